@@ -1,0 +1,30 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { stringify } from "yaml";
+import { CUSTOM_KINDS } from "../../src/api/kinds.ts";
+import { toCrd } from "./crd.ts";
+
+// Writes deploy/crds from the schemas in src/api; with --check it only compares, and fails where a file is out of date.
+
+const folder = fileURLToPath(new URL("../../deploy/crds/", import.meta.url));
+const HEADER = "# Generated from src/api by `npm run generate`; do not edit.\n";
+
+const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
+await mkdir(folder, { recursive: true });
+const stale: string[] = [];
+for (const kind of CUSTOM_KINDS) {
+  const file = `${kind.group}_${kind.plural}.yaml`;
+  const wanted = HEADER + stringify(toCrd(kind), { lineWidth: 0, aliasDuplicateObjects: false });
+  if (values.check) {
+    const present = await readFile(folder + file, "utf8").catch(() => undefined);
+    if (present !== wanted) stale.push(file);
+  } else {
+    await writeFile(folder + file, wanted);
+    console.log(`deploy/crds/${file}`);
+  }
+}
+if (stale.length > 0) {
+  console.error(`out of date: ${stale.join(", ")}; run \`npm run generate\` and commit the result`);
+  process.exit(1);
+}

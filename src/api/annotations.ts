@@ -1,0 +1,21 @@
+// Annotations that ironfence reads or writes: the strings are a contract with other controllers, so none may change.
+
+/** On a remediation CR: the node to remediate; the CR's name where it is absent (medik8s contract). */
+export const NODE_NAME = "remediation.medik8s.io/node-name";
+/** On a remediation CR: the template that it was created from. */
+export const TEMPLATE_NAME = "remediation.medik8s.io/template-name";
+/** On a remediation CR: RFC 3339 time at which the health check gave the attempt up. */
+export const NHC_TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
+/** On a remediation CR: until when its deletion waits although the node is healthy. */
+export const HEALTHY_DELAY = "remediation.medik8s.io/healthy-delay";
+/** On a remediation CR: already counted as older than 48 h. */
+export const OLD_REMEDIATION_CR = "nodehealthcheck.medik8s.io/old-remediation-cr-flag";
+/** On a remediation template: its remediator takes several CRs for one node, told apart by template. */
+export const MULTIPLE_TEMPLATES_SUPPORT = "remediation.medik8s.io/multiple-templates-support";
+/** On a node: a person says that it is healthy; consumed by the health check. */
+export const MANUALLY_CONFIRMED_HEALTHY = "remediation.medik8s.io/manually-confirmed-healthy";
+/** On a node: `namespace/name` of its Machine. */
+export const MACHINE = "machine.openshift.io/machine";
+
+/** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our taints there. Only marks so signed are ours. */
+export const FENCED_BY = "ironfence.io/fenced-by";

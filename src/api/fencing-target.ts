@@ -1,0 +1,124 @@
+import { z } from "zod";
+import type { CustomKind } from "./kind.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import { conditionsSchema, timeSchema } from "./meta.ts";
+import { DURATION_PATTERN } from "../runtime/duration.ts";
+
+export const deviceSchema = z.object({
+  address: z.string().min(1).max(2048).meta({
+    description:
+      "The BMC, e.g. redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System and may be left out where the BMC has one only.",
+  }),
+  credentialsSecretRef: z
+    .object({ name: z.string().min(1) })
+    .meta({ description: "A Secret of this namespace with keys username and password." }),
+  level: z.int().min(1).max(9).default(1).meta({
+    description: "Levels are tried in rising order; all devices of one level must prove the host off.",
+  }),
+  tls: z
+    .object({
+      caSecretRef: z
+        .object({ name: z.string().min(1), key: z.string().default("ca.crt") })
+        .optional()
+        .meta({ description: "A Secret of this namespace with the PEM bundle that signed the BMC's certificate." }),
+      sha256Fingerprint: z
+        .string()
+        .regex(/^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$/)
+        .optional()
+        .meta({
+          description:
+            "SHA-256 of the BMC's certificate, in hex, with or without colons: that very certificate is trusted, no other.",
+        }),
+      insecureSkipVerify: z.boolean().default(false).meta({
+        description:
+          "Trust any certificate. Whoever can stand between ironfence and the BMC can then read its password.",
+      }),
+    })
+    .optional(),
+  timeouts: z
+    .object({
+      connect: z.string().regex(new RegExp(DURATION_PATTERN, "u")).default("5s"),
+      call: z.string().regex(new RegExp(DURATION_PATTERN, "u")).default("15s"),
+    })
+    .optional()
+    .meta({ description: "Deadlines of this device's calls." }),
+});
+export type Device = z.infer<typeof deviceSchema>;
+
+export const fencingTargetSpecSchema = z.object({
+  nodeName: z.string().min(1).meta({ description: "The node that these devices power." }),
+  maintenance: z
+    .boolean()
+    .default(false)
+    .meta({ description: "Hands off: no power order is sent while this is true." }),
+  identity: z
+    .object({
+      systemUUID: z.string().optional(),
+      serialNumber: z.string().optional(),
+      verification: z.enum(["Required", "None"]).default("Required").meta({
+        description:
+          "None fences a host whose BMC tells neither UUID nor serial number. A swapped cable then powers off the wrong host.",
+      }),
+    })
+    .prefault({})
+    .meta({
+      default: {},
+      description:
+        "Who the host must be. Where neither value is given, the systemUUID of the Ready node is pinned at the first probe.",
+    }),
+  devices: z.array(deviceSchema).min(1).max(8).meta({ "x-kubernetes-list-type": "atomic" }),
+});
+export type FencingTargetSpec = z.infer<typeof fencingTargetSpecSchema>;
+
+export const fencingTargetStatusSchema = z.object({
+  observedGeneration: z.int().optional(),
+  powerState: z.enum(["Off", "On", "Changing", "Unknown"]).optional(),
+  lastProbeTime: timeSchema.optional(),
+  identity: z
+    .object({ systemUUID: z.string().optional(), serialNumber: z.string().optional() })
+    .optional()
+    .meta({ description: "Pinned from the node while it was Ready." }),
+  owner: z
+    .object({ uid: z.string(), kind: z.string(), namespace: z.string(), name: z.string(), since: timeSchema })
+    .optional()
+    .meta({ description: "The one remediation that may send power orders to this host now." }),
+  lastReboot: z
+    .object({
+      time: timeSchema,
+      nodeUID: z.string().optional(),
+      offConfirmedAt: timeSchema,
+      bootID: z.string().optional().meta({ description: "The boot that was ended by this reboot." }),
+    })
+    .optional()
+    .meta({ description: "The last reboot in which the host was proven off and then ordered on." }),
+  conditions: conditionsSchema.optional(),
+});
+export type FencingTargetStatus = z.infer<typeof fencingTargetStatusSchema>;
+
+/** `ironfence.io/v1alpha1` FencingTarget. */
+export interface FencingTarget extends KubeObject {
+  spec: FencingTargetSpec;
+  status?: FencingTargetStatus;
+}
+
+export const FENCING_TARGETS: CustomKind = {
+  group: "ironfence.io",
+  version: "v1alpha1",
+  kind: "FencingTarget",
+  plural: "fencingtargets",
+  singular: "fencingtarget",
+  namespaced: true,
+  shortNames: ["ft"],
+  categories: ["ironfence"],
+  description: "The devices that can power one node off and on. Honoured in ironfence's own namespace only.",
+  spec: fencingTargetSpecSchema,
+  status: fencingTargetStatusSchema,
+  printerColumns: [
+    { name: "Node", type: "string", jsonPath: ".spec.nodeName" },
+    { name: "Power", type: "string", jsonPath: ".status.powerState" },
+    { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: "Probed", type: "date", jsonPath: ".status.lastProbeTime" },
+    { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
+  ],
+};

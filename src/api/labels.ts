@@ -1,0 +1,14 @@
+// Labels that ironfence reads or writes.
+
+/** On a remediation CR made by the detector, with `PART_OF_VALUE`. */
+export const PART_OF = "app.kubernetes.io/part-of";
+export const PART_OF_VALUE = "node-healthcheck-controller";
+/** On a remediation CR: its node is a control plane node. */
+export const IS_CONTROL_PLANE_NODE = "remediation.medik8s.io/isControlPlaneNode";
+/** On a node: only the value `true` keeps it from being remediated. */
+export const EXCLUDE_FROM_REMEDIATION = "remediation.medik8s.io/exclude-from-remediation";
+/** On a node: it runs the control plane. Either label counts. */
+export const CONTROL_PLANE_ROLES: readonly string[] = [
+  "node-role.kubernetes.io/control-plane",
+  "node-role.kubernetes.io/master",
+];

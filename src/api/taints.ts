@@ -1,0 +1,19 @@
+import type { Taint } from "./core.ts";
+
+/** Tells Kubernetes that the node is shut down for good, so that pods and volumes may move (KEP-2268). */
+export const OUT_OF_SERVICE: Taint = {
+  key: "node.kubernetes.io/out-of-service",
+  value: "nodeshutdown",
+  effect: "NoExecute",
+};
+
+/** Keeps new pods off a node between its release and its proven return. */
+export const QUARANTINE: Taint = { key: "ironfence.io/quarantine", value: "fenced", effect: "NoSchedule" };
+
+/** Taints that Kubernetes derives from node conditions; nobody backs them up or restores them. */
+export const CONDITION_TAINT_PREFIX = "node.kubernetes.io/";
+
+/** Whether both are one taint: Kubernetes tells taints apart by key and effect. */
+export function sameTaint(a: Taint, b: Taint): boolean {
+  return a.key === b.key && a.effect === b.effect;
+}

@@ -1,0 +1,62 @@
+/**
+ * What a BMC says of its host's power. Only `Off` is off: a host that is powering off may still write to its disks.
+ */
+export type PowerState = "Off" | "On" | "Changing" | "Unknown";
+
+/** One reading of the power state, made on the wire by the call that returns it: drivers never cache it. */
+export interface PowerReading {
+  state: PowerState;
+  /** What the BMC said literally, e.g. `PoweringOff`, for messages. */
+  raw: string;
+}
+
+/** Who the host is, as its BMC reports it. Absent where the BMC does not say. */
+export interface HostIdentity {
+  /** SMBIOS system UUID in the textual form that the BMC prints, lower case. Its byte order varies by vendor. */
+  systemUUID?: string;
+  serialNumber?: string;
+  manufacturer?: string;
+  model?: string;
+  /** How the device names the host, e.g. `/redfish/v1/Systems/1`. */
+  device: string;
+}
+
+/** Where a host boots from next: once from the network, or as its own boot order says. */
+export type BootOverride = "NetworkOnce" | "None";
+
+/**
+ * One BMC (or other power device) that can fence one host. A driver knows no Kubernetes.
+ *
+ * Every call takes an AbortSignal and ends, at the latest, at the driver's own deadline for that call (`DeviceTimeouts`).
+ * Every failure is a `BmcError`. No call is retried behind the caller's back if it changes anything: after a failed or lost
+ * order the caller reads the state and decides. A call returns before its effect is complete: the proof is `readPower`.
+ */
+export interface PowerDriver {
+  /** The address, without credentials, for messages. */
+  readonly address: string;
+  /** Reads who the host is. */
+  identify(signal: AbortSignal): Promise<HostIdentity>;
+  /** Reads the power state freshly. */
+  readPower(signal: AbortSignal): Promise<PowerReading>;
+  /** Orders the host off at once, without the host's help. "It is off already" is no error. */
+  forceOff(signal: AbortSignal): Promise<void>;
+  /** Orders the host on. "It is on already" is no error. */
+  on(signal: AbortSignal): Promise<void>;
+  /** Sets where the host boots from next, or clears that. */
+  setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
+  /** Reads the boot override back: `None` when none is set. */
+  readBootOverride(signal: AbortSignal): Promise<BootOverride>;
+  /** Ends the driver's sessions and connections. Never throws; bounded by its own deadline. */
+  close(): Promise<void>;
+}
+
+/** Deadlines of one device's calls. */
+export interface DeviceTimeouts {
+  /** Time for TCP and TLS to connect. */
+  connectTimeoutMs: number;
+  /** Time for one whole call, logging in included. */
+  callTimeoutMs: number;
+}
+
+/** Windows that most BMCs keep: slow ones take several seconds for a first TLS handshake (docs/decisions). */
+export const DEFAULT_DEVICE_TIMEOUTS: DeviceTimeouts = { connectTimeoutMs: 5_000, callTimeoutMs: 15_000 };

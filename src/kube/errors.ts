@@ -1,0 +1,59 @@
+/**
+ * Why an API call failed. The set is closed: callers decide on the code alone.
+ *
+ * Network: no connection, or it broke. Timeout: no answer by the deadline; a write may or may not have taken effect.
+ * Aborted: the caller's signal. BadResponse: an answer that is not what the API promises, or larger than its bound.
+ * The others are the API server's own (`metav1.Status.reason`), by HTTP status: Unauthorized 401, Forbidden 403, NotFound 404,
+ * MethodNotAllowed 405, AlreadyExists and Conflict 409, Gone 410, BadRequest 400/415, Invalid 422 (a failed JSON patch `test` among them),
+ * TooManyRequests 429, Unavailable 5xx.
+ */
+export type KubeErrorCode =
+  | "Network"
+  | "Timeout"
+  | "Aborted"
+  | "BadResponse"
+  | "Unauthorized"
+  | "Forbidden"
+  | "NotFound"
+  | "MethodNotAllowed"
+  | "AlreadyExists"
+  | "Conflict"
+  | "Gone"
+  | "BadRequest"
+  | "Invalid"
+  | "TooManyRequests"
+  | "Unavailable";
+
+const RETRYABLE: ReadonlySet<KubeErrorCode> = new Set(["Network", "Timeout", "TooManyRequests", "Unavailable"]);
+
+/** The one error class of `src/kube`. Its message names the call and the object. */
+export class KubeError extends Error {
+  override readonly name = "KubeError";
+  readonly code: KubeErrorCode;
+  /** HTTP status, where there was an answer. */
+  readonly status: number | undefined;
+  /** `metav1.Status.reason`, where the server gave one. */
+  readonly reason: string | undefined;
+  /** How long the server asked to wait (Retry-After), where it did. */
+  readonly retryAfterMs: number | undefined;
+  /** Whether the same call may succeed later without anybody changing anything. */
+  readonly retryable: boolean;
+
+  constructor(
+    code: KubeErrorCode,
+    message: string,
+    options: { status?: number; reason?: string; retryAfterMs?: number; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.status = options.status;
+    this.reason = options.reason;
+    this.retryAfterMs = options.retryAfterMs;
+    this.retryable = RETRYABLE.has(code);
+  }
+}
+
+/** Whether `error` is a KubeError with one of `codes`. */
+export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is KubeError {
+  return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
+}

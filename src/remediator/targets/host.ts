@@ -1,0 +1,86 @@
+import type { BootOverride, PowerReading } from "../../bmc/driver.ts";
+import type { Node } from "../../api/core.ts";
+
+// What the remediation state machine needs of a power target; `fencing-target.ts` serves it from FencingTargets.
+
+/** The remediation that may power a host now. */
+export interface HostOwner {
+  uid: string;
+  kind: string;
+  namespace: string;
+  name: string;
+}
+
+/** Why no host can be fenced for a node. */
+export type LookupFailure = {
+  found: false;
+  /** NoTarget: none names the node. Ambiguous: several targets claim one node, System or UUID, so none is trusted. */
+  reason: "NoTarget" | "Ambiguous";
+  message: string;
+};
+
+/** Finds the host of a node, from watched objects alone: no call leaves the process. */
+export interface HostDirectory {
+  find(nodeName: string): { found: true; host: FencedHost } | LookupFailure;
+  /** Finds the host that a remediation has recorded in its status, also after its node is gone. */
+  byUid(uid: string): FencedHost | undefined;
+}
+
+/** One host that can be fenced: a snapshot of its target's fields, with calls that act on the live object. */
+export interface FencedHost {
+  readonly ref: { kind: string; namespace: string; name: string; uid: string };
+  readonly nodeName: string;
+  /** Hands off: no power order may be sent. */
+  readonly maintenance: boolean;
+  readonly owner: HostOwner | undefined;
+  /** The last reboot that was proven off, for `requireReboot`. */
+  readonly lastReboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string } | undefined;
+  /** Takes the host by compare-and-swap on the live object. Owning it already is fine. */
+  claim(owner: HostOwner, signal: AbortSignal): Promise<{ owned: true } | { owned: false; by: HostOwner }>;
+  /** Gives the host up, if this owner has it. */
+  release(owner: HostOwner, signal: AbortSignal): Promise<void>;
+  /** Records a reboot that was proven off. */
+  recordReboot(
+    reboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string },
+    signal: AbortSignal,
+  ): Promise<void>;
+  /**
+   * Opens the devices with their credentials, read live.
+   *
+   * @throws TargetError where the target's own configuration does not allow it (Secret or key missing, bad address).
+   */
+  open(signal: AbortSignal): Promise<HostPower>;
+}
+
+/** What a check of a host's identity found. */
+export type IdentityVerdict =
+  | { verified: true; message: string }
+  /** Mismatch: another host answers. Unknown: nothing to compare with, or the BMC does not say who it is. */
+  | { verified: false; reason: "Mismatch" | "Unknown"; message: string };
+
+/**
+ * The open devices of one host, as one. Levels are tried in order; all devices of the level in use must agree on Off.
+ * Failures are BmcErrors. Close it when the operation is over.
+ */
+export interface HostPower {
+  /** Compares who answers with who the target says it must be. Call it before every power order. */
+  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict>;
+  /** Off only where every device of the level in use says so, freshly. */
+  readPower(signal: AbortSignal): Promise<PowerReading>;
+  forceOff(signal: AbortSignal): Promise<void>;
+  on(signal: AbortSignal): Promise<void>;
+  setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
+  readBootOverride(signal: AbortSignal): Promise<BootOverride>;
+  close(): Promise<void>;
+}
+
+/** A target that cannot be used as it is configured. Its message names the object and the next step. */
+export class TargetError extends Error {
+  override readonly name = "TargetError";
+  /** SecretNotFound, SecretInvalid, AddressInvalid: shown as the reason of the target's Ready condition. */
+  readonly reason: "SecretNotFound" | "SecretInvalid" | "AddressInvalid";
+  constructor(reason: TargetError["reason"], message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.reason = reason;
+  }
+}

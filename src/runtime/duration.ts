@@ -1,0 +1,43 @@
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** What the API server accepts as a duration in our CRDs: Go's form (`metav1.Duration`), signed where the field says so. */
+export const DURATION_PATTERN = "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$";
+
+/**
+ * Reads a duration in Go's form (`300s`, `1h30m`, `1.5m`, `-10s`, `0`), as Kubernetes' `metav1.Duration` writes it.
+ *
+ * @returns milliseconds, or undefined where `text` is not such a duration.
+ */
+export function parseDurationMs(text: string): number | undefined {
+  const match = /^([+-]?)(.*)$/.exec(text);
+  const sign = match?.[1] === "-" ? -1 : 1;
+  const body = match?.[2] ?? "";
+  if (body === "0") return 0;
+  if (!/^(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+$/.test(body)) return undefined;
+  let totalMs = 0;
+  for (const [, amount, unit] of body.matchAll(/(\d+(?:\.\d*)?)(ns|us|µs|ms|s|m|h)/g)) {
+    totalMs += Number(amount) * (UNIT_MS[unit ?? ""] ?? 0);
+  }
+  return sign * totalMs;
+}
+
+/** Writes milliseconds in Go's form, e.g. `1m30s`; sub-millisecond parts are dropped. */
+export function formatDuration(durationMs: number): string {
+  const sign = durationMs < 0 ? "-" : "";
+  let restMs = Math.trunc(Math.abs(durationMs));
+  if (restMs < 1_000) return restMs === 0 ? "0s" : `${sign}${restMs}ms`;
+  const hours = Math.trunc(restMs / 3_600_000);
+  restMs -= hours * 3_600_000;
+  const minutes = Math.trunc(restMs / 60_000);
+  restMs -= minutes * 60_000;
+  const parts = [hours > 0 ? `${hours}h` : "", hours > 0 || minutes > 0 ? `${minutes}m` : "", `${restMs / 1_000}s`];
+  return sign + parts.join("");
+}

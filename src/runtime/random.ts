@@ -1,0 +1,18 @@
+/** Randomness as every module sees it; the real one is made in the entry point (`system.ts`), tests inject a seeded one. */
+export interface Random {
+  /** A number in [0, 1). */
+  next(): number;
+  /** A fresh RFC 9562 UUID (version 4 form). */
+  uuid(): string;
+  /** `size` unpredictable bytes. */
+  bytes(size: number): Uint8Array;
+}
+
+/**
+ * `baseMs` doubled `failures` times, capped at `maxMs`, with the upper half of it drawn at random so that many clients that
+ * failed together do not come back together.
+ */
+export function backoffMs(random: Random, baseMs: number, maxMs: number, failures: number): number {
+  const ceiling = Math.min(maxMs, baseMs * 2 ** Math.min(failures, 30));
+  return ceiling / 2 + (ceiling / 2) * random.next();
+}

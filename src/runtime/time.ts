@@ -1,0 +1,16 @@
+/** `metav1.Time`: RFC 3339 in UTC with whole seconds, as Kubernetes stores it. Rounds down. */
+export function toTime(epochMs: number): string {
+  return new Date(epochMs).toISOString().replace(/\.\d{3}Z$/, "Z");
+}
+
+/** `metav1.MicroTime`: RFC 3339 in UTC with six digits; Leases and events.k8s.io refuse anything else. */
+export function toMicroTime(epochMs: number): string {
+  return new Date(epochMs).toISOString().replace(/Z$/, "000Z");
+}
+
+/** Reads an RFC 3339 time; undefined where `text` is absent or not one. */
+export function parseTimeMs(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const epochMs = Date.parse(text);
+  return Number.isNaN(epochMs) ? undefined : epochMs;
+}
