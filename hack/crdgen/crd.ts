@@ -51,7 +51,9 @@ function rootSchema(kind: CustomKind): Json {
       spec: structuralSchema(kind.spec),
       ...(kind.status !== undefined && { status: structuralSchema(kind.status) }),
     },
-    ...(kind.rootRules !== undefined && { "x-kubernetes-validations": kind.rootRules.map((rule: CelRule) => ({ ...rule })) }),
+    ...(kind.rootRules !== undefined && {
+      "x-kubernetes-validations": kind.rootRules.map((rule: CelRule) => ({ ...rule })),
+    }),
   };
 }
 

@@ -19,7 +19,9 @@ function textOf(file) {
   }
 }
 
-const lock = createHash("sha256").update(textOf(join(root, "package-lock.json")) ?? "").digest("hex");
+const lock = createHash("sha256")
+  .update(textOf(join(root, "package-lock.json")) ?? "")
+  .digest("hex");
 const wanted = `${platform} ${lock}`;
 
 if (textOf(stampFile) !== wanted) {

@@ -1,0 +1,67 @@
+import type { KubeObject, ObjectMeta } from "../kube/resource.ts";
+import { FENCED_BY, MACHINE, MANUALLY_CONFIRMED_HEALTHY } from "./annotations.ts";
+import type { Node, NodeCondition } from "./core.ts";
+
+// What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and the like are dropped.
+
+const KEPT_NODE_ANNOTATIONS: readonly string[] = [MANUALLY_CONFIRMED_HEALTHY, MACHINE, FENCED_BY];
+
+/** An object's metadata without managed fields and self links, and with only the annotations named. */
+export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string[]): ObjectMeta {
+  const { name, namespace, generateName, uid, resourceVersion, generation } = metadata;
+  const { creationTimestamp, deletionTimestamp, labels, annotations, finalizers, ownerReferences } = metadata;
+  return {
+    name,
+    uid,
+    resourceVersion,
+    ...(namespace !== undefined && { namespace }),
+    ...(generateName !== undefined && { generateName }),
+    ...(generation !== undefined && { generation }),
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(labels !== undefined && { labels }),
+    ...(annotations !== undefined && { annotations: keep(annotations, keptAnnotations) }),
+    ...(finalizers !== undefined && { finalizers }),
+    ...(ownerReferences !== undefined && { ownerReferences }),
+  };
+}
+
+function keep(annotations: Record<string, string>, kept: readonly string[] | undefined): Record<string, string> {
+  if (kept === undefined) return annotations;
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => kept.includes(key)));
+}
+
+/** A Node without images, volumes, addresses and foreign annotations: read it live before backing it up. */
+export function trimNode(raw: KubeObject): Node {
+  const node = raw as Partial<Node> & KubeObject;
+  const { unschedulable, providerID, taints } = node.spec ?? {};
+  const { bootID, systemUUID, machineID } = node.status?.nodeInfo ?? {};
+  return {
+    apiVersion: raw.apiVersion,
+    kind: raw.kind,
+    metadata: trimMeta(raw.metadata, KEPT_NODE_ANNOTATIONS),
+    spec: {
+      ...(unschedulable !== undefined && { unschedulable }),
+      ...(providerID !== undefined && { providerID }),
+      ...(taints !== undefined && { taints }),
+    },
+    status: {
+      conditions: (node.status?.conditions ?? []).map(trimNodeCondition),
+      nodeInfo: {
+        ...(bootID !== undefined && { bootID }),
+        ...(systemUUID !== undefined && { systemUUID }),
+        ...(machineID !== undefined && { machineID }),
+      },
+    },
+  };
+}
+
+function trimNodeCondition(condition: NodeCondition): NodeCondition {
+  const { type, status, reason, lastTransitionTime } = condition;
+  return {
+    type,
+    status,
+    ...(reason !== undefined && { reason }),
+    ...(lastTransitionTime !== undefined && { lastTransitionTime }),
+  };
+}

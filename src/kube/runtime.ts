@@ -1,0 +1,27 @@
+import type { Clock } from "../runtime/clock.ts";
+import type { Random } from "../runtime/random.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { KubeClient } from "./client.ts";
+import type { EventRecorder } from "./events.ts";
+import type { KubeObject, ResourceType } from "./resource.ts";
+import type { Watched } from "./watched.ts";
+
+/** What a controller needs of one cluster; made once by the entry point. */
+export interface KubeRuntime {
+  client: KubeClient;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  events: EventRecorder;
+  /** Starts a list-then-watch; it ends when `signal` aborts. */
+  watch<T extends KubeObject>(options: WatchOptions<T>, signal: AbortSignal): Watched<T>;
+}
+
+export interface WatchOptions<T extends KubeObject> {
+  type: ResourceType;
+  namespace?: string;
+  labelSelector?: string;
+  fieldSelector?: string;
+  /** Keeps of an object, as the server sent it, only what is needed; undefined drops it from the view. Must not throw. */
+  trim: (raw: KubeObject) => T | undefined;
+}
