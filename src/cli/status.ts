@@ -1,0 +1,150 @@
+import { buildCommand } from "@stricli/core";
+import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
+import type { ConfigMap } from "../api/core.ts";
+import { CONFIG_MAPS } from "../api/core-types.ts";
+import type { FencingTarget } from "../api/fencing-target.ts";
+import { FENCING_TARGETS } from "../api/fencing-target.ts";
+import type { Condition } from "../api/meta.ts";
+import type { NodeHealthCheck } from "../api/node-health-check.ts";
+import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
+import { STOP_SWITCH_NAME, STOP_SWITCH_PAUSED, STOP_SWITCH_REASON } from "../api/stop-switch.ts";
+import { requireOption } from "../config/option.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../config/run-options.ts";
+import type { KubeClient, ListOptions } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { KubeObject, ResourceType } from "../kube/resource.ts";
+import { withCluster } from "./cluster.ts";
+import type { CliContext } from "./context.ts";
+import { printLine } from "./context.ts";
+import type { FlagTexts } from "./flags.ts";
+import { flagsOf } from "./flags.ts";
+import { renderTable } from "./table.ts";
+
+/** Everything that `ironfence status` shows; undefined stands for a kind that the cluster does not serve. */
+interface Overview {
+  stopSwitch: { paused: boolean; reason: string | undefined };
+  healthChecks: NodeHealthCheck[] | undefined;
+  remediations: BareMetalRemediation[] | undefined;
+  targets: FencingTarget[] | undefined;
+}
+
+/** `ironfence status`: health checks, remediations and fencing targets at one glance. */
+export const statusCommand = buildCommand<FlagTexts, [], CliContext>({
+  func: async function status(this: CliContext, flags) {
+    const options = resolveClusterOptions(flags, this.process.env);
+    const overview = await withCluster(this, options, (client) => readOverview(client, options.namespace, this.signal));
+    if (requireOption(OUTPUT_OPTION, flags, this.process.env) === "json") printLine(this, JSON.stringify(overview));
+    else for (const line of renderOverview(overview)) printLine(this, line);
+  },
+  parameters: {
+    flags: flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
+    aliases: { o: "output" },
+  },
+  docs: {
+    brief: "Show health checks, remediations and fencing targets",
+    customUsage: [
+      { input: "", brief: "tables" },
+      { input: "-o json", brief: "one JSON object, for scripts" },
+    ],
+  },
+});
+
+async function readOverview(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview> {
+  const [stopSwitch, healthChecks, remediations, targets] = await Promise.all([
+    readSwitch(client, namespace, signal),
+    listIfServed<NodeHealthCheck>(client, NODE_HEALTH_CHECKS, {}, signal),
+    listIfServed<BareMetalRemediation>(client, BARE_METAL_REMEDIATIONS, {}, signal),
+    listIfServed<FencingTarget>(client, FENCING_TARGETS, { namespace }, signal),
+  ]);
+  return { stopSwitch, healthChecks, remediations, targets };
+}
+
+async function readSwitch(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview["stopSwitch"]> {
+  try {
+    const { data } = await client.get<ConfigMap>(CONFIG_MAPS, { namespace, name: STOP_SWITCH_NAME }, signal);
+    return { paused: data?.[STOP_SWITCH_PAUSED] === "true", reason: data?.[STOP_SWITCH_REASON] };
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return { paused: false, reason: undefined };
+    throw error;
+  }
+}
+
+async function listIfServed<T extends KubeObject>(
+  client: KubeClient,
+  type: ResourceType,
+  options: ListOptions,
+  signal: AbortSignal,
+): Promise<T[] | undefined> {
+  try {
+    return (await client.list<T>(type, options, signal)).items;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}
+
+function renderOverview(overview: Overview): string[] {
+  const { stopSwitch, healthChecks, remediations, targets } = overview;
+  return [
+    ...(stopSwitch.paused
+      ? [`PAUSED: no new power order is sent (${stopSwitch.reason ?? "no reason given"})`, ""]
+      : []),
+    ...section(
+      "NodeHealthCheck",
+      ["NAME", "OBSERVED", "HEALTHY", "PHASE", "REASON"],
+      healthChecks?.map((check) => [
+        check.metadata.name,
+        String(check.status?.observedNodes ?? "-"),
+        String(check.status?.healthyNodes ?? "-"),
+        check.status?.phase ?? "-",
+        check.status?.reason ?? "",
+      ]),
+    ),
+    "",
+    ...section(
+      "BareMetalRemediation",
+      ["NAMESPACE", "NAME", "NODE", "PHASE", "SUCCEEDED", "REASON", "MESSAGE"],
+      remediations?.map((remediation) => {
+        const succeeded = condition(remediation.status?.conditions, "Succeeded");
+        const processing = condition(remediation.status?.conditions, "Processing");
+        const said = succeeded?.status === "Unknown" ? (processing ?? succeeded) : succeeded;
+        return [
+          remediation.metadata.namespace ?? "",
+          remediation.metadata.name,
+          remediation.status?.node?.name ?? "-",
+          remediation.status?.phase ?? "-",
+          succeeded?.status ?? "-",
+          said?.reason ?? "",
+          said?.message ?? "",
+        ];
+      }),
+    ),
+    "",
+    ...section(
+      "FencingTarget",
+      ["NAME", "NODE", "POWER", "READY", "REASON", "MESSAGE"],
+      targets?.map((target) => {
+        const ready = condition(target.status?.conditions, "Ready");
+        return [
+          target.metadata.name,
+          target.spec.nodeName,
+          target.status?.powerState ?? "-",
+          ready?.status ?? "-",
+          target.spec.maintenance ? "Maintenance" : (ready?.reason ?? ""),
+          ready?.status === "True" ? "" : (ready?.message ?? ""),
+        ];
+      }),
+    ),
+  ];
+}
+
+function section(kind: string, header: string[], rows: string[][] | undefined): string[] {
+  if (rows === undefined) return [`${kind}: not served by this cluster; install deploy/crds`];
+  if (rows.length === 0) return [`${kind}: none`];
+  return [`${kind}:`, ...renderTable(header, rows)];
+}
+
+function condition(conditions: Condition[] | undefined, type: string): Condition | undefined {
+  return conditions?.find((candidate) => candidate.type === type);
+}

@@ -1,0 +1,57 @@
+/** One option of a command: a flag, the environment variable behind it, and its default, in that order of precedence. */
+export interface Option<T> {
+  /** Name in camel case; on the command line in kebab case: `leaseName` is `--lease-name`. */
+  name: string;
+  env: string;
+  /** The default as a user would write it; undefined where there is none and the option may be absent. */
+  defaultText: string | undefined;
+  placeholder: string;
+  /** One line for `--help` and the README. */
+  brief: string;
+  /** Reads the text of a flag or variable; throws an Error that says what would be right. */
+  parse: (text: string) => T;
+}
+
+/** An option's value that cannot be used: names the option, where the value came from, and what would be right. */
+export class OptionError extends Error {
+  override readonly name = "OptionError";
+}
+
+/** `leaseName` → `--lease-name`. */
+export function flagName(name: string): string {
+  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/**
+ * The value of one option: the flag's, else the environment variable's (an empty one counts as absent), else the default.
+ *
+ * @throws OptionError where the text cannot be parsed.
+ */
+export function resolveOption<T>(
+  option: Option<T>,
+  flags: Readonly<Record<string, string | undefined>>,
+  env: Readonly<Record<string, string | undefined>>,
+): T | undefined {
+  const flag = flags[option.name];
+  const variable = env[option.env] === "" ? undefined : env[option.env];
+  const text = flag ?? variable ?? option.defaultText;
+  if (text === undefined) return undefined;
+  try {
+    return option.parse(text);
+  } catch (error) {
+    const where = flag === undefined && variable !== undefined ? option.env : flagName(option.name);
+    const why = error instanceof Error ? error.message : "not valid";
+    throw new OptionError(`${where}: ${why} (got ${JSON.stringify(text)})`, { cause: error });
+  }
+}
+
+/** Same, for options that always have a value. */
+export function requireOption<T>(
+  option: Option<T>,
+  flags: Readonly<Record<string, string | undefined>>,
+  env: Readonly<Record<string, string | undefined>>,
+): T {
+  const value = resolveOption(option, flags, env);
+  if (value === undefined) throw new OptionError(`${flagName(option.name)} (or ${option.env}) is required`);
+  return value;
+}

@@ -1,0 +1,64 @@
+import type { LogLevel } from "../telemetry/logger.ts";
+
+// What the text of an option may be. Each throws an Error that says what would be right.
+
+export const COMPONENTS = ["detector", "remediator"] as const;
+export type Component = (typeof COMPONENTS)[number];
+
+const LOG_LEVELS: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error"];
+
+/** Where a small HTTP server listens. */
+export interface BindAddress {
+  host: string;
+  port: number;
+}
+
+/** A DNS-1123 label: what a namespace or a lease may be called. */
+export function parseName(text: string): string {
+  if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)) return text;
+  throw new Error("must be a Kubernetes name: lower-case letters, digits and '-', at most 63 characters");
+}
+
+export function parseText(text: string): string {
+  if (text.trim() === "") throw new Error("must not be empty");
+  return text;
+}
+
+export function parseBoolean(text: string): boolean {
+  if (text === "true") return true;
+  if (text === "false") return false;
+  throw new Error("must be true or false");
+}
+
+export function parseComponents(text: string): ReadonlySet<Component> {
+  const names = text.split(",").map((name) => name.trim());
+  const known: Component[] = names.map((name) => {
+    const component = COMPONENTS.find((candidate) => candidate === name);
+    if (component === undefined) throw new Error(`must be a comma-separated list of ${COMPONENTS.join(", ")}`);
+    return component;
+  });
+  return new Set(known);
+}
+
+export function parseLogLevel(text: string): LogLevel {
+  const level = LOG_LEVELS.find((candidate) => candidate === text);
+  if (level === undefined) throw new Error(`must be one of ${LOG_LEVELS.join(", ")}`);
+  return level;
+}
+
+export type OutputFormat = "table" | "json";
+
+export function parseOutputFormat(text: string): OutputFormat {
+  if (text === "table" || text === "json") return text;
+  throw new Error("must be table or json");
+}
+
+/** `host:port`, `:port` for every interface, `[v6]:port`, or `0` for no server at all (undefined). */
+export function parseBindAddress(text: string): BindAddress | "off" {
+  if (text === "0") return "off";
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65_535) throw new Error("must be host:port, :port, or 0 to switch the server off");
+  const host = match[1] ?? match[2] ?? "";
+  return { host: host === "" ? "::" : host, port };
+}

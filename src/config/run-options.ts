@@ -1,0 +1,157 @@
+import { hostname } from "node:os";
+import type { LogLevel } from "../telemetry/logger.ts";
+import type { Option } from "./option.ts";
+import { requireOption, resolveOption } from "./option.ts";
+import type { BindAddress, Component, OutputFormat } from "./parsers.ts";
+import {
+  parseBindAddress,
+  parseBoolean,
+  parseComponents,
+  parseLogLevel,
+  parseName,
+  parseOutputFormat,
+  parseText,
+} from "./parsers.ts";
+
+/** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
+export const CLUSTER_OPTIONS = {
+  kubeconfig: {
+    name: "kubeconfig",
+    env: "IRONFENCE_KUBECONFIG",
+    defaultText: undefined,
+    placeholder: "file",
+    brief: "Cluster to work on; absent: $KUBECONFIG, ~/.kube/config, then the pod's own service account",
+    parse: parseText,
+  },
+  context: {
+    name: "context",
+    env: "IRONFENCE_CONTEXT",
+    defaultText: undefined,
+    placeholder: "name",
+    brief: "Context of the kubeconfig; absent: its current one",
+    parse: parseText,
+  },
+  namespace: {
+    name: "namespace",
+    env: "POD_NAMESPACE",
+    defaultText: "ironfence-system",
+    placeholder: "name",
+    brief: "The agent's own namespace: FencingTargets, their Secrets, the lease and the stop switch are here",
+    parse: parseName,
+  },
+} satisfies Record<string, Option<string>>;
+
+/** How a command prints what it found. */
+export const OUTPUT_OPTION: Option<OutputFormat> = {
+  name: "output",
+  env: "IRONFENCE_OUTPUT",
+  defaultText: "table",
+  placeholder: "format",
+  brief: "table for people, json for scripts",
+  parse: parseOutputFormat,
+};
+
+export const RUN_OPTIONS = {
+  components: {
+    name: "components",
+    env: "IRONFENCE_COMPONENTS",
+    defaultText: "detector,remediator",
+    placeholder: "list",
+    brief: "Which halves run: detector (health checks), remediator (power fencing), or both",
+    parse: parseComponents,
+  } satisfies Option<ReadonlySet<Component>>,
+  leaderElect: {
+    name: "leaderElect",
+    env: "IRONFENCE_LEADER_ELECT",
+    defaultText: "true",
+    placeholder: "bool",
+    brief: "Act only while holding the lease; false only where exactly one agent can ever run",
+    parse: parseBoolean,
+  } satisfies Option<boolean>,
+  leaseName: {
+    name: "leaseName",
+    env: "IRONFENCE_LEASE_NAME",
+    defaultText: "ironfence",
+    placeholder: "name",
+    brief: "Name of the leader-election Lease in the agent's namespace",
+    parse: parseName,
+  } satisfies Option<string>,
+  nodeLeaseNamespace: {
+    name: "nodeLeaseNamespace",
+    env: "IRONFENCE_NODE_LEASE_NAMESPACE",
+    defaultText: "medik8s-leases",
+    placeholder: "name",
+    brief: "Namespace of the Leases by which node maintenance and remediation keep out of each other's way",
+    parse: parseName,
+  } satisfies Option<string>,
+  metricsBindAddress: {
+    name: "metricsBindAddress",
+    env: "IRONFENCE_METRICS_BIND_ADDRESS",
+    defaultText: ":8080",
+    placeholder: "address",
+    brief: "Where /metrics is served (Prometheus text); 0 for nowhere",
+    parse: parseBindAddress,
+  } satisfies Option<BindAddress | "off">,
+  healthProbeBindAddress: {
+    name: "healthProbeBindAddress",
+    env: "IRONFENCE_HEALTH_PROBE_BIND_ADDRESS",
+    defaultText: ":8081",
+    placeholder: "address",
+    brief: "Where /healthz and /readyz are served; 0 for nowhere",
+    parse: parseBindAddress,
+  } satisfies Option<BindAddress | "off">,
+  logLevel: {
+    name: "logLevel",
+    env: "IRONFENCE_LOG_LEVEL",
+    defaultText: "info",
+    placeholder: "level",
+    brief: "trace, debug, info, warn or error; lines are JSON on standard error",
+    parse: parseLogLevel,
+  } satisfies Option<LogLevel>,
+} as const;
+
+/** How a command reaches its cluster. */
+export interface ClusterOptions {
+  kubeconfig: string | undefined;
+  context: string | undefined;
+  namespace: string;
+}
+
+/** What `ironfence run` was asked to do. */
+export interface RunOptions extends ClusterOptions {
+  components: ReadonlySet<Component>;
+  leaderElect: boolean;
+  leaseName: string;
+  nodeLeaseNamespace: string;
+  metricsBindAddress: BindAddress | "off";
+  healthProbeBindAddress: BindAddress | "off";
+  logLevel: LogLevel;
+  /** Tells this process from its twins in the lease and in events: the pod's name, else the host's. */
+  instance: string;
+}
+
+type Texts = Readonly<Record<string, string | undefined>>;
+
+/** @throws OptionError naming the flag or variable at fault. */
+export function resolveClusterOptions(flags: Texts, env: Texts): ClusterOptions {
+  return {
+    kubeconfig: resolveOption(CLUSTER_OPTIONS.kubeconfig, flags, env),
+    context: resolveOption(CLUSTER_OPTIONS.context, flags, env),
+    namespace: requireOption(CLUSTER_OPTIONS.namespace, flags, env),
+  };
+}
+
+/** @throws OptionError naming the flag or variable at fault. */
+export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
+  return {
+    ...resolveClusterOptions(flags, env),
+    components: requireOption(RUN_OPTIONS.components, flags, env),
+    leaderElect: requireOption(RUN_OPTIONS.leaderElect, flags, env),
+    leaseName: requireOption(RUN_OPTIONS.leaseName, flags, env),
+    nodeLeaseNamespace: requireOption(RUN_OPTIONS.nodeLeaseNamespace, flags, env),
+    metricsBindAddress: requireOption(RUN_OPTIONS.metricsBindAddress, flags, env),
+    healthProbeBindAddress: requireOption(RUN_OPTIONS.healthProbeBindAddress, flags, env),
+    logLevel: requireOption(RUN_OPTIONS.logLevel, flags, env),
+    instance: env["POD_NAME"] ?? hostname(),
+  };
+}
