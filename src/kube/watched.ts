@@ -17,6 +17,8 @@ export interface Watched<T extends KubeObject> {
   readonly synced: boolean;
   /** Monotonic time of the last word from the server (list, event or bookmark). An old one means a view that may be stale. */
   readonly lastContactMs: number;
+  /** Why the server cannot be listed or watched at present, for people and statuses; undefined while all is well. */
+  readonly problem: string | undefined;
   /** Calls `listener` for every change from now on, and with `added` for every object that is there already. */
   subscribe(listener: (change: Change<T>) => void): () => void;
   /** Resolves once `synced`. */

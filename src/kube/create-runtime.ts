@@ -1,0 +1,44 @@
+import type { Clock } from "../runtime/clock.ts";
+import type { Random } from "../runtime/random.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { createKubeClient } from "./api-client.ts";
+import type { KubeClient } from "./client.ts";
+import { createEventRecorder } from "./event-recorder.ts";
+import { startReflector } from "./reflector.ts";
+import type { KubeRuntime } from "./runtime.ts";
+import type { KubeTransport } from "./transport.ts";
+
+export interface KubeRuntimeDeps {
+  transport: KubeTransport;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  /** `reportingController` of events, e.g. `ironfence.io/agent`. */
+  controllerName: string;
+  /** `reportingInstance` of events: this process, e.g. the pod's name. */
+  instance: string;
+}
+
+/** A runtime whose background work (sending events) goes on while `run` does. */
+export interface RunnableKubeRuntime extends KubeRuntime {
+  /** A client on connections of its own, for the leader's Lease and nothing else. */
+  leaseClient: KubeClient;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** Puts the parts of `src/kube` together over one transport. */
+export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
+  const { transport, clock, random, logger, controllerName, instance } = deps;
+  const client = createKubeClient({ transport, clock, random });
+  const events = createEventRecorder({ client, clock, random, logger }, { controller: controllerName, instance });
+  return {
+    client,
+    leaseClient: createKubeClient({ transport, clock, random, lane: "lease" }),
+    clock,
+    random,
+    logger,
+    events,
+    watch: (options, signal) => startReflector({ transport, clock, random, logger }, options, signal),
+    run: (signal) => events.run(signal),
+  };
+}
