@@ -1,0 +1,119 @@
+import type { Clock, Timer } from "../../src/runtime/clock.ts";
+import type { HostPower, OrderOutcome, PowerOrderType } from "./events.ts";
+import type { BootSetting, Host } from "./host.ts";
+
+/** Who a BMC says its host is. */
+export interface BmcIdentity {
+  systemUUID: string;
+  serialNumber: string;
+  manufacturer: string;
+  model: string;
+}
+
+/**
+ * How a BMC answers the network. up: it does. refused: connections are reset at once. silent: they are taken, and no byte
+ * ever comes back.
+ */
+export type Reachability = "up" | "refused" | "silent";
+
+/**
+ * What a host's BMC says and does, apart from any protocol: the fronts (Redfish, IPMI) all speak through it. Left alone it is
+ * honest; its faults are switched here, so that every front lies in the same way.
+ */
+export class Bmc {
+  readonly #clock: Clock;
+  readonly #onRestart: () => void;
+  readonly #lateOrders = new Set<Timer>();
+  #host: Host;
+  #reachability: Reachability = "up";
+  #restartingUntilMs = 0;
+  #falsePower: { power: HostPower; untilMs: number } | undefined;
+  #falseIdentity: Partial<BmcIdentity> | undefined;
+  /** How long an order waits, already acknowledged, before the host receives it. */
+  orderDelayMs = 0;
+
+  constructor(deps: { clock: Clock; onRestart: () => void }, host: Host) {
+    this.#clock = deps.clock;
+    this.#onRestart = deps.onRestart;
+    this.#host = host;
+  }
+
+  /** The host that this BMC truly controls. */
+  get host(): Host {
+    return this.#host;
+  }
+
+  get reachability(): Reachability {
+    if (!this.#host.mains || this.#clock.monotonicMs() < this.#restartingUntilMs) return "silent";
+    return this.#reachability;
+  }
+
+  setReachability(reachability: Reachability): void {
+    this.#reachability = reachability;
+  }
+
+  /** The power state as reported: the truth, unless it lies. */
+  readPower(): HostPower {
+    const lie = this.#falsePower;
+    if (lie !== undefined && this.#clock.monotonicMs() < lie.untilMs) return lie.power;
+    return this.#host.power;
+  }
+
+  /** The identity as reported: the truth, unless it lies. */
+  identity(): BmcIdentity {
+    const { systemUUID, serialNumber, manufacturer, model } = this.#host.spec;
+    return { systemUUID, serialNumber, manufacturer, model, ...this.#falseIdentity };
+  }
+
+  /** Passes an order on to the host. A late one is acknowledged as started, whatever comes of it. */
+  order(type: PowerOrderType): OrderOutcome {
+    if (this.orderDelayMs === 0) return this.#host.order(type);
+    const host = this.#host;
+    const timer = this.#clock.schedule(this.orderDelayMs, () => {
+      this.#lateOrders.delete(timer);
+      host.order(type);
+    });
+    this.#lateOrders.add(timer);
+    return "Started";
+  }
+
+  get bootSetting(): BootSetting {
+    return this.#host.bootSetting;
+  }
+
+  setBoot(setting: BootSetting): void {
+    this.#host.setBoot(setting);
+  }
+
+  /** Lie: reports `power` for `forMs`, whatever is true. */
+  pretendPower(power: HostPower, forMs: number): void {
+    this.#falsePower = { power, untilMs: this.#clock.monotonicMs() + forMs };
+  }
+
+  /** Lie: goes on reporting for `forMs` what is true now. */
+  freezePower(forMs: number): void {
+    this.pretendPower(this.readPower(), forMs);
+  }
+
+  /** Lie: reports these parts of an identity; undefined ends it. */
+  pretendIdentity(identity: Partial<BmcIdentity> | undefined): void {
+    this.#falseIdentity = identity;
+  }
+
+  /** Mistake of cabling or addressing: from now on this BMC's answers and orders are those of another host. */
+  rewire(host: Host): void {
+    this.#host = host;
+  }
+
+  /** Restarts the BMC itself: it is silent for `downMs`, and every session is gone. The host goes on. */
+  restart(downMs: number): void {
+    this.#restartingUntilMs = this.#clock.monotonicMs() + downMs;
+    this.#onRestart();
+  }
+
+  /** Drops the orders that have not reached the host yet: the simulation is over. */
+  stop(): void {
+    for (const timer of this.#lateOrders) timer.cancel();
+    this.#lateOrders.clear();
+  }
+}

@@ -1,0 +1,43 @@
+/** Electrical state of a host. Only `Off` is off: while `PoweringOff` its disks may still be written to. */
+export type HostPower = "On" | "PoweringOff" | "Off" | "PoweringOn";
+
+/**
+ * What runs on a host. down: nothing. booting: firmware and start of the OS. installing: a network boot writes the disk
+ * anew. running: the OS works. hung: the OS is frozen, yet what it handed to its disks is still written. noBootDevice: the
+ * firmware found nothing to start from.
+ */
+export type OsState = "down" | "booting" | "installing" | "running" | "hung" | "noBootDevice";
+
+/** Power orders that a BMC can give, by their Redfish `ResetType` names. */
+export const POWER_ORDERS = ["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PowerCycle"] as const;
+export type PowerOrderType = (typeof POWER_ORDERS)[number];
+
+/** Started: it takes its course. NoChange: the host was there already. Refused: not possible in the present state. */
+export type OrderOutcome = "Started" | "NoChange" | "Refused";
+
+/** One power order as the host received it. */
+export interface PowerOrder {
+  /** Wall-clock time, milliseconds since the epoch. */
+  atMs: number;
+  type: PowerOrderType;
+  outcome: OrderOutcome;
+}
+
+/** One thing that truly happened in the rack, whatever anybody reports of it. */
+export type RackEvent = {
+  /** Wall-clock time, milliseconds since the epoch. */
+  atMs: number;
+  host: string;
+} & RackEventDetail;
+
+export type RackEventDetail =
+  | { type: "powerChanged"; power: HostPower }
+  | { type: "ordered"; order: PowerOrderType; outcome: OrderOutcome }
+  | { type: "booted"; bootID: string }
+  | { type: "bootFailed" }
+  | { type: "reinstalled"; machineID: string }
+  | { type: "hung" }
+  | { type: "resumed" }
+  | { type: "restarting" }
+  | { type: "diskFailed" }
+  | { type: "bmcRestarted" };

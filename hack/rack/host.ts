@@ -1,0 +1,299 @@
+import type { Taint } from "../../src/api/core.ts";
+import type { Clock, Timer } from "../../src/runtime/clock.ts";
+import type { Random } from "../../src/runtime/random.ts";
+import type { HostPower, OrderOutcome, OsState, PowerOrder, PowerOrderType, RackEventDetail } from "./events.ts";
+
+/** What a host is and how long its changes take. Times are in milliseconds of the injected clock. */
+export interface HostSpec {
+  /** Name of the host and of its node. */
+  name: string;
+  /** SMBIOS UUID; drawn at random where absent. */
+  systemUUID?: string;
+  serialNumber?: string;
+  manufacturer?: string;
+  model?: string;
+  /** Labels that its kubelet registers a new Node with. */
+  labels?: Readonly<Record<string, string>>;
+  /** Taints that its kubelet registers a new Node with. */
+  taints?: readonly Taint[];
+  /** `On` where absent: the host is up and running from the start. */
+  power?: "On" | "Off";
+  /** From the order to the moment of truth: 2,000 where absent. */
+  powerOffDelayMs?: number;
+  /** From the order to power on: 1,000 where absent. */
+  powerOnDelayMs?: number;
+  /** From power on to a running OS: 5,000 where absent. */
+  bootMs?: number;
+  /** What a network boot takes to write the disk anew, before the boot from it: 10,000 where absent. */
+  reprovisionMs?: number;
+  /** What the host does when mains power comes back: `LastState` where absent. */
+  restorePolicy?: "AlwaysOn" | "AlwaysOff" | "LastState";
+}
+
+/** The firmware's one-time boot setting, by the names of Redfish's `Boot` object. */
+export interface BootSetting {
+  enabled: "Disabled" | "Once";
+  target: "None" | "Pxe" | "Hdd";
+  mode: "UEFI" | "Legacy";
+}
+
+/** A pod that was started on a host: it writes to its volumes until it is stopped or the power is truly off. */
+export interface Workload {
+  /** `namespace/name` */
+  pod: string;
+  /** `namespace/name` of the volume claims that it writes to. */
+  claims: readonly string[];
+}
+
+/** Orders that a host remembers; the oldest are dropped. */
+const ORDERS_MAX = 10_000;
+
+/**
+ * One simulated host: its power, disk, firmware and OS. It is the ground truth; what a BMC says of it may differ (`Bmc`).
+ * Everything happens on the injected clock, one transition at a time.
+ */
+export class Host {
+  readonly name: string;
+  readonly spec: Required<HostSpec>;
+  /** Pods running here, by UID. Kept by the kubelet; emptied by a restart or when the power is truly off. */
+  readonly workloads = new Map<string, Workload>();
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #emit: (detail: RackEventDetail) => void;
+  readonly #orders: PowerOrder[] = [];
+  #power: HostPower;
+  #os: OsState;
+  #bootID: string;
+  #machineID: string;
+  #diskFailed = false;
+  #mains = true;
+  #wantedByPolicy: boolean;
+  #boot: BootSetting = { enabled: "Disabled", target: "None", mode: "UEFI" };
+  /** The one transition under way. */
+  #transition: Timer | undefined;
+
+  constructor(deps: { clock: Clock; random: Random; emit: (detail: RackEventDetail) => void }, spec: HostSpec) {
+    this.#clock = deps.clock;
+    this.#random = deps.random;
+    this.#emit = deps.emit;
+    this.name = spec.name;
+    this.spec = {
+      systemUUID: deps.random.uuid(),
+      serialNumber: `SN-${spec.name.toUpperCase()}`,
+      manufacturer: "ironfence",
+      model: "simulated host",
+      labels: {},
+      taints: [],
+      power: "On",
+      powerOffDelayMs: 2_000,
+      powerOnDelayMs: 1_000,
+      bootMs: 5_000,
+      reprovisionMs: 10_000,
+      restorePolicy: "LastState",
+      ...spec,
+    };
+    this.#power = this.spec.power;
+    this.#wantedByPolicy = this.#power === "On";
+    this.#os = this.#power === "On" ? "running" : "down";
+    this.#bootID = deps.random.uuid();
+    this.#machineID = this.#newMachineID();
+  }
+
+  get power(): HostPower {
+    return this.#power;
+  }
+
+  get os(): OsState {
+    return this.#os;
+  }
+
+  /** Identifies the present boot (or the last one while nothing runs); new at each boot. */
+  get bootID(): string {
+    return this.#bootID;
+  }
+
+  /** Identifies the installed OS; new after each installation. */
+  get machineID(): string {
+    return this.#machineID;
+  }
+
+  get diskFailed(): boolean {
+    return this.#diskFailed;
+  }
+
+  /** Whether the host has mains power; its BMC is dead without. */
+  get mains(): boolean {
+    return this.#mains;
+  }
+
+  get bootSetting(): BootSetting {
+    return this.#boot;
+  }
+
+  /** Power orders received, oldest first. */
+  get orders(): readonly PowerOrder[] {
+    return this.#orders;
+  }
+
+  /** Ground truth: whether an OS here may still write to volumes. A frozen one may, until the power is truly off. */
+  get canWrite(): boolean {
+    return this.#os === "running" || this.#os === "hung";
+  }
+
+  setBoot(setting: BootSetting): void {
+    this.#boot = setting;
+  }
+
+  /** Gives the host a power order, as its BMC does. Returns at once; the change takes its time. */
+  order(type: PowerOrderType): OrderOutcome {
+    const outcome = this.#mains ? this.#obey[type]() : "Refused";
+    this.#orders.push({ atMs: this.#clock.nowMs(), type, outcome });
+    if (this.#orders.length > ORDERS_MAX) this.#orders.shift();
+    this.#emit({ type: "ordered", order: type, outcome });
+    return outcome;
+  }
+
+  /** Freezes the OS: no heartbeat any more, though power is on and disks may be written to. */
+  hang(): void {
+    if (this.#os !== "running") return;
+    this.#os = "hung";
+    this.#emit({ type: "hung" });
+  }
+
+  /** Lets a frozen OS go on as if nothing had been: same boot, same pods. */
+  resume(): void {
+    if (this.#os !== "hung" || this.#diskFailed) return;
+    this.#os = "running";
+    this.#emit({ type: "resumed" });
+  }
+
+  /** Breaks the disk: the OS freezes, and the host comes up again only after a network boot has written the disk anew. */
+  failDisk(): void {
+    this.#diskFailed = true;
+    this.#emit({ type: "diskFailed" });
+    this.hang();
+  }
+
+  /** Takes the mains power away: the host is off at once, and its BMC is dead. */
+  cutMains(): void {
+    if (!this.#mains) return;
+    this.#mains = false;
+    this.#wantedByPolicy = this.#power === "On" || this.#power === "PoweringOn";
+    this.#becomeOff();
+  }
+
+  /** Gives the mains power back; the host then follows its restore policy. */
+  restoreMains(): void {
+    if (this.#mains) return;
+    this.#mains = true;
+    const policy = this.spec.restorePolicy;
+    if (policy === "AlwaysOn" || (policy === "LastState" && this.#wantedByPolicy)) this.#startOn();
+  }
+
+  /** Stops the transition under way, for good: the simulation is over. */
+  stop(): void {
+    this.#transition?.cancel();
+  }
+
+  readonly #obey: Readonly<Record<PowerOrderType, () => OrderOutcome>> = {
+    On: () => {
+      // As real machines do: no way back in mid-way to off.
+      if (this.#power === "PoweringOff") return "Refused";
+      if (this.#power !== "Off") return "NoChange";
+      this.#startOn();
+      return "Started";
+    },
+    ForceOff: () => {
+      if (this.#power === "Off" || this.#power === "PoweringOff") return "NoChange";
+      this.#startOff();
+      return "Started";
+    },
+    GracefulShutdown: () => {
+      if (this.#power === "Off" || this.#power === "PoweringOff") return "NoChange";
+      // It needs the OS's help: one that is frozen or not there yet never hears of it.
+      if (this.#os === "running") this.#startOff();
+      return "Started";
+    },
+    ForceRestart: () => {
+      if (this.#power !== "On") return "Refused";
+      this.workloads.clear();
+      this.#startBoot();
+      this.#emit({ type: "restarting" });
+      return "Started";
+    },
+    PowerCycle: () => {
+      if (this.#power !== "On") return "Refused";
+      this.#startOff(() => this.#startOn());
+      return "Started";
+    },
+  };
+
+  #startOff(then?: () => void): void {
+    this.#changePower("PoweringOff");
+    this.#after(this.spec.powerOffDelayMs, () => {
+      this.#becomeOff();
+      then?.();
+    });
+  }
+
+  #becomeOff(): void {
+    this.#transition?.cancel();
+    this.#os = "down";
+    this.workloads.clear();
+    this.#changePower("Off");
+  }
+
+  #startOn(): void {
+    this.#changePower("PoweringOn");
+    this.#after(this.spec.powerOnDelayMs, () => {
+      this.#changePower("On");
+      this.#startBoot();
+    });
+  }
+
+  #startBoot(): void {
+    const fromNetwork = this.#boot.enabled === "Once" && this.#boot.target === "Pxe";
+    // "Once" is used up by the boot that it meant, whether or not that boot comes to an end.
+    this.#boot = { ...this.#boot, enabled: "Disabled", target: "None" };
+    if (!fromNetwork) {
+      this.#startBootFromDisk();
+      return;
+    }
+    this.#os = "installing";
+    this.#after(this.spec.reprovisionMs, () => {
+      this.#diskFailed = false;
+      this.#machineID = this.#newMachineID();
+      this.#emit({ type: "reinstalled", machineID: this.#machineID });
+      this.#startBootFromDisk();
+    });
+  }
+
+  #startBootFromDisk(): void {
+    this.#os = "booting";
+    this.#after(this.spec.bootMs, () => {
+      if (this.#diskFailed) {
+        this.#os = "noBootDevice";
+        this.#emit({ type: "bootFailed" });
+        return;
+      }
+      this.#os = "running";
+      this.#bootID = this.#random.uuid();
+      this.#emit({ type: "booted", bootID: this.#bootID });
+    });
+  }
+
+  #changePower(power: HostPower): void {
+    if (this.#power === power) return;
+    this.#power = power;
+    this.#emit({ type: "powerChanged", power });
+  }
+
+  #after(delayMs: number, step: () => void): void {
+    this.#transition?.cancel();
+    this.#transition = this.#clock.schedule(delayMs, step);
+  }
+
+  #newMachineID(): string {
+    return this.#random.uuid().replaceAll("-", "");
+  }
+}
