@@ -8,7 +8,7 @@ import { FENCING_TARGETS } from "../api/fencing-target.ts";
 import type { Condition } from "../api/meta.ts";
 import type { NodeHealthCheck } from "../api/node-health-check.ts";
 import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
-import { STOP_SWITCH_NAME, STOP_SWITCH_PAUSED, STOP_SWITCH_REASON } from "../api/stop-switch.ts";
+import { STOP_SWITCH_NAME, STOP_SWITCH_REASON, stops } from "../api/stop-switch.ts";
 import { requireOption } from "../config/option.ts";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../config/run-options.ts";
 import type { KubeClient, ListOptions } from "../kube/client.ts";
@@ -63,7 +63,7 @@ async function readOverview(client: KubeClient, namespace: string, signal: Abort
 async function readSwitch(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview["stopSwitch"]> {
   try {
     const { data } = await client.get<ConfigMap>(CONFIG_MAPS, { namespace, name: STOP_SWITCH_NAME }, signal);
-    return { paused: data?.[STOP_SWITCH_PAUSED] === "true", reason: data?.[STOP_SWITCH_REASON] };
+    return { paused: stops(data), reason: data?.[STOP_SWITCH_REASON] };
   } catch (error) {
     if (isKubeError(error, "NotFound")) return { paused: false, reason: undefined };
     throw error;

@@ -1,12 +1,10 @@
 import { CONFIG_MAPS } from "../api/core-types.ts";
 import type { ConfigMap } from "../api/core.ts";
+import { STOP_SWITCH_NAME, STOP_SWITCH_PAUSED, STOP_SWITCH_REASON, stops } from "../api/stop-switch.ts";
 import { trimMeta } from "../api/trim.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { Change, Watched } from "../kube/watched.ts";
-
-/** Name of the ConfigMap, in the agent's own namespace, that stops every new power order while it is there. */
-export const PAUSE_CONFIG_MAP = "ironfence-pause";
 
 /** The cluster-wide switch that stops every new power order. */
 export interface StopSwitch {
@@ -18,17 +16,14 @@ export interface StopSwitch {
   subscribe(listener: () => void): () => void;
 }
 
-/**
- * Watches the ConfigMap `ironfence-pause` until `signal` aborts. It stops power orders while it exists, unless its
- * `data.paused` is `false`: somebody who creates it in a hurry and misspells the value means to stop. `data.reason` says why.
- */
+/** Watches the stop switch (`api/stop-switch.ts`) in the agent's own namespace until `signal` aborts. */
 export function watchStopSwitch(runtime: KubeRuntime, namespace: string, signal: AbortSignal): StopSwitch {
   const view = runtime.watch<ConfigMap>(
     {
       type: CONFIG_MAPS,
       namespace,
-      fieldSelector: `metadata.name=${PAUSE_CONFIG_MAP}`,
-      trim: (raw) => (raw.metadata.name === PAUSE_CONFIG_MAP ? trimSwitch(raw) : undefined),
+      fieldSelector: `metadata.name=${STOP_SWITCH_NAME}`,
+      trim: (raw) => (raw.metadata.name === STOP_SWITCH_NAME ? trimSwitch(raw) : undefined),
     },
     signal,
   );
@@ -58,8 +53,8 @@ function stopSwitchOf(
     },
     get stopped() {
       if (!view.synced)
-        return { reason: `the stop switch (ConfigMap ${namespace}/${PAUSE_CONFIG_MAP}) is not read yet` };
-      const configMap = view.get({ namespace, name: PAUSE_CONFIG_MAP });
+        return { reason: `the stop switch (ConfigMap ${namespace}/${STOP_SWITCH_NAME}) is not read yet` };
+      const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
       return configMap === undefined ? undefined : stoppedBy(configMap);
     },
     subscribe(listener) {
@@ -71,16 +66,14 @@ function stopSwitchOf(
 
 /** What one ConfigMap says; pure. */
 function stoppedBy(configMap: ConfigMap): { reason: string } | undefined {
-  const paused = configMap.data?.["paused"]?.trim();
-  if (paused === "false") return undefined;
+  const { data } = configMap;
+  if (!stops(data)) return undefined;
   const { namespace, name } = configMap.metadata;
-  const who = `ConfigMap ${namespace}/${name}`;
-  const reason = configMap.data?.["reason"]?.trim();
-  if (reason !== undefined && reason !== "") return { reason: `paused by ${who}: ${reason}` };
-  if (paused === "true") return { reason: `paused by ${who}` };
-  return {
-    reason: `paused by ${who}, although its data.paused is not "true": delete it or set it to "false" to resume`,
-  };
+  const pausedBy = `paused by ConfigMap ${namespace}/${name}`;
+  const reason = data?.[STOP_SWITCH_REASON]?.trim();
+  if (reason !== undefined && reason !== "") return { reason: `${pausedBy}: ${reason}` };
+  if (data?.[STOP_SWITCH_PAUSED] === "true") return { reason: pausedBy };
+  return { reason: `${pausedBy}, although its data.paused is not "true": set it to "false" or delete it to resume` };
 }
 
 function trimSwitch(raw: KubeObject): ConfigMap {
