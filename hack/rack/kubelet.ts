@@ -1,6 +1,10 @@
 import type { KubeClient } from "../../src/kube/client.ts";
+import { sleep } from "../../src/runtime/clock.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import type { Logger } from "../../src/telemetry/logger.ts";
+import type { Host } from "./host.ts";
+import { LeaseRenewer, postStatus, registerNode } from "./kubelet-node.ts";
+import { syncPods } from "./kubelet-pods.ts";
 import type { Rack } from "./rack.ts";
 
 export interface KubeletDeps {
@@ -16,16 +20,95 @@ export interface KubeletOptions {
   leasePeriodMs?: number;
   /** 40 */
   leaseDurationSeconds?: number;
-  /** Look at the own Node, and a post of its status where that has changed: 10,000. */
+  /** Look at the own Node, and a post of its status where that has changed or is 30 periods old: 10,000. */
   statusPeriodMs?: number;
   /** Look at the pods bound to the node: 1,000. */
   podPeriodMs?: number;
 }
 
+/** What a kubelet waits after a failed registration. */
+const REGISTER_RETRY_MS = 500;
+/** A status that has not changed is posted again after this many looks: 5 minutes with a real one's period. */
+const STATUS_REPORT_PERIODS = 30;
+
 /**
  * Plays the kubelet of every host of the rack: it works while the host's OS runs, and falls silent when that hangs or loses
- * power. Resolves when `signal` has aborted and every kubelet has stopped.
+ * power. Errors of the API are logged, and the work goes on. Resolves when `signal` has aborted and every kubelet has stopped.
  */
-export async function startKubelets(deps: KubeletDeps, options: KubeletOptions, signal: AbortSignal): Promise<void> {
-  await Promise.resolve({ deps, options, signal });
+export function startKubelets(deps: KubeletDeps, options: KubeletOptions, signal: AbortSignal): Promise<void> {
+  const runs = new Map<string, { bootID: string; stop: AbortController }>();
+  const registeredBoots = new Set<string>();
+  const settled = new Set<Promise<void>>();
+
+  const follow = (host: Host): void => {
+    const run = runs.get(host.name);
+    const alive = host.os === "running" && !signal.aborted;
+    if (run !== undefined && (!alive || run.bootID !== host.bootID)) {
+      run.stop.abort();
+      runs.delete(host.name);
+    }
+    if (!alive || runs.has(host.name)) return;
+    const stop = new AbortController();
+    runs.set(host.name, { bootID: host.bootID, stop });
+    const kubelet = runKubelet(deps, options, host, registeredBoots, stop.signal).finally(() =>
+      settled.delete(kubelet),
+    );
+    settled.add(kubelet);
+  };
+
+  const unsubscribe = deps.rack.subscribe((event) => follow(deps.rack.host(event.host)));
+  for (const host of deps.rack.hosts) follow(host);
+
+  return new Promise((resolve) => {
+    const onAbort = (): void => {
+      unsubscribe();
+      for (const host of deps.rack.hosts) follow(host);
+      void Promise.all(settled).then(() => resolve());
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/** One kubelet from the start (or the thawing) of its OS until `signal` aborts. Never rejects. */
+async function runKubelet(
+  deps: KubeletDeps,
+  options: KubeletOptions,
+  host: Host,
+  registeredBoots: Set<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { client, clock } = deps;
+  const logger = deps.logger.child({ node: host.name });
+  const { leasePeriodMs = 10_000, leaseDurationSeconds = 40, statusPeriodMs = 10_000, podPeriodMs = 1_000 } = options;
+
+  // A kubelet registers once in its life: a Node that is deleted under a running one stays away until the next boot.
+  while (!signal.aborted && !registeredBoots.has(host.bootID)) {
+    try {
+      await registerNode(client, host, signal);
+      registeredBoots.add(host.bootID);
+    } catch (error) {
+      if (!signal.aborted) logger.debug({ err: error }, "the kubelet could not register its node");
+      await sleep(clock, REGISTER_RETRY_MS, signal).catch(() => undefined);
+    }
+  }
+
+  const every = async (periodMs: number, what: string, step: () => Promise<void>): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        await step();
+      } catch (error) {
+        if (!signal.aborted) logger.debug({ err: error, what }, "a step of the kubelet failed");
+      }
+      await sleep(clock, periodMs, signal).catch(() => undefined);
+    }
+  };
+  const lease = new LeaseRenewer(client, clock, host, leaseDurationSeconds);
+  await Promise.all([
+    every(statusPeriodMs, "status", () =>
+      postStatus(client, clock, host, statusPeriodMs * STATUS_REPORT_PERIODS, signal),
+    ),
+    every(leasePeriodMs, "lease", () => lease.renew(signal)),
+    every(podPeriodMs, "pods", () => syncPods(client, clock, host, signal)),
+  ]);
 }

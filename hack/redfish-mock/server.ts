@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
-import { Secret } from "../../src/runtime/secret.ts";
+import type { Secret } from "../../src/runtime/secret.ts";
 import type { Rack } from "../rack/rack.ts";
 import type { FaultRule } from "./faults.ts";
 
