@@ -1,5 +1,5 @@
 // oxlint-disable-next-line import/no-unassigned-import -- it must have run before @peculiar/x509 loads
-import "./reflect-metadata.ts";
+import "reflect-metadata";
 import { webcrypto } from "node:crypto";
 import * as x509 from "@peculiar/x509";
 import type { Clock } from "../../src/runtime/clock.ts";

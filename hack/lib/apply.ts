@@ -1,0 +1,103 @@
+import { readFile, readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { parse, parseAllDocuments } from "yaml";
+import { ApiStatusError } from "./kube-api.ts";
+import type { JsonObject, KubeApi } from "./kube-api.ts";
+
+const ESTABLISHED_TIMEOUT_MS = 30_000;
+const POLL_MS = 100;
+
+/** An object of a manifest. */
+export interface Manifest extends JsonObject {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string; [key: string]: unknown };
+}
+
+/** What `kubectl kustomize` may do beside listing resources is not done here, so it must not be asked for. */
+const KUSTOMIZATION_KEYS = new Set(["apiVersion", "kind", "resources"]);
+
+/**
+ * Reads manifests from a YAML file, a folder with a kustomization.yaml (its `resources` alone), or a folder of YAML files.
+ *
+ * @throws Error for a kustomization that does more than list resources.
+ */
+export async function readManifests(path: string): Promise<Manifest[]> {
+  if (!(await stat(path)).isDirectory()) {
+    return parseAllDocuments(await readFile(path, "utf8"))
+      .map((document) => document.toJS() as Manifest | null)
+      .filter((manifest) => manifest !== null);
+  }
+  const names = await readdir(path);
+  let resources = names.filter((name) => name.endsWith(".yaml")).sort();
+  if (names.includes("kustomization.yaml")) {
+    const kustomization = parse(await readFile(join(path, "kustomization.yaml"), "utf8")) as { resources: string[] };
+    const unknown = Object.keys(kustomization).filter((key) => !KUSTOMIZATION_KEYS.has(key));
+    if (unknown.length > 0) throw new Error(`${path}/kustomization.yaml: cannot do ${unknown.join(", ")}`);
+    resources = kustomization.resources;
+  }
+  const nested = await Promise.all(resources.map((resource) => readManifests(join(path, resource))));
+  return nested.flat();
+}
+
+/** Applies manifests as `kubectl apply --server-side` does: CRDs first, namespaces next, then the rest in their order. */
+export async function applyManifests(api: KubeApi, path: string): Promise<Manifest[]> {
+  const manifests = await readManifests(path);
+  const rank = (manifest: Manifest): number =>
+    manifest.kind === "CustomResourceDefinition" ? 0 : manifest.kind === "Namespace" ? 1 : 2;
+  const ordered = manifests.toSorted((a, b) => rank(a) - rank(b));
+  for (const manifest of ordered.filter((candidate) => rank(candidate) === 0)) {
+    await applyObject(api, manifest);
+    await waitUntilEstablished(api, manifest.metadata.name);
+  }
+  for (const manifest of ordered.filter((candidate) => rank(candidate) > 0)) await applyObject(api, manifest);
+  return ordered;
+}
+
+/** Creates or updates one object. @returns it as the server stored it. */
+export async function applyObject(api: KubeApi, manifest: Manifest): Promise<JsonObject> {
+  const path = await objectPath(api, manifest);
+  const query = "fieldManager=ironfence-harness&force=true";
+  return (await api.send("PATCH", `${path}?${query}`, manifest, "application/apply-patch+yaml")) as JsonObject;
+}
+
+/** The API path of an object, found by discovery. */
+export async function objectPath(api: KubeApi, manifest: Manifest): Promise<string> {
+  const { apiVersion, kind, metadata } = manifest;
+  const root = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const { resources } = await api.get<{ resources: { name: string; kind: string; namespaced: boolean }[] }>(root);
+  const resource = resources.find((candidate) => candidate.kind === kind && !candidate.name.includes("/"));
+  if (resource === undefined) throw new Error(`the API server does not serve ${apiVersion} ${kind}`);
+  const scope = resource.namespaced ? `/namespaces/${metadata.namespace ?? "default"}` : "";
+  return `${root}${scope}/${resource.name}/${metadata.name}`;
+}
+
+/** A CRD is applied before its kind is served; the kind may be used once both say so. */
+async function waitUntilEstablished(api: KubeApi, name: string): Promise<void> {
+  const deadlineMs = performance.now() + ESTABLISHED_TIMEOUT_MS;
+  while (performance.now() < deadlineMs) {
+    const crd = await api.get<{
+      spec: { group: string; names: { plural: string }; versions: { name: string; storage: boolean }[] };
+      status?: { conditions?: { type: string; status: string }[] };
+    }>(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`);
+    const version = crd.spec.versions.find((candidate) => candidate.storage)?.name ?? "";
+    const established = crd.status?.conditions?.some(
+      (condition) => condition.type === "Established" && condition.status === "True",
+    );
+    if (established === true && (await isServed(api, `/apis/${crd.spec.group}/${version}/${crd.spec.names.plural}`))) {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  throw new Error(`CRD ${name} was not established within ${ESTABLISHED_TIMEOUT_MS / 1000} s`);
+}
+
+async function isServed(api: KubeApi, path: string): Promise<boolean> {
+  try {
+    await api.get(`${path}?limit=1`);
+    return true;
+  } catch (error) {
+    if (error instanceof ApiStatusError && (error.status === 404 || error.status === 503)) return false;
+    throw error;
+  }
+}
