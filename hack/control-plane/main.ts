@@ -1,0 +1,72 @@
+import { copyFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import { applyManifests } from "../lib/apply.ts";
+import { prepareBinaries } from "./binaries.ts";
+import { startControlPlane } from "./control-plane.ts";
+import { fileURLToPath } from "node:url";
+import { registerNode } from "./fake-node.ts";
+
+const HELP = `A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok.
+
+  node hack/control-plane/main.ts build            find the programs, or build them with Go (about 7 min, once)
+  node hack/control-plane/main.ts up [options]     start it and keep it up until Ctrl-C
+
+    --nodes N                 fake nodes worker-1 … worker-N, played by kwok (default 3)
+    --kubeconfig FILE         also write the administrator's kubeconfig there
+    --grace-period SECONDS    silence after which a node is Ready=Unknown (default 50, as Kubernetes ships it)
+    --install                 apply deploy/kustomize and write a kubeconfig of the shipped ServiceAccount
+
+The programs are looked for in $KUBEBUILDER_ASSETS, then in \${XDG_CACHE_HOME:-~/.cache}/ironfence/control-plane.
+`;
+
+const progress = (line: string): void => void process.stderr.write(`control-plane: ${line}\n`);
+
+async function up(values: { nodes: string; kubeconfig?: string; "grace-period": string; install: boolean }) {
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort(new Error(name)));
+  const controlPlane = await startControlPlane(
+    { progress, nodeMonitorGracePeriodMs: Number(values["grace-period"]) * 1000 },
+    stop.signal,
+  );
+  try {
+    for (let index = 1; index <= Number(values.nodes); index += 1) {
+      await registerNode(controlPlane.api, { name: `worker-${index}` });
+    }
+    await controlPlane.startKwok("all");
+    if (values.install) {
+      await applyManifests(controlPlane.api, fileURLToPath(new URL("../../deploy/kustomize", import.meta.url)));
+      progress(`agent:  ${await controlPlane.serviceAccountKubeconfig("ironfence-system", "ironfence")}`);
+    }
+    if (values.kubeconfig !== undefined) await copyFile(controlPlane.kubeconfig, values.kubeconfig);
+    progress(`admin:  export KUBECONFIG=${values.kubeconfig ?? controlPlane.kubeconfig}`);
+    progress(`logs:   ${controlPlane.folder}`);
+    progress("Ctrl-C ends it.");
+    const stopped = new Promise<void>((resolve) => stop.signal.addEventListener("abort", () => resolve()));
+    await Promise.race([stopped, controlPlane.failed]);
+  } finally {
+    await controlPlane.stop();
+  }
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    help: { type: "boolean", short: "h", default: false },
+    nodes: { type: "string", default: "3" },
+    kubeconfig: { type: "string" },
+    "grace-period": { type: "string", default: "50" },
+    install: { type: "boolean", default: false },
+  },
+});
+const [command] = positionals;
+if (values.help || command === undefined) {
+  process.stdout.write(HELP);
+} else if (command === "build") {
+  await prepareBinaries(progress, new AbortController().signal);
+  progress("all programs are there");
+} else if (command === "up") {
+  await up(values);
+} else {
+  process.stderr.write(`control-plane: unknown command ${command}\n\n${HELP}`);
+  process.exitCode = 2;
+}
