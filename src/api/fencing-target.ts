@@ -53,11 +53,15 @@ export const fencingTargetSpecSchema = z.object({
     .meta({ description: "Hands off: no power order is sent while this is true." }),
   identity: z
     .object({
-      systemUUID: z.string().optional(),
-      serialNumber: z.string().optional(),
+      systemUUID: z
+        .string()
+        .regex(/^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/)
+        .optional()
+        .meta({ description: "SMBIOS system UUID, in either byte order." }),
+      serialNumber: z.string().min(1).max(256).optional(),
       verification: z.enum(["Required", "None"]).default("Required").meta({
         description:
-          "None fences a host whose BMC tells neither UUID nor serial number. A swapped cable then powers off the wrong host.",
+          "None fences a host also where its BMC tells neither UUID nor serial number: a swapped cable then powers off the wrong host. A mismatch is refused all the same.",
       }),
     })
     .prefault({})
@@ -75,7 +79,10 @@ export const fencingTargetStatusSchema = z.object({
   powerState: z.enum(["Off", "On", "Changing", "Unknown"]).optional(),
   lastProbeTime: timeSchema.optional(),
   identity: z
-    .object({ systemUUID: z.string().optional(), serialNumber: z.string().optional() })
+    .object({
+      nodeName: z.string().meta({ description: "The node that it was pinned from; it counts for no other." }),
+      systemUUID: z.string(),
+    })
     .optional()
     .meta({ description: "Pinned from the node while it was Ready." }),
   owner: z

@@ -1,5 +1,8 @@
 import type { BootOverride, PowerReading } from "../../bmc/driver.ts";
+import type { IdentityVerdict } from "../../bmc/topology.ts";
 import type { Node } from "../../api/core.ts";
+
+export type { IdentityVerdict } from "../../bmc/topology.ts";
 
 // What the remediation state machine needs of a power target; `fencing-target.ts` serves it from FencingTargets.
 
@@ -52,15 +55,11 @@ export interface FencedHost {
   open(signal: AbortSignal): Promise<HostPower>;
 }
 
-/** What a check of a host's identity found. */
-export type IdentityVerdict =
-  | { verified: true; message: string }
-  /** Mismatch: another host answers. Unknown: nothing to compare with, or the BMC does not say who it is. */
-  | { verified: false; reason: "Mismatch" | "Unknown"; message: string };
-
 /**
  * The open devices of one host, as one. Levels are tried in order; all devices of the level in use must agree on Off.
- * Failures are BmcErrors. Close it when the operation is over.
+ * Failures are BmcErrors. Close it when the operation is over. Identity is not a matter of the caller's care alone: devices
+ * that no check has accepted are checked (without a Node) before they are used, their Off is never reported, and neither
+ * `forceOff` nor a network boot is ordered while another host answers or nobody can tell; `on` is refused on a mismatch.
  */
 export interface HostPower {
   /** Compares who answers with who the target says it must be. Call it before every power order. */

@@ -1,0 +1,243 @@
+import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "./driver.ts";
+import { BmcError } from "./errors.ts";
+
+/** What a check of a host's identity found. */
+export type IdentityVerdict =
+  | { verified: true; message: string }
+  /** Mismatch: another host answers. Unknown: nothing to compare with, or the device does not say who it is. */
+  | { verified: false; reason: "Mismatch" | "Unknown"; message: string };
+
+/** Decides from what the devices of one level answered whether they power the host that is meant. */
+export type IdentityJudge = (answers: readonly HostIdentity[]) => IdentityVerdict;
+
+/** One power device of a host, on its level. */
+export interface LevelledDevice {
+  level: number;
+  driver: PowerDriver;
+}
+
+/**
+ * The power devices of one host as one (the fencing topology of Pacemaker). Levels are tried in rising order, and all
+ * devices of a level must succeed; a level counts for Off only after its identity was accepted, so that neither an order to
+ * another host nor its Off can pass for this one's. Failures are `BmcError`s. Not for concurrent calls.
+ */
+export class Topology {
+  readonly #levels: readonly (readonly PowerDriver[])[];
+  #judge: IdentityJudge;
+  /** Verdicts by level since the last `verify`; levels that were not needed yet have none. */
+  readonly #verdicts = new Map<readonly PowerDriver[], IdentityVerdict>();
+  /** Where the next power-off starts: behind the level whose last order has not shown an Off. */
+  #firstLevel = 0;
+
+  constructor(devices: readonly LevelledDevice[], judge: IdentityJudge) {
+    const byLevel = Map.groupBy(devices, (device) => device.level);
+    this.#levels = [...byLevel]
+      .toSorted(([a], [b]) => a - b)
+      .map(([, members]) => members.map((member) => member.driver));
+    this.#judge = judge;
+  }
+
+  /** Asks the devices anew who they are, level by level, until one is accepted or another host answers. */
+  async verify(judge: IdentityJudge, signal: AbortSignal): Promise<IdentityVerdict> {
+    this.#judge = judge;
+    this.#verdicts.clear();
+    const failures: BmcError[] = [];
+    let unknown: IdentityVerdict | undefined;
+    for (const level of this.#levels) {
+      try {
+        const verdict = await this.#verdictOf(level, signal);
+        if (verdict.verified || verdict.reason === "Mismatch") return verdict;
+        unknown ??= verdict;
+      } catch (error) {
+        failures.push(levelFailure(error, signal));
+      }
+    }
+    // A level that failed may yet be accepted at the next try; one without a verdict will not.
+    if (failures.length > 0 || unknown === undefined) throw combined(failures);
+    return unknown;
+  }
+
+  /**
+   * Reads the power freshly: the first level that can tell decides. `On` where any of its devices says so, `Off` where all
+   * of them do. `Unknown` while another host answers.
+   */
+  async readPower(signal: AbortSignal): Promise<PowerReading> {
+    const failures: BmcError[] = [];
+    let unknown: PowerReading | undefined;
+    for (const level of this.#levels) {
+      try {
+        const verdict = await this.#verdictOf(level, signal);
+        if (!verdict.verified) {
+          unknown ??= { state: "Unknown", raw: verdict.message };
+          if (verdict.reason === "Mismatch") return { state: "Unknown", raw: verdict.message };
+          continue;
+        }
+        const { values, failure } = await ofAll(level, (driver) => driver.readPower(signal), signal);
+        const reading = levelPower(values, level.length);
+        if (reading.state === "Off") this.#firstLevel = 0;
+        if (reading.state !== "Unknown") return reading;
+        if (failure !== undefined) throw failure;
+        unknown ??= reading;
+      } catch (error) {
+        failures.push(levelFailure(error, signal));
+      }
+    }
+    if (failures.length > 0 || unknown === undefined) throw combined(failures);
+    return unknown;
+  }
+
+  /**
+   * Orders the devices of the first level that accepts off. A second order without an Off read in between starts one level
+   * higher, since the level before has not done what it promised.
+   */
+  async forceOff(signal: AbortSignal): Promise<void> {
+    const failures: BmcError[] = [];
+    const start = this.#firstLevel;
+    for (let step = 0; step < this.#levels.length; step++) {
+      const index = (start + step) % this.#levels.length;
+      const level = this.#levels[index] ?? [];
+      try {
+        await this.#requireVerified(level, signal);
+        this.#firstLevel = (index + 1) % this.#levels.length;
+        const { failure } = await ofAll(level, (driver) => driver.forceOff(signal), signal);
+        if (failure === undefined) return;
+        failures.push(failure);
+      } catch (error) {
+        if (error instanceof WrongHostError) throw error;
+        failures.push(levelFailure(error, signal));
+      }
+    }
+    throw combined(failures);
+  }
+
+  /**
+   * Orders every device of every level on, in rising order, since any of them may have been turned off. Fails where one of
+   * them did: whether the host is on all the same is for `readPower` to say.
+   */
+  async on(signal: AbortSignal): Promise<void> {
+    const failures: BmcError[] = [];
+    for (const level of this.#levels) {
+      try {
+        await this.#refuseWrongHost(level, signal);
+        const { failure } = await ofAll(level, (driver) => driver.on(signal), signal);
+        if (failure !== undefined) failures.push(failure);
+      } catch (error) {
+        failures.push(levelFailure(error, signal));
+      }
+    }
+    if (failures.length > 0) throw combined(failures);
+  }
+
+  /** Sets or clears the boot override on the first device that knows one. It is set on an accepted host only. */
+  async setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
+    await this.#onFirstSupporting(async (level, driver) => {
+      if (override === "None") await this.#refuseWrongHost(level, signal);
+      else await this.#requireVerified(level, signal);
+      await driver.setBootOverride(override, signal);
+    });
+  }
+
+  /** Reads the boot override of the first device that knows one. */
+  async readBootOverride(signal: AbortSignal): Promise<BootOverride> {
+    return this.#onFirstSupporting((_level, driver) => driver.readBootOverride(signal));
+  }
+
+  /** Closes every device. */
+  async close(): Promise<void> {
+    await Promise.all(this.#levels.flat().map((driver) => driver.close()));
+  }
+
+  async #verdictOf(level: readonly PowerDriver[], signal: AbortSignal): Promise<IdentityVerdict> {
+    const known = this.#verdicts.get(level);
+    if (known !== undefined) return known;
+    const { values, failure } = await ofAll(level, (driver) => driver.identify(signal), signal);
+    const verdict = this.#judge(values);
+    const mismatch = !verdict.verified && verdict.reason === "Mismatch";
+    // Another host among those that answered condemns the level, whatever the silent ones would have said.
+    if (failure !== undefined && !mismatch) throw failure;
+    this.#verdicts.set(level, verdict);
+    return verdict;
+  }
+
+  async #requireVerified(level: readonly PowerDriver[], signal: AbortSignal): Promise<void> {
+    await this.#refuseWrongHost(level, signal);
+    const verdict = await this.#verdictOf(level, signal);
+    if (!verdict.verified) throw new BmcError("Unsupported", `no order is sent: ${verdict.message}`);
+  }
+
+  async #refuseWrongHost(level: readonly PowerDriver[], signal: AbortSignal): Promise<void> {
+    const verdict = await this.#verdictOf(level, signal);
+    if (!verdict.verified && verdict.reason === "Mismatch") throw new WrongHostError(verdict.message);
+  }
+
+  async #onFirstSupporting<T>(work: (level: readonly PowerDriver[], driver: PowerDriver) => Promise<T>): Promise<T> {
+    let unsupported: BmcError | undefined;
+    for (const level of this.#levels) {
+      for (const driver of level) {
+        try {
+          return await work(level, driver);
+        } catch (error) {
+          if (!(error instanceof BmcError) || error.code !== "Unsupported") throw error;
+          unsupported ??= error;
+        }
+      }
+    }
+    throw unsupported ?? combined([]);
+  }
+}
+
+/**
+ * What the readings of one level say together; pure.
+ *
+ * @param devices how many devices the level has: Off needs a reading of each.
+ */
+export function levelPower(readings: readonly PowerReading[], devices: number): PowerReading {
+  const on = readings.find((reading) => reading.state === "On");
+  if (on !== undefined) return on;
+  const changing = readings.find((reading) => reading.state === "Changing");
+  if (changing !== undefined) return changing;
+  const off = readings.filter((reading) => reading.state === "Off");
+  if (off[0] !== undefined && off.length === devices) return off[0];
+  return (
+    readings.find((reading) => reading.state === "Unknown") ?? { state: "Unknown", raw: "not every device answers" }
+  );
+}
+
+/** Another host answers where this one should: nothing else is tried. */
+class WrongHostError extends BmcError {
+  constructor(message: string) {
+    super("SystemNotFound", `no order is sent: ${message}`);
+  }
+}
+
+/** Runs one call on all devices of a level and waits for every one of them, since each may have taken effect. */
+async function ofAll<T>(
+  level: readonly PowerDriver[],
+  call: (driver: PowerDriver) => Promise<T>,
+  signal: AbortSignal,
+): Promise<{ values: T[]; failure: BmcError | undefined }> {
+  const settled = await Promise.allSettled(level.map(call));
+  const values: T[] = [];
+  const failures: BmcError[] = [];
+  for (const outcome of settled) {
+    if (outcome.status === "fulfilled") values.push(outcome.value);
+    else failures.push(levelFailure(outcome.reason, signal));
+  }
+  return { values, failure: failures.length === 0 ? undefined : combined(failures) };
+}
+
+/** A failure that the next level may make up for; anything that is none is thrown. */
+function levelFailure(error: unknown, signal: AbortSignal): BmcError {
+  if (signal.aborted || !(error instanceof BmcError) || error.code === "Aborted") throw error;
+  return error;
+}
+
+/** Several failures as one. It may be tried again if any of them may. */
+function combined(failures: readonly BmcError[]): BmcError {
+  const [first] = failures;
+  if (first === undefined) return new BmcError("Unsupported", "the host has no power device");
+  if (failures.length === 1) return first;
+  const decisive = failures.find((failure) => failure.retryable) ?? first;
+  const message = failures.map((failure) => failure.message).join("; ");
+  return new BmcError(decisive.code, message, { cause: decisive });
+}

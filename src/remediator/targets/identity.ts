@@ -1,0 +1,201 @@
+import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { HostIdentity } from "../../bmc/driver.ts";
+import type { IdentityJudge, IdentityVerdict } from "../../bmc/topology.ts";
+
+// Who a host must be, and whether it is the one that answers. Pure: names and addresses move, hardware ids do not.
+
+/** Who a host must be. At least one of the two is given. */
+export interface ExpectedIdentity {
+  source: "spec" | "pinned";
+  systemUUID?: string;
+  serialNumber?: string;
+}
+
+/**
+ * Who the target's host must be: what its spec says, else what was pinned from the node that the spec names now. Values that
+ * firmware fills in for want of a real one are no identity.
+ */
+export function expectedIdentity(target: FencingTarget): ExpectedIdentity | undefined {
+  const { identity, nodeName } = target.spec;
+  const systemUUID = meaningfulUuid(identity.systemUUID);
+  const serialNumber = meaningfulSerial(identity.serialNumber);
+  if (systemUUID !== undefined || serialNumber !== undefined) {
+    return {
+      source: "spec",
+      ...(systemUUID !== undefined && { systemUUID }),
+      ...(serialNumber !== undefined && { serialNumber }),
+    };
+  }
+  const pin = target.status?.identity;
+  const pinned = pin?.nodeName === nodeName ? meaningfulUuid(pin.systemUUID) : undefined;
+  return pinned === undefined ? undefined : { source: "pinned", systemUUID: pinned };
+}
+
+/**
+ * The judge of a target's devices: one of a level must be who the target says, and none may be anybody else.
+ *
+ * @param nodeSystemUUID what the node itself reports, where it is there: it contradicts a pin that has outlived its
+ * hardware, but it never stands in for a missing one, since a dead node may have left another machine's value behind.
+ */
+export function identityJudge(target: FencingTarget, nodeSystemUUID: string | undefined): IdentityJudge {
+  const expected = expectedIdentity(target);
+  const { nodeName, identity } = target.spec;
+  const nodeUuid = expected?.source === "spec" ? undefined : meaningfulUuid(nodeSystemUUID);
+  return (answers) => {
+    let match: string | undefined;
+    for (const answer of answers) {
+      const compared = expected === undefined ? "unknown" : compareIdentity(expected, answer);
+      if (compared === "mismatch") {
+        const source = expected?.source === "spec" ? "spec.identity" : `the identity pinned from node ${nodeName}`;
+        return mismatch(
+          `${answer.device} is ${describe(answer)}, but ${source} is ${describe(expected ?? {})}`,
+          nodeName,
+        );
+      }
+      const answered = meaningfulUuid(answer.systemUUID);
+      if (nodeUuid !== undefined && answered !== undefined && !sameUuid(nodeUuid, answered)) {
+        return mismatch(
+          `${answer.device} is ${describe(answer)}, but node ${nodeName} runs on system UUID ${nodeUuid}`,
+          nodeName,
+        );
+      }
+      if (compared === "match")
+        match ??= `${answer.device} is ${describe(answer)}, as ${expected?.source ?? ""} identity says`;
+    }
+    if (match !== undefined) return { verified: true, message: match };
+    return unknown(expected, answers, nodeName, identity.verification === "None");
+  };
+}
+
+/**
+ * Compares who must answer with who does. Each value counts where both sides have it; one that differs is a mismatch.
+ */
+export function compareIdentity(
+  expected: Omit<ExpectedIdentity, "source">,
+  answer: HostIdentity,
+): "match" | "mismatch" | "unknown" {
+  const verdicts: boolean[] = [];
+  const expectedUuid = meaningfulUuid(expected.systemUUID);
+  const uuid = meaningfulUuid(answer.systemUUID);
+  if (expectedUuid !== undefined && uuid !== undefined) verdicts.push(sameUuid(expectedUuid, uuid));
+  const expectedSerial = meaningfulSerial(expected.serialNumber);
+  const serial = meaningfulSerial(answer.serialNumber);
+  if (expectedSerial !== undefined && serial !== undefined) verdicts.push(expectedSerial === serial);
+  if (verdicts.includes(false)) return "mismatch";
+  return verdicts.length > 0 ? "match" : "unknown";
+}
+
+/**
+ * A UUID in lower case with dashes; undefined for anything that is none, and for values that boards share for want of one.
+ */
+export function meaningfulUuid(text: string | undefined): string | undefined {
+  const digits = text
+    ?.trim()
+    .toLowerCase()
+    .replace(/^urn:uuid:/, "")
+    .replaceAll(/[-{}]/g, "");
+  if (digits === undefined || !/^[0-9a-f]{32}$/.test(digits)) return undefined;
+  const uuid = [0, 8, 12, 16, 20].map((start, i) => digits.slice(start, [8, 12, 16, 20, 32][i])).join("-");
+  const placeholder = /^(.)\1*$/.test(digits) || PLACEHOLDER_UUIDS.has(uuid) || PLACEHOLDER_UUIDS.has(swapUuid(uuid));
+  return placeholder ? undefined : uuid;
+}
+
+/**
+ * Whether both are one UUID. SMBIOS (DSP0134, 7.2.1) stores the first three fields little-endian, and BMCs and kernels
+ * disagree on who turns them round, so either order counts.
+ */
+export function sameUuid(a: string, b: string): boolean {
+  return a === b || a === swapUuid(b);
+}
+
+/** One spelling for both byte orders of a meaningful UUID, for use as a key. */
+export function canonicalUuid(uuid: string): string {
+  const swapped = swapUuid(uuid);
+  return swapped < uuid ? swapped : uuid;
+}
+
+/** A serial number without blanks around it; undefined for what firmware says when it has none. */
+export function meaningfulSerial(text: string | undefined): string | undefined {
+  const serial = text?.trim();
+  if (serial === undefined || serial === "") return undefined;
+  return /^(.)\1*$/.test(serial) || PLACEHOLDER_SERIALS.has(serial.toLowerCase()) ? undefined : serial;
+}
+
+/** The other byte order of the first three fields. */
+function swapUuid(uuid: string): string {
+  const fields = uuid.split("-");
+  return fields.map((field, i) => (i < 3 ? (field.match(/../g) ?? []).toReversed().join("") : field)).join("-");
+}
+
+function mismatch(what: string, nodeName: string): IdentityVerdict {
+  return {
+    verified: false,
+    reason: "Mismatch",
+    message: `another host answers: ${what}. No power order is sent; correct spec.devices' address, or spec.identity if node ${nodeName} has new hardware`,
+  };
+}
+
+function unknown(
+  expected: ExpectedIdentity | undefined,
+  answers: readonly HostIdentity[],
+  nodeName: string,
+  accepted: boolean,
+): IdentityVerdict {
+  const why =
+    expected === undefined
+      ? `nothing says who the host of node ${nodeName} must be: set spec.identity.systemUUID or serialNumber, or wait for a probe while the node is Ready`
+      : `no device says who it is in the terms of ${expected.source} identity ${describe(expected)} (answers: ${answers.map(describe).join(", ")}): set the value that the device does give, or spec.identity.verification: None`;
+  if (accepted) return { verified: true, message: `not checked, as spec.identity.verification is None; ${why}` };
+  return { verified: false, reason: "Unknown", message: why };
+}
+
+function describe(identity: { systemUUID?: string; serialNumber?: string }): string {
+  const { systemUUID, serialNumber } = identity;
+  const parts = [
+    systemUUID === undefined ? "" : `system UUID ${systemUUID}`,
+    serialNumber === undefined ? "" : `serial number ${serialNumber}`,
+  ].filter((part) => part !== "");
+  return parts.length === 0 ? "a host without system UUID and serial number" : parts.join(" and ");
+}
+
+/** UUIDs that firmware of many boards shares, in one of their byte orders (values of one repeated digit are told by form). */
+const PLACEHOLDER_UUIDS: ReadonlySet<string> = new Set([
+  "00010203-0405-0607-0809-0a0b0c0d0e0f",
+  "01020304-0506-0708-090a-0b0c0d0e0f10",
+  "03000200-0400-0500-0006-000700080009",
+  "12345678-1234-5678-90ab-cddeefaabbcc",
+  "12345678-1234-1234-1234-123456789abc",
+  "11111111-2222-3333-4444-555555555555",
+  "deadbeef-dead-beef-dead-beefdeadbeef",
+  "fefefefe-fefe-fefe-fefe-fefefefefefe",
+]);
+
+/** What firmware says in place of a serial number, in lower case (strings of one repeated character are told by form). */
+const PLACEHOLDER_SERIALS: ReadonlySet<string> = new Set([
+  "not specified",
+  "not applicable",
+  "not available",
+  "none",
+  "null",
+  "n/a",
+  "na",
+  "unknown",
+  "undefined",
+  "empty",
+  "invalid",
+  "tbd",
+  "oem",
+  "o.e.m.",
+  "to be filled by o.e.m.",
+  "to be filled by oem",
+  "default string",
+  "default",
+  "serial number",
+  "system serial number",
+  "chassis serial number",
+  "base board serial number",
+  "0123456789",
+  "1234567890",
+  "123456789",
+  "12345678",
+]);
