@@ -1,0 +1,98 @@
+import { BmcError } from "../errors.ts";
+
+/** Deepest nesting that is read; real resources stay below 12. */
+export const JSON_DEPTH_MAX = 32;
+
+/** A JSON object from a BMC: nothing in it is believed before it has been asked for by name and type. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export const EMPTY: JsonObject = Object.freeze({});
+
+/**
+ * Parses a JSON object. `JSON.parse` makes `__proto__` an own property like any other, and the readers below look at own
+ * properties alone, so a hostile name changes nothing.
+ *
+ * @throws BmcError BadResponse where the text is no JSON, no object, or nested deeper than `JSON_DEPTH_MAX`.
+ */
+export function parseJsonObject(text: string, what: string): JsonObject {
+  if (nestsDeeperThan(text, JSON_DEPTH_MAX)) {
+    throw new BmcError("BadResponse", `${what}: the answer is nested deeper than ${JSON_DEPTH_MAX} levels`);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new BmcError("BadResponse", `${what}: the answer is no JSON`, { cause });
+  }
+  if (!isObject(value)) throw new BmcError("BadResponse", `${what}: the answer is no JSON object`);
+  return value;
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The object at `name`; empty where there is none, so that reads can be chained. */
+export function objectAt(parent: JsonObject, name: string): JsonObject {
+  const value = own(parent, name);
+  return isObject(value) ? value : EMPTY;
+}
+
+/** The string at `name`, if it is one. */
+export function stringAt(parent: JsonObject, name: string): string | undefined {
+  const value = own(parent, name);
+  return typeof value === "string" ? value : undefined;
+}
+
+/** The array at `name`, if it is one. */
+export function listAt(parent: JsonObject, name: string): readonly unknown[] | undefined {
+  const value = own(parent, name);
+  return Array.isArray(value) ? value : undefined;
+}
+
+/** The strings of the array at `name`; undefined where there is no array. */
+export function stringsAt(parent: JsonObject, name: string): readonly string[] | undefined {
+  return listAt(parent, name)?.filter((item) => typeof item === "string");
+}
+
+/** The `@odata.id`s of the array of links at `name`. */
+export function linksAt(parent: JsonObject, name: string): readonly string[] {
+  return (listAt(parent, name) ?? []).flatMap((item) => (isObject(item) ? (stringAt(item, "@odata.id") ?? []) : []));
+}
+
+/** Whether the object itself has `name`, whatever its value. */
+export function has(parent: JsonObject, name: string): boolean {
+  return Object.hasOwn(parent, name);
+}
+
+function own(parent: JsonObject, name: string): unknown {
+  return Object.hasOwn(parent, name) ? parent[name] : undefined;
+}
+
+/** Counts brackets outside strings, before the parser allocates anything for them. */
+function nestsDeeperThan(text: string, depthMax: number): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text.charCodeAt(at);
+    if (inString) {
+      if (char === BACKSLASH) at += 1;
+      else if (char === QUOTE) inString = false;
+    } else if (char === QUOTE) {
+      inString = true;
+    } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
+      depth += 1;
+      if (depth > depthMax) return true;
+    } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
+      depth -= 1;
+    }
+  }
+  return false;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;

@@ -1,0 +1,207 @@
+import { failure } from "./answer.ts";
+import type { Answer } from "./answer.ts";
+import { bootPatch, hasBoot, lacksNetworkBoot, parseBootOverride, settingsReference } from "./boot.ts";
+import { chooseSystem } from "./choose-system.ts";
+import { EMPTY, isObject, listAt, stringAt, stringsAt } from "./json.ts";
+import { pathOnOrigin } from "./reference.ts";
+import type { Resource, Service } from "./service.ts";
+import { besideChassis, parseChassis, parseSystem } from "./system.ts";
+import type { ResetAction, System } from "./system.ts";
+import { parseTask, retryAfterMs } from "./task.ts";
+import type { RedfishAddress } from "../address.ts";
+import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../driver.ts";
+import { BmcError } from "../errors.ts";
+import { sleep } from "../../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+
+/**
+ * How long an order that runs as a task is watched for an early refusal. After that the order counts as accepted: the power
+ * state tells the rest, and sooner than most tasks do.
+ */
+const TASK_WATCH_MS = 2_000;
+
+/** `On` is the standard's name; some services know `ForceOn` only. For fencing nothing but `ForceOff` will do. */
+const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const;
+
+/** Drives one ComputerSystem of a Redfish service (DSP0266, DSP0268). */
+export class RedfishDriver implements PowerDriver {
+  readonly address: string;
+  readonly #system: string | undefined;
+  readonly #service: Service;
+  readonly #callTimeoutMs: number;
+  readonly #clock: Clock;
+  /** Learned at the first read and kept while the driver is open; the power state never is. */
+  #path: string | undefined;
+  #reset: ResetAction | undefined;
+  #chassisPaths: readonly string[] | undefined;
+
+  constructor(address: RedfishAddress, service: Service, options: { callTimeoutMs: number; clock: Clock }) {
+    this.address = address.text;
+    this.#system = address.system;
+    this.#service = service;
+    this.#callTimeoutMs = options.callTimeoutMs;
+    this.#clock = options.clock;
+  }
+
+  identify(signal: AbortSignal): Promise<HostIdentity> {
+    return this.#call("identify", signal, async (signal) => (await this.#readSystem(signal)).identity);
+  }
+
+  readPower(signal: AbortSignal): Promise<PowerReading> {
+    return this.#call("read of the power state", signal, (signal) => this.#readPower(signal));
+  }
+
+  forceOff(signal: AbortSignal): Promise<void> {
+    return this.#call("order off", signal, (signal) => this.#order("Off", signal));
+  }
+
+  on(signal: AbortSignal): Promise<void> {
+    return this.#call("order on", signal, (signal) => this.#order("On", signal));
+  }
+
+  setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
+    return this.#call("change of the boot override", signal, (signal) => this.#setBoot(override, signal));
+  }
+
+  readBootOverride(signal: AbortSignal): Promise<BootOverride> {
+    return this.#call("read of the boot override", signal, async (signal) =>
+      parseBootOverride((await this.#readBoot(signal)).body),
+    );
+  }
+
+  close(): Promise<void> {
+    return this.#service.close();
+  }
+
+  async #call<T>(what: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const named = `${this.address}: ${what}`;
+    try {
+      return await withDeadline(this.#clock, named, this.#callTimeoutMs, signal, work);
+    } catch (error) {
+      if (error instanceof BmcError) throw error;
+      if (signal.aborted) throw new BmcError("Aborted", `${named} was aborted`, { cause: error });
+      if (error instanceof DeadlineError) throw new BmcError("Timeout", error.message, { cause: error });
+      throw error;
+    }
+  }
+
+  async #readSystemResource(signal: AbortSignal): Promise<Resource> {
+    const path = (this.#path ??= await chooseSystem(this.#service, this.#system, signal));
+    const resource = await this.#service.find(path, signal);
+    if (resource === undefined) {
+      throw new BmcError("SystemNotFound", `${this.address}: there is no System at ${path}`);
+    }
+    this.#path = resource.path;
+    return resource;
+  }
+
+  async #readSystem(signal: AbortSignal): Promise<System> {
+    const system = parseSystem(this.#service.origin, await this.#readSystemResource(signal));
+    this.#reset = system.reset;
+    return system;
+  }
+
+  async #readPower(signal: AbortSignal): Promise<PowerReading> {
+    const system = await this.#readSystem(signal);
+    if (system.power.state !== "Off") return system.power;
+    const readings: PowerReading[] = [];
+    const speaking: string[] = [];
+    for (const path of this.#chassisPaths ?? system.chassisPaths) {
+      const resource = await this.#service.find(path, signal);
+      if (resource === undefined) continue;
+      const chassis = parseChassis(this.#service.origin, resource.body, system.path);
+      if (!chassis.speaksForSystem) continue;
+      speaking.push(path);
+      readings.push(chassis.power);
+    }
+    this.#chassisPaths = speaking;
+    return besideChassis(system.power, readings);
+  }
+
+  async #order(wanted: "Off" | "On", signal: AbortSignal): Promise<void> {
+    const reset = this.#reset ?? (await this.#readSystem(signal)).reset;
+    if (reset === undefined) throw new BmcError("Unsupported", `${this.address}: the System has no Reset action`);
+    const type = await this.#chooseResetType(reset, wanted, signal);
+    // No If-Match: an action is no write to the resource, and iDRAC 10 answers 412 to one.
+    const answer = await this.#service.change(
+      { method: "POST", path: reset.target, body: { ResetType: type } },
+      signal,
+    );
+    const refusal = await this.#followToRefusal(`${this.address}: order ${type}`, answer, signal);
+    if (refusal === undefined) return;
+    // iLO says 400 and iDRAC 409 to an order for the state that the host is in already: the state tells which it is.
+    const heard = refusal.code === "Refused" || refusal.code === "Unsupported";
+    if (heard && (await this.#readPower(signal)).state === wanted) return;
+    throw refusal;
+  }
+
+  async #chooseResetType(reset: ResetAction, wanted: "Off" | "On", signal: AbortSignal): Promise<string> {
+    const types = RESET_TYPES[wanted];
+    const allowed = reset.allowedTypes ?? (await this.#readAllowedTypes(reset, signal));
+    // Neither list is required of a service; what the standard always had is then worth the try.
+    if (allowed === undefined) return types[0];
+    const type = types.find((candidate) => allowed.includes(candidate));
+    if (type !== undefined) return type;
+    const offered = allowed.join(", ").slice(0, 200);
+    throw new BmcError("Unsupported", `${this.address}: the BMC offers no ${types[0]}, only: ${offered}`);
+  }
+
+  async #readAllowedTypes(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
+    if (reset.actionInfoPath === undefined) return undefined;
+    const info = await this.#service.find(reset.actionInfoPath, signal);
+    const parameters = (listAt(info?.body ?? EMPTY, "Parameters") ?? []).filter((item) => isObject(item));
+    const resetType = parameters.find((parameter) => stringAt(parameter, "Name") === "ResetType");
+    return resetType === undefined ? undefined : stringsAt(resetType, "AllowableValues");
+  }
+
+  /** Why the service will not do what it was asked, if it says so, at once or within `TASK_WATCH_MS` of a task. */
+  async #followToRefusal(what: string, answer: Answer, signal: AbortSignal): Promise<BmcError | undefined> {
+    if (answer.status < 200 || answer.status >= 300) return failure(what, answer);
+    const location = answer.header("location");
+    if (answer.status !== 202 || location === undefined) return undefined;
+    const monitor = pathOnOrigin(this.#service.origin, location, "the location of the task");
+    const endMs = this.#clock.monotonicMs() + Math.min(TASK_WATCH_MS, this.#callTimeoutMs / 4);
+    let waitMs = retryAfterMs(answer);
+    while (this.#clock.monotonicMs() + waitMs <= endMs) {
+      await sleep(this.#clock, waitMs, signal);
+      const stand = parseTask(what, await this.#service.monitor(monitor, signal));
+      if (stand.state === "Ended") return undefined;
+      if (stand.state === "Failed") return stand.error;
+      waitMs = stand.retryAfterMs;
+    }
+    return undefined;
+  }
+
+  /** The resource whose Boot object takes writes: the settings object where it has one, else the System. */
+  async #readBoot(signal: AbortSignal): Promise<Resource> {
+    const system = await this.#readSystemResource(signal);
+    const reference = settingsReference(system.body);
+    if (reference !== undefined) {
+      const path = pathOnOrigin(this.#service.origin, reference, "the link to the settings");
+      const settings = await this.#service.get(path, signal);
+      if (hasBoot(settings.body)) return settings;
+    }
+    if (hasBoot(system.body)) return system;
+    throw new BmcError("Unsupported", `${this.address}: the System has no boot override`);
+  }
+
+  async #setBoot(override: BootOverride, signal: AbortSignal): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      const { path, body, etag } = await this.#readBoot(signal);
+      if (parseBootOverride(body) === override && override === "None") return;
+      if (override === "NetworkOnce" && lacksNetworkBoot(body)) {
+        throw new BmcError("Unsupported", `${this.address}: the BMC offers no network boot`);
+      }
+      const answer = await this.#service.change(
+        { method: "PATCH", path, body: bootPatch(override), headers: etag === undefined ? {} : { "if-match": etag } },
+        signal,
+      );
+      // Somebody changed the resource between our read and our write: once more, on what it is now.
+      if (answer.status === 412 && tries === 1) continue;
+      const refusal = await this.#followToRefusal(`${this.address}: boot override ${override}`, answer, signal);
+      if (refusal !== undefined) throw refusal;
+      return;
+    }
+  }
+}

@@ -1,0 +1,136 @@
+import type { HostIdentity, PowerReading, PowerState } from "../driver.ts";
+import { BmcError } from "../errors.ts";
+import { linksAt, objectAt, stringAt, stringsAt } from "./json.ts";
+import type { JsonObject } from "./json.ts";
+import { pathOnOrigin } from "./reference.ts";
+import type { Resource } from "./service.ts";
+
+/** What we use of a ComputerSystem (DSP0268). */
+export interface System {
+  path: string;
+  identity: HostIdentity;
+  power: PowerReading;
+  reset: ResetAction | undefined;
+  chassisPaths: readonly string[];
+}
+
+/** The Reset action, with what the service says it allows; both lists may be missing. */
+export interface ResetAction {
+  target: string;
+  allowedTypes: readonly string[] | undefined;
+  actionInfoPath: string | undefined;
+}
+
+/** A blade sees its enclosure and maybe its rack: their power is not the host's. */
+const CHASSIS_LINKS_MAX = 4;
+
+/**
+ * Reads a ComputerSystem.
+ *
+ * @throws BmcError SystemNotFound for a resource of another type: its PowerState would be something else's.
+ */
+export function parseSystem(origin: string, { path, body }: Resource): System {
+  const type = stringAt(body, "@odata.type");
+  if (type?.startsWith("#ComputerSystem.") === false) {
+    throw new BmcError("SystemNotFound", `${origin}${path} is no ComputerSystem`);
+  }
+  return {
+    path,
+    identity: parseIdentity(path, body),
+    power: parsePower(body),
+    reset: parseReset(origin, body),
+    chassisPaths: linksAt(objectAt(body, "Links"), "Chassis")
+      .slice(0, CHASSIS_LINKS_MAX)
+      .map((link) => pathOnOrigin(origin, link, "the link to the chassis")),
+  };
+}
+
+/** Only the literal `Off` is off, and nothing but what the BMC says makes it so (DSP0268, PowerState). */
+export function parsePower(body: JsonObject): PowerReading {
+  const raw = stringAt(body, "PowerState");
+  return { state: POWER_STATES.get(raw ?? "") ?? "Unknown", raw: raw?.slice(0, 40) ?? "(no PowerState)" };
+}
+
+const POWER_STATES: ReadonlyMap<string, PowerState> = new Map([
+  ["Off", "Off"],
+  ["On", "On"],
+  ["PoweringOn", "Changing"],
+  ["PoweringOff", "Changing"],
+]);
+
+function parseIdentity(path: string, body: JsonObject): HostIdentity {
+  const systemUUID = textAt(body, "UUID")?.toLowerCase();
+  const serialNumber = textAt(body, "SerialNumber");
+  const manufacturer = textAt(body, "Manufacturer");
+  const model = textAt(body, "Model");
+  return {
+    device: path,
+    // SMBIOS writes all zeros or all ones for "not set" (DSP0134, System UUID): that is nobody's name.
+    ...(systemUUID === undefined || /^[0-]+$|^[f-]+$/.test(systemUUID) ? {} : { systemUUID }),
+    ...(serialNumber === undefined ? {} : { serialNumber }),
+    ...(manufacturer === undefined ? {} : { manufacturer }),
+    ...(model === undefined ? {} : { model }),
+  };
+}
+
+function textAt(body: JsonObject, name: string): string | undefined {
+  const text = stringAt(body, name)?.trim().slice(0, 200);
+  return text === "" ? undefined : text;
+}
+
+function parseReset(origin: string, body: JsonObject): ResetAction | undefined {
+  const action = objectAt(objectAt(body, "Actions"), "#ComputerSystem.Reset");
+  const target = stringAt(action, "target");
+  if (target === undefined) return undefined;
+  const actionInfo = stringAt(action, "@Redfish.ActionInfo");
+  return {
+    target: pathOnOrigin(origin, target, "the target of the Reset action"),
+    allowedTypes: stringsAt(action, "ResetType@Redfish.AllowableValues"),
+    actionInfoPath:
+      actionInfo === undefined ? undefined : pathOnOrigin(origin, actionInfo, "the link to the action's info"),
+  };
+}
+
+/** What a Chassis adds to its System's power. */
+export interface Chassis {
+  /** Whether its power is that of this System alone. */
+  speaksForSystem: boolean;
+  power: PowerReading;
+}
+
+const SHARED_CHASSIS = new Set([
+  "Enclosure",
+  "Rack",
+  "RackGroup",
+  "Row",
+  "Pod",
+  "Shelf",
+  "Zone",
+  "Sidecar",
+  "StorageEnclosure",
+]);
+
+/** Reads a Chassis that the System at `systemPath` links to. */
+export function parseChassis(origin: string, body: JsonObject, systemPath: string): Chassis {
+  const systems = linksAt(objectAt(body, "Links"), "ComputerSystems").map((link) =>
+    withoutSlash(pathOnOrigin(origin, link, "the chassis's link to its System")),
+  );
+  const housesOthers = systems.some((path) => path !== withoutSlash(systemPath));
+  const shared = SHARED_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
+  const power = parsePower(body);
+  return { speaksForSystem: !housesOthers && !shared && stringAt(body, "PowerState") !== undefined, power };
+}
+
+/**
+ * The System's reading beside its Chassis's: after a restart, OpenBMC can show a running host as Off while the chassis is On
+ * (openbmc issue 2224), so an Off that the chassis gainsays is no Off.
+ */
+export function besideChassis(system: PowerReading, chassis: readonly PowerReading[]): PowerReading {
+  const other = chassis.find(({ state }) => state !== "Off");
+  if (system.state !== "Off" || other === undefined) return system;
+  return { state: "Unknown", raw: `${system.raw}, but its chassis ${other.raw}` };
+}
+
+function withoutSlash(path: string): string {
+  return path.replace(/\/+$/, "");
+}

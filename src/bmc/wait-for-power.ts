@@ -1,0 +1,68 @@
+import type { PowerDriver, PowerReading } from "./driver.ts";
+import { BmcError } from "./errors.ts";
+import { sleep } from "../runtime/clock.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
+
+/** No BMC is asked more often than this. */
+export const POLL_MS_MIN = 250;
+
+/** How a power state is waited for. */
+export interface PowerWait {
+  clock: Clock;
+  /** Pause between two reads; `POLL_MS_MIN` at least. */
+  pollMs: number;
+  /** After this the wait is over, proven or not. */
+  timeoutMs: number;
+  /** How many reads in a row must show the state. One is no proof: BMCs show a wrong one while they restart. */
+  freshReads: number;
+}
+
+/** What a wait ended with. Without a proof it tells what was seen last, for the message and the next decision. */
+export type PowerProof =
+  | { proven: true; reading: PowerReading }
+  | { proven: false; last: PowerReading | undefined; error: BmcError | undefined };
+
+/**
+ * Reads the power until `freshReads` reads in a row show `want`. Any other reading, and any failed one, starts the count anew.
+ * Failures that may pass are sat out until the time is up; one that will not (`retryable` is false) ends the wait at once.
+ *
+ * @throws the reason of `signal` on abort. Time running out is no exception: it is `proven: false`.
+ */
+export async function waitForPower(
+  device: Pick<PowerDriver, "readPower">,
+  want: "Off" | "On",
+  { clock, pollMs, timeoutMs, freshReads }: PowerWait,
+  signal: AbortSignal,
+): Promise<PowerProof> {
+  const endMs = clock.monotonicMs() + timeoutMs;
+  let count = 0;
+  let last: PowerReading | undefined;
+  let error: BmcError | undefined;
+  for (;;) {
+    const leftMs = endMs - clock.monotonicMs();
+    if (leftMs <= 0) return { proven: false, last, error };
+    try {
+      last = await withDeadline(clock, "read of the power state", leftMs, signal, (signal) => device.readPower(signal));
+      error = undefined;
+      count = last.state === want ? count + 1 : 0;
+      if (last.state === want && count >= freshReads) return { proven: true, reading: last };
+    } catch (thrown) {
+      signal.throwIfAborted();
+      count = 0;
+      error = asBmcError(thrown);
+      if (!error.retryable) return { proven: false, last, error };
+    }
+    await sleep(clock, Math.min(Math.max(pollMs, POLL_MS_MIN), Math.max(0, endMs - clock.monotonicMs())), signal);
+  }
+}
+
+/** Our own deadline shows as a time-out; a defect is not hidden. */
+function asBmcError(thrown: unknown): BmcError {
+  if (thrown instanceof BmcError) {
+    // The driver calls it an abort when it was our deadline that stopped it.
+    return thrown.code === "Aborted" ? new BmcError("Timeout", thrown.message, { cause: thrown }) : thrown;
+  }
+  if (thrown instanceof DeadlineError) return new BmcError("Timeout", thrown.message, { cause: thrown });
+  throw thrown;
+}
