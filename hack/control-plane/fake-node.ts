@@ -36,11 +36,11 @@ export async function reportBoot(
     status: {
       nodeInfo: {
         ...boot,
-        machineID: boot.systemUUID.replaceAll("-", ""),
+        machineID: boot.systemUUID,
         architecture: "amd64",
         operatingSystem: "linux",
         osImage: "fake",
-        kernelVersion: "6.12",
+        kernelVersion: "6.12.0-fake",
         kubeletVersion: "v1.36.3",
         kubeProxyVersion: "",
         containerRuntimeVersion: "kwok://0.8.0",

@@ -1,0 +1,207 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Agent, request } from "undici";
+import { systemClock } from "../../src/runtime/system.ts";
+import { cacheFolder } from "../control-plane/binaries.ts";
+import type { Progress } from "../control-plane/binaries.ts";
+import { createCertificateAuthority } from "../lib/pki.ts";
+import { freePorts } from "../lib/ports.ts";
+import { startChild } from "../lib/processes.ts";
+import { run } from "../lib/run.ts";
+
+const REQUIREMENTS = fileURLToPath(new URL("sushy-requirements.txt", import.meta.url));
+const LAUNCHER = fileURLToPath(new URL("sushy_bmc.py", import.meta.url));
+
+const INSTALL_TIMEOUT_MS = 5 * 60_000;
+const READY_TIMEOUT_MS = 30_000;
+const CALL_TIMEOUT_MS = 10_000;
+
+/** The account of every emulated BMC. */
+export const BMC_USERNAME = "admin";
+export const BMC_PASSWORD = "emulated";
+
+/** One power order as the BMC took it. */
+export interface PowerOrder {
+  /** Milliseconds since the epoch. */
+  atMs: number;
+  /** UUID of the System. */
+  system: string;
+  /** The Redfish ResetType. */
+  order: string;
+}
+
+/** A running sushy-emulator with one System a host. */
+export interface SushyEmulator {
+  /** `https://127.0.0.1:PORT`, with a certificate signed by `caPem`. */
+  readonly url: string;
+  readonly caPem: string;
+  /** Rejects when the emulator ends by itself. */
+  readonly failed: Promise<never>;
+  /** Reads a System's PowerState from the emulator's own API. */
+  powerState(systemUuid: string): Promise<string>;
+  /** Orders power like a person at the BMC's own page would. */
+  order(systemUuid: string, resetType: "On" | "ForceOff"): Promise<void>;
+  /** Every power order that the BMC took so far, in order. */
+  orders(systemUuid: string): Promise<PowerOrder[]>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Installs sushy-emulator with pip into a virtual environment of its own, once for each list of pinned packages.
+ *
+ * @returns the Python of that environment.
+ * @throws Error that says what to install where Python or its venv module is missing.
+ */
+export async function installSushyEmulator(progress: Progress, signal: AbortSignal): Promise<string> {
+  const digest = createHash("sha256").update(await readFile(REQUIREMENTS)).digest("hex").slice(0, 12);
+  const folder = join(cacheFolder("sushy-emulator"), digest);
+  const python = join(folder, "bin", "python");
+  const done = join(folder, ".installed");
+  if (existsSync(done)) return python;
+  progress(`installing sushy-emulator from PyPI into ${folder} (about 15 s, once)`);
+  await rm(folder, { recursive: true, force: true });
+  await mkdir(cacheFolder("sushy-emulator"), { recursive: true });
+  const options = { env: {}, timeoutMs: INSTALL_TIMEOUT_MS, signal };
+  try {
+    await run("python3", ["-m", "venv", folder], options);
+  } catch (error) {
+    throw new Error(
+      "sushy-emulator needs Python 3 with its venv module (Debian: apt-get install python3 python3-venv)",
+      { cause: error },
+    );
+  }
+  try {
+    await run(python, ["-m", "pip", "install", "--quiet", "--no-input", "--requirement", REQUIREMENTS], options);
+  } catch (error) {
+    throw new Error("pip could not install sushy-emulator; is the Python package index within reach?", {
+      cause: error,
+    });
+  }
+  await writeFile(done, "");
+  return python;
+}
+
+/**
+ * Starts the emulator: HTTPS, basic authentication, all Systems on.
+ *
+ * @param options.powerDelayMs how long every power change takes.
+ */
+export async function startSushyEmulator(
+  options: { systems: readonly { uuid: string; name: string }[]; powerDelayMs: number; progress: Progress },
+  signal: AbortSignal,
+): Promise<SushyEmulator> {
+  const python = await installSushyEmulator(options.progress, signal);
+  const folder = await mkdtemp(join(tmpdir(), "ironfence-sushy-"));
+  const [port = 0] = await freePorts(1);
+  const caPem = await writeConfiguration(python, folder, port, options.systems, signal);
+  const ordersFile = join(folder, "orders.jsonl");
+  await appendFile(ordersFile, "");
+
+  let stopping = false;
+  const child = startChild("sushy-emulator", python, [LAUNCHER, "--config", join(folder, "emulator.conf"), "--fake"], {
+    logFile: join(folder, "emulator.log"),
+    cwd: folder,
+    env: { IRONFENCE_BMC_DELAY_S: String(options.powerDelayMs / 1000), IRONFENCE_BMC_ORDERS: ordersFile },
+  });
+  const failed = child.ended.then((message) => {
+    if (stopping) return new Promise<never>(() => undefined);
+    throw new Error(message);
+  });
+  failed.catch(() => undefined);
+
+  const url = `https://127.0.0.1:${port}`;
+  const agent = new Agent({ connect: { ca: caPem, timeout: CALL_TIMEOUT_MS } });
+  const authorization = `Basic ${Buffer.from(`${BMC_USERNAME}:${BMC_PASSWORD}`).toString("base64")}`;
+  const call = async (method: "GET" | "POST", path: string, body?: unknown): Promise<string> => {
+    const response = await request(`${url}${path}`, {
+      method,
+      dispatcher: agent,
+      headers: { authorization, "content-type": "application/json" },
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.body.text();
+    if (response.statusCode >= 300) throw new Error(`${method} ${path}: ${response.statusCode} ${text}`);
+    return text;
+  };
+  const powerState = async (uuid: string): Promise<string> =>
+    (JSON.parse(await call("GET", `/redfish/v1/Systems/${uuid}`)) as { PowerState: string }).PowerState;
+  const stop = async (): Promise<void> => {
+    stopping = true;
+    await agent.destroy();
+    await child.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+
+  try {
+    await Promise.race([waitUntilReady(() => call("GET", "/redfish/v1/Systems"), signal), failed]);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    url,
+    caPem,
+    failed,
+    powerState,
+    order: async (uuid, resetType) => {
+      await call("POST", `/redfish/v1/Systems/${uuid}/Actions/ComputerSystem.Reset`, { ResetType: resetType });
+    },
+    orders: async (uuid) =>
+      (await readFile(ordersFile, "utf8"))
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line) as PowerOrder)
+        .filter((order) => order.system === uuid),
+    stop,
+  };
+}
+
+/** Writes what the emulator reads at its start. @returns the certificate authority that a client must trust. */
+async function writeConfiguration(
+  python: string,
+  folder: string,
+  port: number,
+  systems: readonly { uuid: string; name: string }[],
+  signal: AbortSignal,
+): Promise<string> {
+  const ca = await createCertificateAuthority(systemClock, "ironfence emulated BMCs");
+  const certificate = await ca.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
+  const file = (name: string): string => join(folder, name);
+  await writeFile(file("bmc.crt"), certificate.certPem);
+  await writeFile(file("bmc.key"), certificate.keyPem, { mode: 0o600 });
+  const script = "import bcrypt,sys;print(bcrypt.hashpw(sys.argv[1].encode(),bcrypt.gensalt(4)).decode())";
+  const hash = await run(python, ["-c", script, BMC_PASSWORD], { env: {}, timeoutMs: 30_000, signal });
+  await writeFile(file("htpasswd"), `${BMC_USERNAME}:${hash.trim()}\n`, { mode: 0o600 });
+  // The emulator reads its configuration as Python; JSON's strings, numbers and lists are Python's too.
+  const settings: Record<string, unknown> = {
+    SUSHY_EMULATOR_LISTEN_IP: "127.0.0.1",
+    SUSHY_EMULATOR_LISTEN_PORT: port,
+    SUSHY_EMULATOR_SSL_CERT: file("bmc.crt"),
+    SUSHY_EMULATOR_SSL_KEY: file("bmc.key"),
+    SUSHY_EMULATOR_AUTH_FILE: file("htpasswd"),
+    SUSHY_EMULATOR_STATE_DIR: folder,
+    SUSHY_EMULATOR_FAKE_SYSTEMS: systems.map(({ uuid, name }) => ({ uuid, name, power_state: "On", nics: [] })),
+  };
+  const lines = Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+  await writeFile(file("emulator.conf"), `${lines.join("\n")}\n`);
+  return ca.certPem;
+}
+
+async function waitUntilReady(probe: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const deadlineMs = performance.now() + READY_TIMEOUT_MS;
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      await probe();
+      return;
+    } catch (error) {
+      if (performance.now() > deadlineMs) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
