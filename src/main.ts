@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { proposeCompletions, run } from "@stricli/core";
-import { app } from "./cli/app.ts";
+import { app, EXIT_USAGE } from "./cli/app.ts";
 import type { CliContext } from "./cli/context.ts";
 import { systemClock, systemRandom } from "./runtime/system.ts";
 
@@ -34,4 +34,6 @@ if (inputs[0] === "__complete") {
   for (const { completion, brief } of proposals) process.stdout.write(`${completion}\t${brief}\n`);
 } else {
   await run(app, inputs, context);
+  // The command-line library has negative codes for a command line that it cannot read.
+  if (Number(process.exitCode) < 0) process.exitCode = EXIT_USAGE;
 }

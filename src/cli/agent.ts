@@ -22,6 +22,9 @@ import type { Page } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { VERSION } from "./version.ts";
 
+// A fence waits for its BMC nearly all of the time, so hundreds of them cost little; the bound is on memory and sockets.
+const REMEDIATIONS_AT_ONCE = 500;
+
 /** What the agent gets from its process. */
 export interface AgentDeps {
   clock: Clock;
@@ -119,7 +122,15 @@ async function runComponents(
     );
     components.push(
       runRemediator(
-        { runtime, nodes, targets, namespace: options.namespace, openDevice, registry, options: {} },
+        {
+          runtime,
+          nodes,
+          targets,
+          namespace: options.namespace,
+          openDevice,
+          registry,
+          options: { concurrency: REMEDIATIONS_AT_ONCE },
+        },
         running,
       ),
     );
@@ -158,7 +169,7 @@ async function servePagesOf(
   const start = async (what: string, address: BindAddress | "off", pages: Record<string, Page>): Promise<void> => {
     if (address === "off") return;
     const server = await servePages(address, pages);
-    closeServers.push(server.close);
+    closeServers.push(() => server.close());
     logger.info({ host: address.host, port: server.port }, `serving ${what}`);
   };
   await start("metrics", options.metricsBindAddress, { "/metrics": metrics });

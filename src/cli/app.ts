@@ -1,5 +1,7 @@
 import type { Application } from "@stricli/core";
-import { buildApplication, buildRouteMap } from "@stricli/core";
+import { buildApplication, buildRouteMap, text_en } from "@stricli/core";
+import { OptionError } from "../config/option.ts";
+import { KubeError } from "../kube/errors.ts";
 import type { CliContext } from "./context.ts";
 import { completionCommand } from "./completion.ts";
 import { pauseCommand, resumeCommand } from "./pause.ts";
@@ -33,6 +35,18 @@ export const app: Application<CliContext> = buildApplication(
     versionInfo: { currentVersion: VERSION },
     scanner: { caseStyle: "allow-kebab-for-camel" },
     documentation: { caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
-    determineExitCode: () => 1,
+    localization: { text: { ...text_en, exceptionWhileRunningCommand: describeFailure } },
+    determineExitCode: (error) => (error instanceof OptionError ? EXIT_USAGE : EXIT_FAILURE),
   },
 );
+
+/** Something went wrong while the command ran. */
+export const EXIT_FAILURE = 1;
+/** The command line itself is wrong: nothing was done. */
+export const EXIT_USAGE = 2;
+
+/** What a user can mend is told in one line; anything else is a defect of ours and comes with its stack. */
+function describeFailure(error: unknown): string {
+  if (error instanceof OptionError || error instanceof KubeError) return `ironfence: ${error.message}`;
+  return `ironfence: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+}

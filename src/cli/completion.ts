@@ -25,7 +25,7 @@ type Shell = keyof typeof SCRIPTS;
 const SHELLS: readonly Shell[] = ["bash", "zsh", "fish"];
 
 /** `ironfence completion SHELL`: prints a completion script. */
-export const completionCommand = buildCommand<Record<never, never>, [Shell], CliContext>({
+export const completionCommand = buildCommand<NonNullable<unknown>, [Shell], CliContext>({
   func: function completion(this: CliContext, _flags, shell) {
     this.process.stdout.write(`${SCRIPTS[shell].join("\n")}\n`);
   },

@@ -15,8 +15,3 @@ export interface CliContext extends ApplicationContext {
 export function printLine(context: CliContext, line: string): void {
   context.process.stdout.write(`${line}\n`);
 }
-
-/** A failure that a user can mend: its message is printed as it is, without a stack. */
-export class UserError extends Error {
-  override readonly name = "UserError";
-}

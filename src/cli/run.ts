@@ -18,7 +18,7 @@ export const runCommand = buildCommand<FlagTexts, [], CliContext>({
     brief: "Run the agent: detector, remediator, or both",
     fullDescription: [
       "Runs until SIGTERM or SIGINT. Kinds whose CRDs are not installed yet are waited for. Exit codes: 0 stopped as asked,",
-      "1 could not start or lost its lease (a supervisor starts it again, and it goes on where it was).",
+      "1 could not start or lost its lease (a supervisor starts it again, and it goes on where it was), 2 wrong options.",
       "",
       "Each flag has an environment variable, named in brackets; the flag wins.",
     ].join("\n"),

@@ -1,0 +1,87 @@
+import type { Clock } from "../../src/runtime/clock.ts";
+import { sleep } from "../../src/runtime/clock.ts";
+
+const POLL_MS = 50;
+const NEVER = new AbortController().signal;
+
+/** What the demo looks for, in the order in which a fence goes. */
+export const STEPS = [
+  "fault",
+  "unknown",
+  "remediation",
+  "forceOff",
+  "off",
+  "taint",
+  "podGone",
+  "podRunning",
+  "quarantine",
+  "on",
+  "ready",
+  "restored",
+  "succeeded",
+  "failed",
+  "escalated",
+  "networkBoot",
+  "nodeDeleted",
+  "nodeRejoined",
+  "healthy",
+  "stormGuard",
+] as const;
+export type Step = (typeof STEPS)[number];
+
+/** One line of the timeline. */
+export interface Entry {
+  /** Milliseconds since the chronicle began, on a clock that does not jump. */
+  atMs: number;
+  /** Wall-clock time. */
+  timeMs: number;
+  scene: number;
+  host: string;
+  step: Step | undefined;
+  text: string;
+  tone: "plain" | "good" | "bad";
+}
+
+/** Everything that happened, in order; whoever waits for something is woken by each entry. */
+export class Chronicle {
+  readonly entries: Entry[] = [];
+  readonly #clock: Clock;
+  readonly #startMs: number;
+  readonly #listeners = new Set<(entry: Entry) => void>();
+  /** The scene that entries belong to from now on; 0 before the first. */
+  scene = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#startMs = clock.monotonicMs();
+  }
+
+  note(host: string, text: string, step?: Step, tone: Entry["tone"] = "plain"): void {
+    const atMs = Math.round(this.#clock.monotonicMs() - this.#startMs);
+    const entry: Entry = { atMs, timeMs: this.#clock.nowMs(), scene: this.scene, host, step, text, tone };
+    this.entries.push(entry);
+    for (const listener of this.#listeners) listener(entry);
+  }
+
+  subscribe(listener: (entry: Entry) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The entry of this scene for a host's step: the first, or the last where asked for. */
+  find(host: string, step: Step, which: "first" | "last" = "first"): Entry | undefined {
+    const fits = (entry: Entry): boolean => entry.scene === this.scene && entry.host === host && entry.step === step;
+    return which === "first" ? this.entries.find(fits) : this.entries.findLast(fits);
+  }
+
+  /** Resolves to true once `holds` does, to false when that has not come in time. */
+  async until(holds: () => boolean, timeoutMs: number): Promise<boolean> {
+    const deadlineMs = this.#clock.monotonicMs() + timeoutMs;
+    while (!holds()) {
+      if (this.#clock.monotonicMs() >= deadlineMs) return false;
+      // What is waited for may be no entry, so it is looked at every now and then.
+      await sleep(this.#clock, POLL_MS, NEVER);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,116 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { LEASES, NODES } from "../../src/api/core-types.ts";
+import type { Lease, Node } from "../../src/api/core.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import type { FencingTarget } from "../../src/api/fencing-target.ts";
+import { systemClock } from "../../src/runtime/system.ts";
+import { startAgent } from "./agent-process.ts";
+import { Chronicle } from "./chronicle.ts";
+import { NAMESPACE, NODE_NAMES } from "./objects.ts";
+import { observe } from "./observe.ts";
+import type { SceneResult } from "./scenes.ts";
+import { play, SCENES } from "./scenes.ts";
+import { jsonScreen, textScreen } from "./screen.ts";
+import type { World } from "./world.ts";
+import { startWorld } from "./world.ts";
+
+const HELP = `Three outages on a simulated rack, with the real agent as a process of its own.
+
+  npm run demo                what happens, live; a table at the end; exit code 0 only if all went as it must
+  npm run demo -- --json      one JSON object a line; the last one is {"summary":[…]}
+  npm run demo -- --keep      leave it all running for a look with kubectl
+
+Needs npm alone: the API server and the BMCs are simulated in this process, on 127.0.0.1. Takes less than a minute.
+`;
+
+const START_TIMEOUT_MS = 15_000;
+const REFRESH_PERIOD_MS = 250;
+
+const { values } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    keep: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+if (values.help) process.stdout.write(HELP);
+else process.exitCode = await demo(values.json, values.keep);
+
+async function demo(json: boolean, keep: boolean): Promise<number> {
+  const screen = json ? jsonScreen(process.stdout) : textScreen(process.stdout);
+  const folder = await mkdtemp(join(tmpdir(), "ironfence-demo-"));
+  const logPath = join(folder, "agent.log");
+  const world = await startWorld(folder);
+  const chronicle = new Chronicle(systemClock);
+  chronicle.subscribe((entry) => screen.entry(entry));
+  screen.title("A rack of six hosts with BMCs, a Kubernetes API, a database pod with a volume on each; all simulated");
+  const agent = startAgent(world.kubeconfigPath, logPath);
+  chronicle.note("cluster", `ironfence run --kubeconfig ${world.kubeconfigPath} (its log: ${logPath})`);
+  const observed = observe(world, chronicle);
+  const refresher = setInterval(() => screen.refresh(world), REFRESH_PERIOD_MS);
+  const results: SceneResult[] = [];
+  let died: string | undefined;
+  const watchAgent = async (): Promise<void> => {
+    died = await agent.ended;
+    chronicle.note("cluster", `the agent ${died}`);
+  };
+  void watchAgent();
+  try {
+    if ((await chronicle.until(() => died !== undefined || ready(world), START_TIMEOUT_MS)) && died === undefined) {
+      chronicle.note(
+        "cluster",
+        "six nodes are Ready, every fencing target is Ready, the agent leads",
+        undefined,
+        "good",
+      );
+      for (const [index, scene] of SCENES.entries()) {
+        screen.title(`Scene ${index + 1}: ${scene.title}`);
+        results.push(await play(scene, index + 1, world, chronicle));
+      }
+    } else {
+      results.push({ scene: "start", ok: false, stepsMs: {}, problems: [`the cluster was not ready: see ${logPath}`] });
+    }
+    const ok = results.every((result) => result.ok) && observed.violations.length === 0 && died === undefined;
+    if (keep) await showAround(world, json);
+    clearInterval(refresher);
+    screen.summary(results, observed.violations);
+    if (ok) await agent.stop();
+    return ok ? 0 : 1;
+  } finally {
+    clearInterval(refresher);
+    observed.stop();
+    await agent.stop();
+    await world.stop();
+    // The log of a run that went wrong is what people need next.
+    if (process.exitCode === undefined && results.every((result) => result.ok)) await rm(folder, { recursive: true });
+    else process.stderr.write(`the agent's log: ${logPath}\n`);
+  }
+}
+
+function ready(world: World): boolean {
+  const nodes = [...world.server.collection<Node>(NODES).values()];
+  const targets = [...world.server.collection<FencingTarget>(FENCING_TARGETS).values()];
+  const lease = world.server.collection<Lease>(LEASES).get({ namespace: NAMESPACE, name: "ironfence" });
+  const isReady = (conditions: readonly { type: string; status: string }[] | undefined): boolean =>
+    conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false;
+  return (
+    nodes.length === NODE_NAMES.length &&
+    nodes.every((node) => isReady(node.status.conditions)) &&
+    targets.every((target) => isReady(target.status?.conditions)) &&
+    (lease?.spec.holderIdentity ?? "") !== ""
+  );
+}
+
+/** Leaves everything running until Ctrl-C. */
+async function showAround(world: World, json: boolean): Promise<void> {
+  const line = (text: string): void => void (json ? process.stderr : process.stdout).write(`${text}\n`);
+  line("\nStill running; look around in another terminal, end with Ctrl-C:");
+  line(`  export KUBECONFIG=${world.kubeconfigPath}`);
+  line("  kubectl get nodes,nodehealthchecks; kubectl get baremetalremediations,fencingtargets -A");
+  line("  npm run ironfence -- status");
+  for (const [name, bmc] of world.bmcs) line(`  BMC of ${name}: ${bmc.url}/redfish/v1`);
+  await new Promise<void>((resolve) => process.once("SIGINT", () => resolve()));
+}

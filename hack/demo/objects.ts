@@ -1,0 +1,141 @@
+import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
+import { SECRETS } from "../../src/api/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import type { ResourceType } from "../../src/kube/resource.ts";
+import { apiVersionOf } from "../../src/kube/resource.ts";
+import type { Secret } from "../../src/runtime/secret.ts";
+import type { ApiServer } from "../kube-mock/api-server.ts";
+
+/** The agent's namespace in the demo: the same as in `deploy/kustomize`. */
+export const NAMESPACE = "ironfence-system";
+export const NODE_NAMES: readonly string[] = ["node-1", "node-2", "node-3", "node-4", "node-5", "node-6"];
+export const BMC_USERNAME = "fencer";
+export const HEALTH_CHECK = "workers";
+export const DATABASE = "database";
+
+const STATEFUL_SETS: ResourceType = {
+  group: "apps",
+  version: "v1",
+  kind: "StatefulSet",
+  plural: "statefulsets",
+  namespaced: true,
+};
+const NAMESPACES: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Namespace",
+  plural: "namespaces",
+  namespaced: false,
+};
+
+/** What FencingTargets need to reach the simulated BMCs. */
+export interface BmcAccess {
+  /** By node. */
+  urls: ReadonlyMap<string, string>;
+  password: Secret;
+  caPem: string;
+}
+
+/** Creates what a user would apply: Secrets, targets, templates, a health check; and a database to keep alive. */
+export function createObjects(server: ApiServer, access: BmcAccess): void {
+  const create = (type: ResourceType, metadata: { namespace?: string; name: string }, body: object): void => {
+    server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
+  };
+  for (const name of [NAMESPACE, "medik8s-leases", "kube-node-lease"]) ensureNamespace(server, name);
+  const base64 = (text: string): string => Buffer.from(text).toString("base64");
+  create(
+    SECRETS,
+    { namespace: NAMESPACE, name: "bmc-credentials" },
+    {
+      data: { username: base64(BMC_USERNAME), password: base64(access.password.reveal()) },
+    },
+  );
+  create(SECRETS, { namespace: NAMESPACE, name: "bmc-ca" }, { data: { "ca.crt": base64(access.caPem) } });
+  for (const [nodeName, url] of access.urls) {
+    create(
+      FENCING_TARGETS,
+      { namespace: NAMESPACE, name: nodeName },
+      {
+        spec: {
+          nodeName,
+          devices: [
+            {
+              address: url.replace(/^https/, "redfish+https"),
+              credentialsSecretRef: { name: "bmc-credentials" },
+              tls: { caSecretRef: { name: "bmc-ca" } },
+              timeouts: { connect: "1s", call: "2s" },
+            },
+          ],
+        },
+      },
+    );
+  }
+  const strategy = { retryLimit: 0, timeout: "6s", powerOffTimeout: "4s", powerOnTimeout: "4s", drainTimeout: "10s" };
+  const template = (name: string, type: "Reboot" | "Reprovision", timeout: string): void =>
+    create(
+      BARE_METAL_REMEDIATION_TEMPLATES,
+      { namespace: NAMESPACE, name },
+      {
+        spec: { template: { spec: { strategy: { ...strategy, type, timeout } } } },
+      },
+    );
+  template("reboot", "Reboot", "6s");
+  template("reprovision", "Reprovision", "20s");
+  const step = (name: string, order: number): object => ({
+    remediationTemplate: {
+      apiVersion: apiVersionOf(BARE_METAL_REMEDIATION_TEMPLATES),
+      kind: BARE_METAL_REMEDIATION_TEMPLATES.kind,
+      namespace: NAMESPACE,
+      name,
+    },
+    order,
+    timeout: "5m",
+  });
+  create(
+    NODE_HEALTH_CHECKS,
+    { name: HEALTH_CHECK },
+    {
+      spec: {
+        selector: { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "Exists" }] },
+        unhealthyConditions: [
+          { type: "Ready", status: "Unknown", duration: "1s" },
+          { type: "Ready", status: "False", duration: "1s" },
+        ],
+        minHealthy: 4,
+        escalatingRemediations: [step("reboot", 1), step("reprovision", 2)],
+      },
+    },
+  );
+  create(STATEFUL_SETS, { namespace: "default", name: DATABASE }, databaseSpec());
+}
+
+function ensureNamespace(server: ApiServer, name: string): void {
+  const namespaces = server.collection(NAMESPACES);
+  if (namespaces.get({ name }) === undefined)
+    namespaces.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+}
+
+/** Six replicas, each with a volume that only one node at a time may hold. */
+function databaseSpec(): object {
+  return {
+    spec: {
+      serviceName: DATABASE,
+      replicas: NODE_NAMES.length,
+      selector: { matchLabels: { app: DATABASE } },
+      template: {
+        metadata: { labels: { app: DATABASE } },
+        spec: {
+          containers: [{ name: "db", image: "postgres" }],
+          volumes: [],
+        },
+      },
+      volumeClaimTemplates: [
+        {
+          metadata: { name: "data" },
+          spec: { accessModes: ["ReadWriteOncePod"], resources: { requests: { storage: "1Gi" } } },
+        },
+      ],
+    },
+  };
+}
