@@ -50,7 +50,7 @@ export interface DeleteOptions {
 
 /**
  * Calls on one API server. Every call has a deadline of its own, and every failure is a KubeError. Reads are tried again by
- * themselves on Network, TooManyRequests and Unavailable, within the deadline; writes never are: after a lost write the
+ * themselves on Network, Timeout, TooManyRequests and Unavailable, within the deadline; writes never are: after a lost write the
  * caller reads and decides. Objects come as the server sent them, unknown fields and all.
  */
 export interface KubeClient {

@@ -1,0 +1,184 @@
+import { abortReason } from "../runtime/clock.ts";
+import { DeadlineError } from "../runtime/deadline.ts";
+import type { KubeErrorCode } from "./errors.ts";
+import { isKubeError, KubeError } from "./errors.ts";
+import type { KubeObject, ResourceType } from "./resource.ts";
+import { apiVersionOf } from "./resource.ts";
+import type { TransportResponse } from "./transport.ts";
+
+/** A longer wait is not honoured in full: we rather ask once too often than stand still because of a mad header. */
+const RETRY_AFTER_MAX_MS = 60_000;
+/** What of a server's message goes into an error. */
+const MESSAGE_LENGTH_MAX = 1_024;
+
+/** The parts of `metav1.Status` that we read. */
+interface Status {
+  message?: string;
+  reason?: string;
+  code?: number;
+  details?: { retryAfterSeconds?: number; causes?: { message?: string }[] };
+}
+
+/** An object of `answer`. @throws KubeError BadResponse where it is none. */
+export function parseObject(what: string, answer: TransportResponse): KubeObject {
+  const object = parseJson(what, answer.body);
+  if (!isKubeObject(object)) throw new KubeError("BadResponse", `${what}: the answer is not a Kubernetes object`);
+  return object;
+}
+
+/** A page of a list, its items completed by the kind that built-in types leave out there. */
+export function parseList(
+  what: string,
+  type: ResourceType,
+  answer: TransportResponse,
+): { items: KubeObject[]; resourceVersion: string; continueToken: string | undefined } {
+  const list = parseJson(what, answer.body);
+  const broken = new KubeError("BadResponse", `${what}: the answer is not a list of Kubernetes objects`);
+  if (!isRecord(list) || !isRecord(list["metadata"])) throw broken;
+  const { resourceVersion, continue: token } = list["metadata"];
+  // Go writes an empty list of some kinds as null.
+  const rawItems = list["items"] ?? [];
+  if (typeof resourceVersion !== "string" || !Array.isArray(rawItems)) throw broken;
+  const items = rawItems.map((item: unknown) => {
+    const object: unknown = isRecord(item) ? { ...item, apiVersion: apiVersionOf(type), kind: type.kind } : item;
+    if (!isKubeObject(object)) throw broken;
+    return object;
+  });
+  return { items, resourceVersion, continueToken: typeof token === "string" && token !== "" ? token : undefined };
+}
+
+/** Whether `value` has all that every stored object has. */
+export function isKubeObject(value: unknown): value is KubeObject {
+  if (!isRecord(value) || typeof value["apiVersion"] !== "string" || typeof value["kind"] !== "string") return false;
+  const metadata = value["metadata"];
+  return isRecord(metadata) && typeof metadata["name"] === "string" && typeof metadata["resourceVersion"] === "string";
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What an answer that is no success means. */
+export function failureOf(what: string, answer: TransportResponse): KubeError {
+  const status = readStatus(answer.body);
+  return errorOfStatus(what, answer.status, status, retryAfterMs(answer, status));
+}
+
+/** What a `metav1.Status` in a watch's ERROR event means. */
+export function failureOfStatusObject(what: string, object: unknown): KubeError {
+  const status = isRecord(object) ? asStatus(object) : undefined;
+  return errorOfStatus(what, status?.code ?? 500, status, undefined);
+}
+
+/** Turns whatever a call through `withDeadline` threw into a KubeError that names the call. */
+export async function asCallError<T>(what: string, signal: AbortSignal, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (signal.aborted && !isKubeError(error)) {
+      throw new KubeError("Aborted", `${what}: ${abortReason(signal).message}`, { cause: error });
+    }
+    if (error instanceof DeadlineError) throw new KubeError("Timeout", error.message, { cause: error });
+    if (isKubeError(error) && !error.message.startsWith(what)) {
+      const { status, reason, retryAfterMs } = error;
+      throw new KubeError(error.code, `${what}: ${error.message}`, {
+        ...(status !== undefined && { status }),
+        ...(reason !== undefined && { reason }),
+        ...(retryAfterMs !== undefined && { retryAfterMs }),
+        cause: error,
+      });
+    }
+    throw error;
+  }
+}
+
+function errorOfStatus(
+  what: string,
+  httpStatus: number,
+  status: Status | undefined,
+  retryAfterMs: number | undefined,
+): KubeError {
+  const causes = (status?.details?.causes ?? []).map((cause) => cause.message ?? "").filter((text) => text !== "");
+  const text = [status?.message ?? "no reason given", ...causes].join("; ").slice(0, MESSAGE_LENGTH_MAX);
+  const code = isFailedGuard(httpStatus, text) ? "Conflict" : codeOf(httpStatus, status?.reason);
+  return new KubeError(code, `${what}: ${httpStatus} ${status?.reason ?? code}: ${text}`, {
+    status: httpStatus,
+    ...(status?.reason !== undefined && { reason: status.reason }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
+}
+
+/**
+ * Whether a JSON patch failed at one of the guard's own tests. The API server answers 422 Invalid for every failed test, and
+ * only its text tells which one.
+ */
+function isFailedGuard(httpStatus: number, text: string): boolean {
+  return httpStatus === 422 && /\/metadata\/(uid|resourceVersion)\b.*\bfailed/.test(text);
+}
+
+function codeOf(httpStatus: number, reason: string | undefined): KubeErrorCode {
+  switch (httpStatus) {
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "NotFound";
+    case 405:
+      return "MethodNotAllowed";
+    case 409:
+      return reason === "AlreadyExists" ? "AlreadyExists" : "Conflict";
+    case 410:
+      return "Gone";
+    case 422:
+      return "Invalid";
+    case 429:
+      return "TooManyRequests";
+    default:
+      if (httpStatus >= 500) return "Unavailable";
+      return httpStatus >= 400 ? "BadRequest" : "BadResponse";
+  }
+}
+
+function retryAfterMs(answer: TransportResponse, status: Status | undefined): number | undefined {
+  // The header may also be a date (RFC 9110, 10.2.3); the API server sends seconds.
+  const header = answer.headers["retry-after"];
+  const seconds = header === undefined ? status?.details?.retryAfterSeconds : Number(header);
+  if (seconds === undefined || !Number.isFinite(seconds) || seconds < 0) return undefined;
+  return Math.min(seconds * 1_000, RETRY_AFTER_MAX_MS);
+}
+
+function readStatus(body: string): Status | undefined {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    return isRecord(parsed) ? asStatus(parsed) : undefined;
+  } catch {
+    // Not the API server's own answer, e.g. a proxy's page: its first line says more than nothing.
+    const firstLine = body.trim().split("\n", 1)[0] ?? "";
+    return firstLine === "" ? undefined : { message: firstLine };
+  }
+}
+
+function asStatus(object: Record<string, unknown>): Status {
+  const { message, reason, code, details } = object;
+  const { retryAfterSeconds, causes } = isRecord(details) ? details : {};
+  return {
+    ...(typeof message === "string" && { message }),
+    ...(typeof reason === "string" && reason !== "" && { reason }),
+    ...(typeof code === "number" && { code }),
+    details: {
+      ...(typeof retryAfterSeconds === "number" && { retryAfterSeconds }),
+      causes: (Array.isArray(causes) ? causes : []).map((cause: unknown) =>
+        isRecord(cause) && typeof cause["message"] === "string" ? { message: cause["message"] } : {},
+      ),
+    },
+  };
+}
+
+function parseJson(what: string, body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch (error) {
+    throw new KubeError("BadResponse", `${what}: the answer is not JSON`, { cause: error });
+  }
+}
