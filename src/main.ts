@@ -1,6 +1,5 @@
 #!/usr/bin/env node
-import { proposeCompletions, run } from "@stricli/core";
-import { app, EXIT_USAGE } from "./cli/app.ts";
+import { runCli } from "./cli/app.ts";
 import type { CliContext } from "./cli/context.ts";
 import { systemClock, systemRandom } from "./runtime/system.ts";
 
@@ -27,13 +26,4 @@ const cliProcess: CliContext["process"] = {
   },
 };
 const context: CliContext = { process: cliProcess, clock: systemClock, random: systemRandom, signal: stop.signal };
-const inputs = process.argv.slice(2);
-if (inputs[0] === "__complete") {
-  // Asked by the completion scripts: one proposal a line, its meaning behind a tab.
-  const proposals = await proposeCompletions(app, inputs.slice(1), context);
-  for (const { completion, brief } of proposals) process.stdout.write(`${completion}\t${brief}\n`);
-} else {
-  await run(app, inputs, context);
-  // The command-line library has negative codes for a command line that it cannot read.
-  if (Number(process.exitCode) < 0) process.exitCode = EXIT_USAGE;
-}
+await runCli(process.argv.slice(2), context);

@@ -1,5 +1,5 @@
 import type { Application } from "@stricli/core";
-import { buildApplication, buildRouteMap, text_en } from "@stricli/core";
+import { buildApplication, buildRouteMap, proposeCompletions, run, text_en } from "@stricli/core";
 import { OptionError } from "../config/option.ts";
 import { KubeError } from "../kube/errors.ts";
 import type { CliContext } from "./context.ts";
@@ -9,8 +9,7 @@ import { runCommand } from "./run.ts";
 import { statusCommand } from "./status.ts";
 import { VERSION } from "./version.ts";
 
-/** The `ironfence` command line. */
-export const app: Application<CliContext> = buildApplication(
+const app: Application<CliContext> = buildApplication(
   buildRouteMap({
     routes: {
       run: runCommand,
@@ -39,6 +38,19 @@ export const app: Application<CliContext> = buildApplication(
     determineExitCode: (error) => (error instanceof OptionError ? EXIT_USAGE : EXIT_FAILURE),
   },
 );
+
+/** Runs one command line; its exit code is left in the context's process. */
+export async function runCli(inputs: readonly string[], context: CliContext): Promise<void> {
+  if (inputs[0] === "__complete") {
+    // Asked by the completion scripts: one proposal a line, its meaning behind a tab.
+    const proposals = await proposeCompletions(app, inputs.slice(1), context);
+    for (const { completion, brief } of proposals) context.process.stdout.write(`${completion}\t${brief}\n`);
+    return;
+  }
+  await run(app, inputs, context);
+  // The library has negative codes for a command line that it cannot read.
+  if (Number(context.process.exitCode) < 0) context.process.exitCode = EXIT_USAGE;
+}
 
 /** Something went wrong while the command ran. */
 export const EXIT_FAILURE = 1;

@@ -25,8 +25,8 @@ type Shell = keyof typeof SCRIPTS;
 const SHELLS: readonly Shell[] = ["bash", "zsh", "fish"];
 
 /** `ironfence completion SHELL`: prints a completion script. */
-export const completionCommand = buildCommand<NonNullable<unknown>, [Shell], CliContext>({
-  func: function completion(this: CliContext, _flags, shell) {
+export const completionCommand = buildCommand({
+  func: function completion(this: CliContext, _flags: Readonly<object>, shell: Shell) {
     this.process.stdout.write(`${SCRIPTS[shell].join("\n")}\n`);
   },
   parameters: {

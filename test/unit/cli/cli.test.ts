@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { EXIT_USAGE, runCli } from "../../../src/cli/app.ts";
+import type { CliContext } from "../../../src/cli/context.ts";
+import { renderTable } from "../../../src/cli/table.ts";
+import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
+
+/** Runs one command line in this process. */
+async function cli(...inputs: string[]): Promise<{ out: string; err: string; code: number }> {
+  const texts = { out: "", err: "" };
+  const process: CliContext["process"] = {
+    stdout: { write: (text: string) => void (texts.out += text) },
+    stderr: { write: (text: string) => void (texts.err += text) },
+    env: {},
+    exitCode: null,
+  };
+  const signal = new AbortController().signal;
+  await runCli(inputs, { process, clock: systemClock, random: systemRandom, signal });
+  return { ...texts, code: Number(process.exitCode) };
+}
+
+describe("the command line", () => {
+  it("explains itself and every command, with examples", async () => {
+    const { out } = await cli("--help");
+    for (const command of ["run", "status", "pause", "resume", "completion"]) {
+      assert.match(out, new RegExp(`^  ${command} `, "m"));
+      const help = await cli(command, "--help");
+      assert.equal(help.code, 0);
+      assert.match(help.out, /USAGE/);
+    }
+  });
+
+  it("tells a wrong option in one line, without a stack", async () => {
+    const { err, code } = await cli("run", "--log-level", "loud");
+    assert.equal(code, EXIT_USAGE);
+    assert.match(err, /^ironfence: --log-level: must be one of .*\n$/);
+  });
+
+  it("tells a missing kubeconfig in one line that names the file", async () => {
+    const { err, code } = await cli("status", "--kubeconfig", "/nonexistent/kubeconfig");
+    assert.equal(code, 1);
+    assert.match(err, /^ironfence: [^\n]*\/nonexistent\/kubeconfig[^\n]*\n$/);
+  });
+
+  it("proposes what was probably meant", async () => {
+    assert.match((await cli("rnu")).err, /did you mean `run`/);
+  });
+
+  it("prints a completion script for each shell, and refuses others", async () => {
+    for (const shell of ["bash", "zsh", "fish"]) assert.match((await cli("completion", shell)).out, /__complete/);
+    assert.equal((await cli("completion", "tcsh")).code, EXIT_USAGE);
+  });
+
+  it("proposes flags and values to the completion scripts", async () => {
+    assert.match((await cli("__complete", "run", "--lea")).out, /^--leader-elect\t/);
+    assert.match((await cli("__complete", "completion", "")).out, /^bash/m);
+  });
+
+  it("lays tables out in columns", () => {
+    assert.deepEqual(
+      renderTable(
+        ["A", "LONG"],
+        [
+          ["wide cell", "x"],
+          ["y", ""],
+        ],
+      ),
+      ["A          LONG", "wide cell  x", "y"],
+    );
+  });
+});

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import type { Option } from "../../../src/config/option.ts";
+import { flagName, OptionError } from "../../../src/config/option.ts";
+import { CLUSTER_OPTIONS, resolveRunOptions, RUN_OPTIONS } from "../../../src/config/run-options.ts";
+
+describe("options of `ironfence run`", () => {
+  it("has a default for everything but the cluster", () => {
+    const options = resolveRunOptions({}, {});
+    assert.equal(options.namespace, "ironfence-system");
+    assert.deepEqual([...options.components], ["detector", "remediator"]);
+    assert.equal(options.leaderElect, true);
+    assert.deepEqual(options.metricsBindAddress, { host: "::", port: 8080 });
+    assert.equal(options.kubeconfig, undefined);
+  });
+
+  it("takes the flag before the environment variable, and the variable before the default", () => {
+    const env = { IRONFENCE_LOG_LEVEL: "debug", IRONFENCE_LEASE_NAME: "from-env" };
+    const options = resolveRunOptions({ logLevel: "warn" }, env);
+    assert.equal(options.logLevel, "warn");
+    assert.equal(options.leaseName, "from-env");
+  });
+
+  it("counts an empty environment variable as absent", () => {
+    assert.equal(resolveRunOptions({}, { POD_NAMESPACE: "" }).namespace, "ironfence-system");
+  });
+
+  const wrong: [string, string][] = [
+    ["logLevel", "loud"],
+    ["components", "detector,fencer"],
+    ["components", ""],
+    ["leaderElect", "yes"],
+    ["namespace", "Not_A_Name"],
+    ["metricsBindAddress", "localhost"],
+    ["metricsBindAddress", "localhost:99999"],
+  ];
+  for (const [name, text] of wrong) {
+    it(`refuses ${flagName(name)} ${JSON.stringify(text)} with an error that names the flag and the value`, () => {
+      assert.throws(
+        () => resolveRunOptions({ [name]: text }, {}),
+        (error) =>
+          error instanceof OptionError &&
+          error.message.startsWith(flagName(name)) &&
+          error.message.includes(`"${text}"`),
+      );
+    });
+  }
+
+  it("names the environment variable where the wrong value came from there", () => {
+    assert.throws(
+      () => resolveRunOptions({}, { IRONFENCE_LOG_LEVEL: "loud" }),
+      /^OptionError: IRONFENCE_LOG_LEVEL: must be/,
+    );
+  });
+
+  it("reads addresses with host, without, in IPv6 form, and 0 for off", () => {
+    const addressOf = (text: string) => resolveRunOptions({ metricsBindAddress: text }, {}).metricsBindAddress;
+    assert.deepEqual(addressOf("127.0.0.1:0"), { host: "127.0.0.1", port: 0 });
+    assert.deepEqual(addressOf("[::1]:9"), { host: "::1", port: 9 });
+    assert.deepEqual(addressOf(":9"), { host: "::", port: 9 });
+    assert.equal(addressOf("0"), "off");
+  });
+
+  it("stands in the README, each with flag, variable and default", () => {
+    const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+    for (const option of Object.values<Option<unknown>>({ ...CLUSTER_OPTIONS, ...RUN_OPTIONS })) {
+      const row = `| \`${flagName(option.name)}\` | \`${option.env}\` | ${option.defaultText === undefined ? "" : `\`${option.defaultText}\``} |`;
+      assert.ok(readme.includes(row), `README lacks: ${row}`);
+    }
+  });
+});
