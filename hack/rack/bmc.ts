@@ -10,6 +10,12 @@ export interface BmcIdentity {
   model: string;
 }
 
+/** What a BMC may lie about itself. */
+export interface IdentityLie {
+  systemUUID?: string | undefined;
+  serialNumber?: string | undefined;
+}
+
 /**
  * How a BMC answers the network. up: it does. refused: connections are reset at once. silent: they are taken, and no byte
  * ever comes back.
@@ -27,8 +33,9 @@ export class Bmc {
   #host: Host;
   #reachability: Reachability = "up";
   #restartingUntilMs = 0;
+  #lastRestartMs: number;
   #falsePower: { power: HostPower; untilMs: number } | undefined;
-  #falseIdentity: Partial<BmcIdentity> | undefined;
+  #falseIdentity: IdentityLie | undefined;
   /** How long an order waits, already acknowledged, before the host receives it. */
   orderDelayMs = 0;
 
@@ -36,6 +43,7 @@ export class Bmc {
     this.#clock = deps.clock;
     this.#onRestart = deps.onRestart;
     this.#host = host;
+    this.#lastRestartMs = deps.clock.nowMs();
   }
 
   /** The host that this BMC truly controls. */
@@ -62,7 +70,12 @@ export class Bmc {
   /** The identity as reported: the truth, unless it lies. */
   identity(): BmcIdentity {
     const { systemUUID, serialNumber, manufacturer, model } = this.#host.spec;
-    return { systemUUID, serialNumber, manufacturer, model, ...this.#falseIdentity };
+    return {
+      systemUUID: this.#falseIdentity?.systemUUID ?? systemUUID,
+      serialNumber: this.#falseIdentity?.serialNumber ?? serialNumber,
+      manufacturer,
+      model,
+    };
   }
 
   /** Passes an order on to the host. A late one is acknowledged as started, whatever comes of it. */
@@ -96,7 +109,7 @@ export class Bmc {
   }
 
   /** Lie: reports these parts of an identity; undefined ends it. */
-  pretendIdentity(identity: Partial<BmcIdentity> | undefined): void {
+  pretendIdentity(identity: IdentityLie | undefined): void {
     this.#falseIdentity = identity;
   }
 
@@ -105,9 +118,15 @@ export class Bmc {
     this.#host = host;
   }
 
+  /** Wall-clock time at which the BMC itself last started, milliseconds since the epoch. */
+  get lastRestartMs(): number {
+    return this.#lastRestartMs;
+  }
+
   /** Restarts the BMC itself: it is silent for `downMs`, and every session is gone. The host goes on. */
   restart(downMs: number): void {
     this.#restartingUntilMs = this.#clock.monotonicMs() + downMs;
+    this.#lastRestartMs = this.#clock.nowMs();
     this.#onRestart();
   }
 

@@ -68,6 +68,7 @@ export class Host {
   #diskFailed = false;
   #mains = true;
   #wantedByPolicy: boolean;
+  #lastResetMs: number;
   #boot: BootSetting = { enabled: "Disabled", target: "None", mode: "UEFI" };
   /** The one transition under way. */
   #transition: Timer | undefined;
@@ -95,6 +96,7 @@ export class Host {
     this.#power = this.spec.power;
     this.#wantedByPolicy = this.#power === "On";
     this.#os = this.#power === "On" ? "running" : "down";
+    this.#lastResetMs = deps.clock.nowMs();
     this.#bootID = deps.random.uuid();
     this.#machineID = this.#newMachineID();
   }
@@ -124,6 +126,11 @@ export class Host {
   /** Whether the host has mains power; its BMC is dead without. */
   get mains(): boolean {
     return this.#mains;
+  }
+
+  /** Wall-clock time at which the host was last powered on or restarted, milliseconds since the epoch. */
+  get lastResetMs(): number {
+    return this.#lastResetMs;
   }
 
   get bootSetting(): BootSetting {
@@ -252,6 +259,7 @@ export class Host {
   }
 
   #startBoot(): void {
+    this.#lastResetMs = this.#clock.nowMs();
     const fromNetwork = this.#boot.enabled === "Once" && this.#boot.target === "Pxe";
     // "Once" is used up by the boot that it meant, whether or not that boot comes to an end.
     this.#boot = { ...this.#boot, enabled: "Disabled", target: "None" };

@@ -2,6 +2,7 @@ import type { Lease, Node, NodeCondition, VolumeAttachment } from "../../src/api
 import { LEASES, NODES, VOLUME_ATTACHMENTS } from "../../src/api/core-types.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
+import type { KubeObject } from "../../src/kube/resource.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { parseTimeMs, toMicroTime, toTime } from "../../src/runtime/time.ts";
 import type { Host } from "./host.ts";
@@ -52,15 +53,15 @@ export async function postStatus(
   reportMs: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const node = await client.get<NodeWithVolumes>(NODES, { name: host.name }, signal);
+  const node = await client.get<PostedNode>(NODES, { name: host.name }, signal);
   const volumesInUse = await listVolumesInUse(client, host, signal);
-  const posted = node.status.conditions ?? [];
+  const posted = node.status?.conditions ?? [];
   const conditions = ownConditions(posted, clock.nowMs());
   const ready = posted.find((condition) => condition.type === "Ready");
   const lastPostMs = parseTimeMs(ready?.lastHeartbeatTime) ?? 0;
   const upToDate =
     conditions.every((own) => posted.some(({ type, status }) => type === own.type && status === own.status)) &&
-    node.status.nodeInfo?.bootID === host.bootID &&
+    node.status?.nodeInfo?.bootID === host.bootID &&
     node.status.nodeInfo.machineID === host.machineID &&
     (node.status.volumesInUse ?? []).join() === volumesInUse.join() &&
     clock.nowMs() - lastPostMs < reportMs;
@@ -97,7 +98,10 @@ export async function postStatus(
   );
 }
 
-type NodeWithVolumes = Node & { status: { volumesInUse?: string[] } };
+/** A Node as the API may hold it before its kubelet's first post. */
+interface PostedNode extends KubeObject {
+  status?: Node["status"] & { volumesInUse?: string[] };
+}
 
 function ownConditions(posted: readonly NodeCondition[], nowMs: number): NodeCondition[] {
   const condition = (type: string, status: string, reason: string, message: string): NodeCondition => {

@@ -1,5 +1,8 @@
 import { z } from "zod";
 
+const SIZE_BYTES_MAX = 256 * 1024 * 1024;
+const DEPTH_MAX = 1_000_000;
+
 /** Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the same. */
 export const faultRuleSchema = z.strictObject({
   /** Requests that the rule is for: all where absent. */
@@ -35,17 +38,53 @@ export const faultRuleSchema = z.strictObject({
     }),
     /** Power orders that would change nothing are refused with this status, as iLO (400) and iDRAC (409) do. */
     z.strictObject({ type: z.literal("refuseNoChange"), status: z.int().min(400).max(499) }),
-    /** Replaces top-level properties of the answer. */
-    z.strictObject({ type: z.literal("override"), properties: z.record(z.string(), z.unknown()) }),
+    /** Sets top-level properties of the answer, and leaves others out. */
+    z.strictObject({
+      type: z.literal("override"),
+      properties: z.record(z.string(), z.unknown()).default({}),
+      without: z.array(z.string()).default([]),
+    }),
+    /** This text as the body, whatever the answer would have been. */
+    z.strictObject({ type: z.literal("body"), text: z.string() }),
     /** The answer's body ends half way; its Content-Length does not. */
     z.strictObject({ type: z.literal("truncate") }),
     /** An answer of about this many bytes. */
-    z.strictObject({ type: z.literal("huge"), sizeBytes: z.int().positive() }),
+    z.strictObject({ type: z.literal("huge"), sizeBytes: z.int().positive().max(SIZE_BYTES_MAX) }),
     /** An answer nested this deeply. */
-    z.strictObject({ type: z.literal("deep"), depth: z.int().positive() }),
+    z.strictObject({ type: z.literal("deep"), depth: z.int().positive().max(DEPTH_MAX) }),
   ]),
 });
 
-/** What a caller writes. */
+/** A rule as a caller writes it. */
 export type FaultRule = z.input<typeof faultRuleSchema>;
 export type FaultAction = z.output<typeof faultRuleSchema>["action"];
+
+/** The faults that are switched on. */
+export class FaultBook {
+  #rules: { rule: z.output<typeof faultRuleSchema>; path: RegExp; left: number }[] = [];
+
+  /** @returns the way to take the fault away. @throws Error where the rule makes no sense. */
+  add(rule: FaultRule): () => void {
+    const parsed = faultRuleSchema.parse(rule);
+    const entry = { rule: parsed, path: new RegExp(parsed.match.path ?? ""), left: parsed.times ?? Infinity };
+    this.#rules.unshift(entry);
+    return () => {
+      this.#rules = this.#rules.filter((other) => other !== entry);
+    };
+  }
+
+  clear(): void {
+    this.#rules = [];
+  }
+
+  /** The fault of the newest rule that matches this request, and counts it. */
+  take(method: string, path: string): FaultAction | undefined {
+    const entry = this.#rules.find(
+      ({ rule, path: pattern, left }) =>
+        left > 0 && (rule.match.method === undefined || rule.match.method === method) && pattern.test(path),
+    );
+    if (entry === undefined) return undefined;
+    entry.left -= 1;
+    return entry.rule.action;
+  }
+}

@@ -1,18 +1,36 @@
+import { createServer as createHttpServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
+import { createServer as createNetServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import { sleep } from "../../src/runtime/clock.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
-import type { Secret } from "../../src/runtime/secret.ts";
+import { Secret } from "../../src/runtime/secret.ts";
+import type { Bmc, Reachability } from "../rack/bmc.ts";
 import type { Rack } from "../rack/rack.ts";
-import type { FaultRule } from "./faults.ts";
+import { failure } from "./answer.ts";
+import type { Answer } from "./answer.ts";
+import type { OrderStyle, ResetTypesIn } from "./endpoint.ts";
+import { FaultBook } from "./faults.ts";
+import type { FaultAction, FaultRule } from "./faults.ts";
+import { ROOT } from "./resource.ts";
+import { RedfishService } from "./service.ts";
+import type { ServiceRequest } from "./service.ts";
+import { toWire } from "./wire.ts";
 
 export interface RedfishMockOptions {
   rack: Rack;
   clock: Clock;
   random: Random;
-  /** The hosts that this one server fronts, one System each; all of the rack where absent. */
+  /**
+   * The hosts that this one server fronts; all of the rack where absent. The System of a lone host has the id `1`; of
+   * several, each has its host's name.
+   */
   hosts?: readonly string[];
   /** 0, any free port, where absent. It listens on 127.0.0.1. */
   port?: number;
-  /** PEM; plain HTTP where absent. */
+  /** Plain HTTP where absent. */
   tls?: { certPem: string; keyPem: string };
   /** `admin` where absent. */
   username?: string;
@@ -20,14 +38,17 @@ export interface RedfishMockOptions {
   password?: Secret;
   /** Size of the session table: 8 where absent. */
   sessionsMax?: number;
+  /** How a System tells its reset types: `AllowableValues` where absent. */
+  resetTypesIn?: ResetTypesIn;
 }
 
 /** One request as the mock saw it. */
 export interface LoggedRequest {
   /** Wall-clock time of its arrival, milliseconds since the epoch. */
-  atMs: number;
-  method: string;
-  path: string;
+  readonly atMs: number;
+  readonly method: string;
+  readonly path: string;
+  readonly body: string;
   /** Undefined while there is no answer, and for good where there never was one. */
   status: number | undefined;
 }
@@ -35,18 +56,207 @@ export interface LoggedRequest {
 export interface RedfishMock {
   /** E.g. `https://127.0.0.1:40123`. */
   readonly url: string;
-  /** Adds a fault; returns the way to take it away. The newest matching one is applied. */
+  /** The path of a host's System, e.g. `/redfish/v1/Systems/1`. */
+  systemPath(hostName: string): string;
+  /** Switches a fault on; returns the way to switch it off. Of several that match a request the newest is applied. */
   addFault(rule: FaultRule): () => void;
   clearFaults(): void;
-  /** Requests received, oldest first. */
+  /** Requests received, oldest first. Passwords in login bodies are left out. */
   readonly requests: readonly LoggedRequest[];
   /** Sessions open now. */
   readonly sessionCount: number;
+  /** TCP connections taken since the start. */
+  readonly connectionCount: number;
   close(): Promise<void>;
 }
 
-/** Starts one simulated BMC that speaks Redfish for hosts of a rack. */
+const BODY_BYTES_MAX = 64 * 1024;
+/** Requests that the log holds; the oldest are dropped. */
+const REQUESTS_MAX = 10_000;
+
+/** Starts one simulated BMC that speaks Redfish for hosts of a rack. Its faults: here those of the protocol, in `Bmc` lies. */
 export async function startRedfishMock(options: RedfishMockOptions): Promise<RedfishMock> {
-  await Promise.resolve(options);
-  throw new Error("not there yet");
+  const mock = new MockServer(options);
+  await mock.listen(options.port ?? 0);
+  return mock;
+}
+
+class MockServer implements RedfishMock {
+  readonly requests: LoggedRequest[] = [];
+  connectionCount = 0;
+  readonly #clock: Clock;
+  readonly #systemIds: ReadonlyMap<string, string>;
+  readonly #bmcs: ReadonlyMap<string, Bmc>;
+  readonly #service: RedfishService;
+  readonly #faults = new FaultBook();
+  readonly #sockets = new Set<Socket>();
+  readonly #closing = new AbortController();
+  readonly #web: ReturnType<typeof createHttpServer> | ReturnType<typeof createHttpsServer>;
+  readonly #net: ReturnType<typeof createNetServer>;
+  readonly #scheme: "http" | "https";
+  readonly #unsubscribe: () => void;
+
+  constructor(options: RedfishMockOptions) {
+    const { rack, clock, random, tls } = options;
+    const names = options.hosts ?? rack.hosts.map(({ name }) => name);
+    this.#clock = clock;
+    this.#systemIds = new Map(names.map((name) => [name, names.length === 1 ? "1" : name]));
+    this.#bmcs = new Map([...this.#systemIds].map(([name, id]) => [id, rack.bmc(name)]));
+    this.#service = new RedfishService({
+      clock,
+      random,
+      bmcs: this.#bmcs,
+      username: options.username ?? "admin",
+      password: options.password ?? new Secret("password"),
+      sessionsMax: options.sessionsMax ?? 8,
+      resetTypesIn: options.resetTypesIn ?? "AllowableValues",
+    });
+    this.#unsubscribe = rack.subscribe((event) => {
+      if (event.type === "bmcRestarted" && names.includes(event.host)) this.#service.sessions.clear();
+    });
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      this.#serve(request, response).catch(() => response.destroy());
+    };
+    this.#scheme = tls === undefined ? "http" : "https";
+    this.#web =
+      tls === undefined
+        ? createHttpServer(onRequest)
+        : createHttpsServer({ cert: tls.certPem, key: tls.keyPem }, onRequest);
+    // The network comes before HTTP and TLS, so that an unreachable BMC does not even shake hands.
+    this.#net = createNetServer((socket) => this.#accept(socket));
+  }
+
+  get url(): string {
+    const { port } = this.#net.address() as AddressInfo;
+    return `${this.#scheme}://127.0.0.1:${port}`;
+  }
+
+  get sessionCount(): number {
+    return this.#service.sessions.values().length;
+  }
+
+  systemPath(hostName: string): string {
+    const id = this.#systemIds.get(hostName);
+    if (id === undefined) throw new Error(`this server does not front a host named ${hostName}`);
+    return `${ROOT}/Systems/${encodeURIComponent(id)}`;
+  }
+
+  addFault(rule: FaultRule): () => void {
+    return this.#faults.add(rule);
+  }
+
+  clearFaults(): void {
+    this.#faults.clear();
+  }
+
+  listen(port: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#net.once("error", reject);
+      this.#net.listen(port, "127.0.0.1", () => resolve());
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    this.#closing.abort(new Error("the mock is closed"));
+    const closed = new Promise<void>((resolve) => this.#net.close(() => resolve()));
+    for (const socket of this.#sockets) socket.destroy();
+    this.#web.close();
+    await closed;
+  }
+
+  #accept(socket: Socket): void {
+    this.connectionCount += 1;
+    this.#sockets.add(socket);
+    socket.on("close", () => this.#sockets.delete(socket));
+    // A client that breaks its connection is no error of the mock's.
+    socket.on("error", () => socket.destroy());
+    const [first, ...others] = [...this.#bmcs.values()].map((bmc) => bmc.reachability);
+    const reachability = first !== undefined && others.every((other) => other === first) ? first : "up";
+    if (reachability === "refused") socket.resetAndDestroy();
+    else if (reachability === "up") this.#web.emit("connection", socket);
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "GET", url: path = "/" } = request;
+    const atMs = this.#clock.nowMs();
+    const body = await readBody(request);
+    const isLogin = method === "POST" && path.includes("/SessionService/Sessions");
+    const logged: LoggedRequest = { atMs, method, path, body: isLogin ? "" : (body ?? ""), status: undefined };
+    this.requests.push(logged);
+    if (this.requests.length > REQUESTS_MAX) this.requests.shift();
+
+    const reachability = this.#reachabilityOf(path);
+    if (reachability === "refused") request.socket.resetAndDestroy();
+    if (reachability !== "up") return;
+
+    const fault = this.#faults.take(method, path);
+    if (fault?.type === "delay") await sleep(this.#clock, fault.delayMs, this.#closing.signal);
+    if (isSilenced(fault, "none")) return cutOff(request.socket, fault);
+    const answer =
+      body === undefined
+        ? failure(413, "MalformedJSON", "The request body is too large.")
+        : this.#answer({ method, path, headers: singleHeaders(request), body }, fault);
+    if (isSilenced(fault, "done")) return cutOff(request.socket, fault);
+
+    logged.status = answer.status;
+    const wire = toWire(answer, fault);
+    response.writeHead(answer.status, wire.headers);
+    if (method === "HEAD") response.end();
+    else if (wire.truncated) response.write(wire.body, () => request.socket.destroy());
+    else response.end(wire.body);
+  }
+
+  #answer(request: ServiceRequest, fault: FaultAction | undefined): Answer {
+    if (fault?.type === "status") {
+      const { status, headers, body } = fault;
+      const answer = failure(status, "GeneralError", `The fault of status ${status} is switched on.`, { headers });
+      return body === undefined ? answer : { status, headers, body };
+    }
+    return this.#service.handle(request, orderStyle(fault));
+  }
+
+  /** A server of several hosts can be there for one and not for the other. */
+  #reachabilityOf(path: string): Reachability {
+    const id = /^\/redfish\/v1\/Systems\/([^/?]+)/.exec(path)?.[1];
+    const bmc = id === undefined ? undefined : this.#bmcs.get(decodeURIComponent(id));
+    const lone = this.#bmcs.size === 1 ? [...this.#bmcs.values()][0] : undefined;
+    return (bmc ?? lone)?.reachability ?? "up";
+  }
+}
+
+function isSilenced(
+  fault: FaultAction | undefined,
+  effect: "none" | "done",
+): fault is Extract<FaultAction, { type: "hang" | "drop" }> {
+  return (fault?.type === "hang" || fault?.type === "drop") && fault.effect === effect;
+}
+
+function cutOff(socket: Socket, fault: { type: "hang" | "drop" }): void {
+  if (fault.type === "drop") socket.resetAndDestroy();
+}
+
+function orderStyle(fault: FaultAction | undefined): OrderStyle {
+  if (fault?.type === "task") {
+    return { task: { retryAfterSeconds: fault.retryAfterSeconds, endless: fault.endless } };
+  }
+  return fault?.type === "refuseNoChange" ? { refuseNoChangeStatus: fault.status } : {};
+}
+
+function singleHeaders(request: IncomingMessage): Record<string, string | undefined> {
+  return Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
+  );
+}
+
+/** @returns undefined where the body is larger than the mock takes. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of request) {
+    const bytes = Buffer.from(chunk as Buffer);
+    sizeBytes += bytes.length;
+    if (sizeBytes <= BODY_BYTES_MAX) chunks.push(bytes);
+  }
+  return sizeBytes > BODY_BYTES_MAX ? undefined : Buffer.concat(chunks).toString();
 }

@@ -1,0 +1,65 @@
+import { z } from "zod";
+import { POWER_ORDERS } from "./events.ts";
+import type { Rack } from "./rack.ts";
+
+const powerSchema = z.enum(["On", "PoweringOff", "Off", "PoweringOn"]);
+
+/** What can be done to a host or its BMC from outside, as plain JSON: for control endpoints and scenario files. */
+export const commandSchema = z.discriminatedUnion("do", [
+  z.strictObject({ do: z.enum(["hang", "resume", "failDisk", "cutMains", "restoreMains"]) }),
+  /** Somebody else's power order. */
+  z.strictObject({ do: z.literal("order"), order: z.enum(POWER_ORDERS) }),
+  z.strictObject({ do: z.literal("reachability"), reachability: z.enum(["up", "refused", "silent"]) }),
+  z.strictObject({ do: z.literal("restartBmc"), downMs: z.number().min(0) }),
+  /** Orders take effect this late. */
+  z.strictObject({ do: z.literal("delayOrders"), delayMs: z.number().min(0) }),
+  z.strictObject({ do: z.literal("pretendPower"), power: powerSchema, forMs: z.number().positive() }),
+  z.strictObject({ do: z.literal("freezePower"), forMs: z.number().positive() }),
+  /** An absent identity ends the lie. */
+  z.strictObject({
+    do: z.literal("pretendIdentity"),
+    identity: z.strictObject({ systemUUID: z.string().optional(), serialNumber: z.string().optional() }).optional(),
+  }),
+  /** The BMC's cables lead to another host from now on. */
+  z.strictObject({ do: z.literal("rewire"), host: z.string() }),
+]);
+export type RackCommand = z.infer<typeof commandSchema>;
+
+/** Carries a command out on the host of this name or its BMC. @throws Error where a host is not known. */
+export function runCommand(rack: Rack, hostName: string, command: RackCommand): void {
+  const host = rack.host(hostName);
+  const bmc = rack.bmc(hostName);
+  switch (command.do) {
+    case "hang":
+    case "resume":
+    case "failDisk":
+    case "cutMains":
+    case "restoreMains":
+      host[command.do]();
+      break;
+    case "order":
+      host.order(command.order);
+      break;
+    case "reachability":
+      bmc.setReachability(command.reachability);
+      break;
+    case "restartBmc":
+      bmc.restart(command.downMs);
+      break;
+    case "delayOrders":
+      bmc.orderDelayMs = command.delayMs;
+      break;
+    case "pretendPower":
+      bmc.pretendPower(command.power, command.forMs);
+      break;
+    case "freezePower":
+      bmc.freezePower(command.forMs);
+      break;
+    case "pretendIdentity":
+      bmc.pretendIdentity(command.identity);
+      break;
+    case "rewire":
+      bmc.rewire(rack.host(command.host));
+      break;
+  }
+}

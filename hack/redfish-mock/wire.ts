@@ -1,0 +1,51 @@
+import type { Answer } from "./answer.ts";
+import type { FaultAction } from "./faults.ts";
+
+/** An answer as bytes, spoilt by the faults that concern its body. */
+export interface WireAnswer {
+  headers: Record<string, string>;
+  body: Buffer;
+  /** The body is shorter than its Content-Length: the connection must be cut after it. */
+  truncated: boolean;
+}
+
+export function toWire(answer: Answer, fault: FaultAction | undefined): WireAnswer {
+  if (answer.body === undefined && fault?.type !== "body") {
+    // RFC 9110, 8.6: neither of the two may tell a length that it does not have.
+    const bodiless = answer.status === 204 || answer.status === 304;
+    const headers = bodiless ? answer.headers : { ...answer.headers, "content-length": "0" };
+    return { headers, body: Buffer.alloc(0), truncated: false };
+  }
+  const body = Buffer.from(bodyText(answer, fault));
+  const headers = {
+    "content-type": "application/json;charset=utf-8",
+    ...answer.headers,
+    "content-length": String(body.length),
+  };
+  const truncated = fault?.type === "truncate";
+  return { headers, body: truncated ? body.subarray(0, body.length / 2) : body, truncated };
+}
+
+function bodyText(answer: Answer, fault: FaultAction | undefined): string {
+  if (fault?.type === "body") return fault.text;
+  if (answer.body === undefined || typeof answer.body === "string") return answer.body ?? "";
+  switch (fault?.type) {
+    case "override": {
+      const properties = { ...answer.body, ...fault.properties };
+      return JSON.stringify(
+        Object.fromEntries(Object.entries(properties).filter(([name]) => !fault.without.includes(name))),
+      );
+    }
+    case "huge":
+      return withOem(answer.body, `"${"x".repeat(fault.sizeBytes)}"`);
+    case "deep":
+      return withOem(answer.body, `${"[".repeat(fault.depth)}${"]".repeat(fault.depth)}`);
+    default:
+      return JSON.stringify(answer.body);
+  }
+}
+
+/** The body with one more property, whose value is JSON text. */
+function withOem(body: Record<string, unknown>, valueText: string): string {
+  return JSON.stringify(body).replace(/\}$/, () => `,"Oem":${valueText}}`);
+}
