@@ -1,8 +1,15 @@
+import type { Node } from "../../api/core.ts";
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { openDevice } from "../../bmc/open-device.ts";
+import type { IdentityJudge, IdentityVerdict } from "../../bmc/topology.ts";
+import { Topology } from "../../bmc/topology.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
-import type { HostDirectory } from "./host.ts";
+import { openDevices } from "./devices.ts";
+import type { FencedHost, HostDirectory, HostPower } from "./host.ts";
+import { identityJudge } from "./identity.ts";
+import { TargetIndex } from "./target-index.ts";
+import { claimTarget, recordReboot, releaseTarget } from "./target-store.ts";
 
 export interface FencingTargetDirectoryDeps {
   runtime: KubeRuntime;
@@ -12,10 +19,112 @@ export interface FencingTargetDirectoryDeps {
   openDevice: typeof openDevice;
 }
 
-/** The hosts that FencingTargets describe, kept up to date from the watched targets until `signal` aborts. */
-export function createFencingTargetDirectory(_deps: FencingTargetDirectoryDeps, _signal: AbortSignal): HostDirectory {
+/** The hosts that FencingTargets describe; the target controller asks it for more than the state machine does. */
+export interface FencingTargetDirectory extends HostDirectory {
+  /** Targets by their claims. Read it only. */
+  readonly index: TargetIndex;
+  /** Calls `listener` with the targets that a change may concern: the one that changed and its rivals before and after. */
+  subscribe(listener: (concerned: readonly FencingTarget[]) => void): () => void;
+}
+
+/** Serves the hosts of FencingTargets, kept up to date from the watched targets until `signal` aborts. */
+export function createFencingTargetDirectory(
+  deps: FencingTargetDirectoryDeps,
+  signal: AbortSignal,
+): FencingTargetDirectory {
+  const index = new TargetIndex(deps.namespace);
+  const listeners = new Set<(concerned: readonly FencingTarget[]) => void>();
+  const unsubscribe = deps.targets.subscribe((change) => {
+    const concerned = index.apply(change);
+    for (const listener of listeners) listener(concerned);
+  });
+  signal.addEventListener("abort", unsubscribe, { once: true });
   return {
-    find: (nodeName) => ({ found: false, reason: "NoTarget", message: `no FencingTarget names node ${nodeName}` }),
-    byUid: () => undefined,
+    index,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    find(nodeName) {
+      const [target] = index.byNode(nodeName);
+      if (target === undefined) {
+        const message = `no FencingTarget in namespace ${deps.namespace} names node ${nodeName}: create one with spec.nodeName ${nodeName}`;
+        return { found: false, reason: "NoTarget", message };
+      }
+      const conflict = index.conflictOf(target.metadata.uid);
+      if (conflict === undefined) return { found: true, host: hostOf(deps, index, target) };
+      const { namespace, name } = target.metadata;
+      return { found: false, reason: "Ambiguous", message: `FencingTarget ${namespace}/${name}: ${conflict}` };
+    },
+    byUid(uid) {
+      const target = index.byUid(uid);
+      return target === undefined ? undefined : hostOf(deps, index, target);
+    },
+  };
+}
+
+function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: FencingTarget): FencedHost {
+  const { runtime } = deps;
+  const { uid, name } = target.metadata;
+  const ref = { kind: target.kind, namespace: deps.namespace, name, uid };
+  return {
+    ref,
+    nodeName: target.spec.nodeName,
+    maintenance: target.spec.maintenance,
+    owner: target.status?.owner,
+    lastReboot: lastRebootOf(target),
+    claim: (owner, signal) => claimTarget(runtime, ref, owner, signal),
+    release: (owner, signal) => releaseTarget(runtime, ref, owner, signal),
+    recordReboot: (reboot, signal) => recordReboot(runtime, ref, reboot, signal),
+    open: (signal) => openHost(deps, index, target, signal),
+  };
+}
+
+function lastRebootOf(target: FencingTarget): FencedHost["lastReboot"] {
+  const reboot = target.status?.lastReboot;
+  if (reboot === undefined) return undefined;
+  const { time, offConfirmedAt, nodeUID, bootID } = reboot;
+  return { time, offConfirmedAt, ...(nodeUID !== undefined && { nodeUID }), ...(bootID !== undefined && { bootID }) };
+}
+
+async function openHost(
+  deps: FencingTargetDirectoryDeps,
+  index: TargetIndex,
+  target: FencingTarget,
+  signal: AbortSignal,
+): Promise<HostPower> {
+  const devices = await openDevices(deps, target, signal);
+  const broken = devices.filter((device) => device.failure !== undefined);
+  const brokenLevels = new Set(broken.map((device) => device.level));
+  const failure = broken[0]?.failure;
+  if (failure !== undefined && devices.every((device) => brokenLevels.has(device.level))) {
+    await Promise.all(devices.map((device) => device.driver.close()));
+    throw failure;
+  }
+  for (const { address, failure } of broken) {
+    deps.runtime.logger.warn(
+      { target: target.metadata.name, address, detail: failure?.message },
+      "a device cannot be used; the host has another level",
+    );
+  }
+  // A snapshot may be older than a rival: what the index says when it is asked decides.
+  const judge = (node: Node | undefined): IdentityJudge => {
+    const byIdentity = identityJudge(target, node?.status.nodeInfo?.systemUUID);
+    return (answers): IdentityVerdict => {
+      const conflict = index.conflictOf(target.metadata.uid);
+      return conflict === undefined
+        ? byIdentity(answers)
+        : { verified: false, reason: "Unknown", message: `the target is ambiguous: ${conflict}` };
+    };
+  };
+  const topology = new Topology(devices, judge(undefined));
+  return {
+    verifyIdentity: (node, signal) => topology.verify(judge(node), signal),
+    readPower: (signal) => topology.readPower(signal),
+    forceOff: (signal) => topology.forceOff(signal),
+    on: (signal) => topology.on(signal),
+    setBootOverride: (override, signal) => topology.setBootOverride(override, signal),
+    readBootOverride: (signal) => topology.readBootOverride(signal),
+    close: () => topology.close(),
   };
 }

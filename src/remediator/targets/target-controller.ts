@@ -1,40 +1,28 @@
+import { SECRETS } from "../../api/core-types.ts";
 import type { Node } from "../../api/core.ts";
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { openDevice } from "../../bmc/open-device.ts";
+import { Controller } from "../../kube/controller.ts";
+import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import type { Watched } from "../../kube/watched.ts";
-import type { HostDirectory } from "./host.ts";
-
-/** How often targets are probed. */
-export interface ProbeIntervals {
-  /** Between two probes of a healthy target, in a cluster small enough for it. */
-  quietMs: number;
-  /** Before a failed probe is tried again: from this, doubling … */
-  retryMinMs: number;
-  /** … up to this. */
-  retryMaxMs: number;
-  /** After the BMC refused user or password, unless the Secret or the target changes: more tries lock accounts. */
-  authRetryMs: number;
-  /** Least time between two probes of one target, however often it changes. */
-  changeMs: number;
-  /** Least mean time between two quiet probes of any targets: it stretches `quietMs` in large clusters. */
-  spacingMs: number;
-}
-
-export const DEFAULT_PROBE_INTERVALS: ProbeIntervals = {
-  quietMs: 600_000,
-  retryMinMs: 60_000,
-  retryMaxMs: 600_000,
-  authRetryMs: 900_000,
-  changeMs: 5_000,
-  spacingMs: 2_500,
-};
+import type { Change, Watched } from "../../kube/watched.ts";
+import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import type { FencingTargetDirectory } from "./fencing-target.ts";
+import { meaningfulUuid } from "./identity.ts";
+import type { ProbeResult } from "./probe.ts";
+import { isReady, probeTarget } from "./probe.ts";
+import type { LockedLogin, ProbeIntervals, ProbePlan, ProbeTrigger } from "./probe-schedule.ts";
+import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstDelayMs, lockedLogins, nextDelayMs } from "./probe-schedule.ts";
+import type { TargetFacts } from "./target-status.ts";
+import { isHealthy, readyOf, statusChange } from "./target-status.ts";
+import { isLive, updateTargetStatus } from "./target-store.ts";
 
 export interface TargetControllerDeps {
   runtime: KubeRuntime;
   targets: Watched<FencingTarget>;
   nodes: Watched<Node>;
-  directory: HostDirectory;
+  directory: FencingTargetDirectory;
   /** The agent's own namespace. */
   namespace: string;
   openDevice: typeof openDevice;
@@ -42,10 +30,243 @@ export interface TargetControllerDeps {
   intervals?: ProbeIntervals;
 }
 
+/** Targets probed at the same time. */
+const PROBES_AT_ONCE = 8;
+/** How long probing waits for the first list of Secrets; without the right to watch them it goes on, blind to rotations. */
+const SECRETS_WAIT_MS = 30_000;
+
 /**
  * Probes every FencingTarget in quiet times and writes what it finds into the target's status, so that a stale password is
- * found before the night it is needed. Settles, with nothing left running, once `signal` aborts.
+ * found before the night it is needed. A probe reads who the host is and how its power stands; it orders nothing, and keeps
+ * away from a host that a remediation owns. Settles, with nothing left running, once `signal` aborts.
  */
 export async function startTargetController(deps: TargetControllerDeps, signal: AbortSignal): Promise<void> {
-  await deps.targets.whenSynced(signal);
+  const { runtime, targets, nodes, directory, namespace } = deps;
+  const secrets = runtime.watch({ type: SECRETS, namespace, trim: trimSecret }, signal);
+  const prober = new Prober(deps, secrets);
+  const controller = new Controller(runtime, {
+    name: "fencing-targets",
+    concurrency: PROBES_AT_ONCE,
+    reconcile: (key, signal) => prober.reconcile(key, signal),
+    minBackoffMs: 1_000,
+    maxBackoffMs: 60_000,
+  });
+  const enqueue = (concerned: readonly FencingTarget[]): void => {
+    for (const target of concerned) controller.enqueue(keyText(keyOf(target)));
+  };
+  const subscriptions: (() => void)[] = [];
+  try {
+    await Promise.all([targets.whenSynced(signal), nodes.whenSynced(signal)]);
+    await waitForSecrets(runtime, secrets, signal);
+    subscriptions.push(
+      directory.subscribe((concerned) => {
+        prober.forget(concerned);
+        enqueue(concerned);
+      }),
+      secrets.subscribe((change) => enqueue(directory.index.bySecret(change.object.metadata.name))),
+      nodes.subscribe((change) => {
+        if (mattersToTargets(change)) enqueue(directory.index.byNode(change.object.metadata.name));
+      }),
+    );
+    enqueue([...targets.values()]);
+    await controller.run(signal);
+  } catch (error) {
+    // The waits above throw on abort, and that is the clean end.
+    if (!signal.aborted) throw error;
+  } finally {
+    for (const unsubscribe of subscriptions) unsubscribe();
+  }
+}
+
+/** What is remembered of one target, by UID: it dies with the target, and with the process. */
+interface Memory extends ProbePlan {
+  failuresInARow: number;
+  /** The last probe, until the spec that it was of has changed. */
+  probe: { result: ProbeResult; atMs: number; generation: number | undefined } | undefined;
+  locked: LockedLogin[];
+}
+
+class Prober {
+  readonly #deps: TargetControllerDeps;
+  readonly #secrets: Watched<KubeObject>;
+  readonly #intervals: ProbeIntervals;
+  readonly #memories = new Map<string, Memory>();
+  #failingTargets = 0;
+
+  constructor(deps: TargetControllerDeps, secrets: Watched<KubeObject>) {
+    this.#deps = deps;
+    this.#secrets = secrets;
+    this.#intervals = deps.intervals ?? DEFAULT_PROBE_INTERVALS;
+  }
+
+  /** Drops what is remembered of targets that are gone. */
+  forget(concerned: readonly FencingTarget[]): void {
+    for (const { metadata } of concerned) {
+      if (this.#deps.directory.index.byUid(metadata.uid) !== undefined) continue;
+      const memory = this.#memories.get(metadata.uid);
+      if (memory !== undefined) this.#setFailures(memory, 0);
+      this.#memories.delete(metadata.uid);
+    }
+  }
+
+  /** Probes the target if that is due, and brings its status up to date. */
+  async reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number }> {
+    const { runtime, targets, directory } = this.#deps;
+    const target = targets.get(parseKey(key));
+    // The index holds the targets of the agent's own namespace: nothing is done for any other.
+    if (target === undefined || directory.index.byUid(target.metadata.uid) === undefined) return {};
+    const trigger = this.#triggerOf(target);
+    const memory = this.#memoryOf(target, trigger);
+    const conflict = directory.index.conflictOf(target.metadata.uid);
+    memory.dueAtMs = dueAtMs(memory, trigger, this.#intervals);
+    // A target that nobody trusts is not probed; it becomes due again with the change that ends the conflict.
+    if (conflict === undefined && memory.dueAtMs <= runtime.clock.monotonicMs()) {
+      await this.#probe(target, memory, signal);
+      memory.trigger = trigger;
+    }
+    await this.#writeStatus(target, memory, signal);
+    if (conflict !== undefined) return {};
+    return { requeueAfterMs: Math.max(0, memory.dueAtMs - runtime.clock.monotonicMs()) };
+  }
+
+  async #probe(target: FencingTarget, memory: Memory, signal: AbortSignal): Promise<void> {
+    const { runtime, nodes, directory } = this.#deps;
+    const { clock, random } = runtime;
+    const owner = target.status?.owner;
+    if (owner !== undefined && (await isLive(runtime, owner, signal))) {
+      // Its release changes the trigger; the interval is for an owner that goes without giving the host up.
+      memory.dueAtMs = clock.monotonicMs() + this.#intervals.retryMaxMs;
+      return;
+    }
+    const startMs = clock.monotonicMs();
+    const refused = memory.locked.filter((login) => login.untilMs > startMs);
+    const result = await probeTarget(this.#deps, target, nodes.get({ name: target.spec.nodeName }), refused, signal);
+    const nowMs = clock.monotonicMs();
+    memory.probe = { result, atMs: clock.nowMs(), generation: target.metadata.generation };
+    memory.probedAtMs = nowMs;
+    memory.locked = lockedLogins(refused, result.refused, this.#intervals, nowMs);
+    const healthy = isHealthy(this.#factsOf(target, memory));
+    this.#setFailures(memory, healthy ? 0 : memory.failuresInARow + 1);
+    const delayMs = nextDelayMs(
+      { healthy, loginRefused: memory.locked.length > 0, failuresInARow: memory.failuresInARow },
+      { devices: directory.index.deviceCount, failingTargets: this.#failingTargets },
+      this.#intervals,
+      random,
+    );
+    memory.dueAtMs = nowMs + delayMs;
+  }
+
+  async #writeStatus(target: FencingTarget, memory: Memory, signal: AbortSignal): Promise<void> {
+    const { runtime, namespace } = this.#deps;
+    const { uid, name, generation } = target.metadata;
+    const ref = { kind: target.kind, namespace, name, uid };
+    let before: FencingTarget = target;
+    let change: ReturnType<typeof statusChange>;
+    await updateTargetStatus(
+      runtime,
+      ref,
+      (live) => {
+        before = live;
+        // A newer spec has its own turn; what was found is about this one.
+        const isOther = live.metadata.generation !== generation;
+        change = isOther ? undefined : statusChange(this.#factsOf(live, memory), runtime.clock.nowMs());
+        return change;
+      },
+      signal,
+      target,
+    );
+    if (change !== undefined) this.#tell(before, change);
+  }
+
+  #tell(target: FencingTarget, change: NonNullable<ReturnType<typeof statusChange>>): void {
+    const { runtime } = this.#deps;
+    const { namespace, name } = target.metadata;
+    const was = readyOf(target.status);
+    const is = readyOf({ conditions: change.conditions ?? [] });
+    if (is === undefined || (is.status === was?.status && is.reason === was.reason)) return;
+    const type = is.status === "True" && is.reason === "Usable" ? "Normal" : "Warning";
+    runtime.events.record({ regarding: target, type, reason: is.reason, action: "Probe", note: is.message });
+    const fields = {
+      target: `${namespace}/${name}`,
+      node: target.spec.nodeName,
+      reason: is.reason,
+      detail: is.message,
+    };
+    if (type === "Normal") runtime.logger.info(fields, "fencing target is ready");
+    else runtime.logger.warn(fields, "fencing target needs attention");
+  }
+
+  #factsOf(target: FencingTarget, memory: Memory): TargetFacts {
+    const { nodes, directory } = this.#deps;
+    const node = nodes.get({ name: target.spec.nodeName });
+    const { probe } = memory;
+    return {
+      target,
+      conflict: directory.index.conflictOf(target.metadata.uid),
+      nodeExists: node !== undefined,
+      nodeSystemUUID: node?.status.nodeInfo?.systemUUID,
+      probe: probe?.generation === target.metadata.generation ? probe : undefined,
+    };
+  }
+
+  #memoryOf(target: FencingTarget, trigger: ProbeTrigger): Memory {
+    const known = this.#memories.get(target.metadata.uid);
+    if (known !== undefined) return known;
+    const { clock, random } = this.#deps.runtime;
+    const delayMs = firstDelayMs(target, this.#deps.directory.index.deviceCount, this.#intervals, random);
+    const memory: Memory = {
+      trigger,
+      probedAtMs: undefined,
+      dueAtMs: clock.monotonicMs() + delayMs,
+      failuresInARow: 0,
+      probe: undefined,
+      locked: [],
+    };
+    this.#memories.set(target.metadata.uid, memory);
+    return memory;
+  }
+
+  #triggerOf(target: FencingTarget): ProbeTrigger {
+    const { nodes, namespace } = this.#deps;
+    const names = target.spec.devices.flatMap((device) => [
+      device.credentialsSecretRef.name,
+      ...(device.tls?.caSecretRef === undefined ? [] : [device.tls.caSecretRef.name]),
+    ]);
+    const versions = names.map((name) => this.#secrets.get({ namespace, name })?.metadata.resourceVersion ?? "");
+    const node = nodes.get({ name: target.spec.nodeName });
+    const uuid = isReady(node) ? meaningfulUuid(node?.status.nodeInfo?.systemUUID) : undefined;
+    const parts = [target.metadata.generation ?? 0, target.status?.owner?.uid ?? "", ...versions];
+    return { fingerprint: parts.join(" "), readyUuid: uuid ?? "" };
+  }
+
+  #setFailures(memory: Memory, failuresInARow: number): void {
+    this.#failingTargets += Number(failuresInARow > 0) - Number(memory.failuresInARow > 0);
+    memory.failuresInARow = failuresInARow;
+  }
+}
+
+/** Whether a node's change may mean something to its target: most are heartbeats. */
+function mattersToTargets(change: Change<Node>): boolean {
+  if (change.type !== "updated") return true;
+  const { object, previous } = change;
+  return (
+    isReady(object) !== isReady(previous) || object.status.nodeInfo?.systemUUID !== previous.status.nodeInfo?.systemUUID
+  );
+}
+
+async function waitForSecrets(runtime: KubeRuntime, secrets: Watched<KubeObject>, signal: AbortSignal): Promise<void> {
+  try {
+    await withDeadline(runtime.clock, "first list of Secrets", SECRETS_WAIT_MS, signal, (signal) =>
+      secrets.whenSynced(signal),
+    );
+  } catch (error) {
+    if (signal.aborted) throw error;
+    runtime.logger.warn({ err: error }, "Secrets cannot be watched yet: a rotated password is found at the next probe");
+  }
+}
+
+/** Of a Secret no more than its version is ever held. */
+function trimSecret({ apiVersion, kind, metadata }: KubeObject): KubeObject {
+  const { namespace, name, uid, resourceVersion } = metadata;
+  return { apiVersion, kind, metadata: { name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) } };
 }

@@ -1,0 +1,126 @@
+import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { Random } from "../../runtime/random.ts";
+import { backoffMs } from "../../runtime/random.ts";
+import type { RefusedLogin } from "./probe.ts";
+
+// When a target is probed. Pure, on monotonic milliseconds.
+
+/** How often targets are probed. */
+export interface ProbeIntervals {
+  /** Between two probes of a healthy target, in a cluster small enough for it. */
+  quietMs: number;
+  /** Before a failed probe is tried again: from this, doubling … */
+  retryMinMs: number;
+  /** … up to this. */
+  retryMaxMs: number;
+  /** After the BMC refused user or password, unless the Secret or the target changes: more tries lock accounts. */
+  authRetryMs: number;
+  /** Least time between two probes of one target, however often it changes. */
+  changeMs: number;
+  /** Least mean time between the probes of any two devices: it stretches the other intervals in large clusters. */
+  spacingMs: number;
+}
+
+/**
+ * With at most 2 API calls a probe (one Secret read, one status write), `spacingMs` keeps a quiet cluster of any size below
+ * one call a second; 240 devices and fewer are each probed every 10 minutes.
+ */
+export const DEFAULT_PROBE_INTERVALS: ProbeIntervals = {
+  quietMs: 600_000,
+  retryMinMs: 120_000,
+  retryMaxMs: 600_000,
+  authRetryMs: 900_000,
+  changeMs: 5_000,
+  spacingMs: 2_500,
+};
+
+/** What a target was like when it was last looked at; a probe is due as soon as that no longer holds. */
+export interface ProbeTrigger {
+  /** Generation, owner and Secrets of the target. */
+  fingerprint: string;
+  /** The node's system UUID while it is Ready, else empty: a node that has just come may give a pin. */
+  readyUuid: string;
+}
+
+/** When a target is due, by what is known of it. */
+export interface ProbePlan {
+  trigger: ProbeTrigger;
+  /** Last probe, where there was one. */
+  probedAtMs: number | undefined;
+  dueAtMs: number;
+}
+
+/** When the target is due now that `trigger` holds. */
+export function dueAtMs(plan: ProbePlan, trigger: ProbeTrigger, intervals: ProbeIntervals): number {
+  const changed =
+    plan.trigger.fingerprint !== trigger.fingerprint ||
+    (trigger.readyUuid !== "" && trigger.readyUuid !== plan.trigger.readyUuid);
+  if (!changed) return plan.dueAtMs;
+  return plan.probedAtMs === undefined ? 0 : Math.min(plan.dueAtMs, plan.probedAtMs + intervals.changeMs);
+}
+
+/**
+ * How long after the agent's start a target is first probed. One that was probed before is spread over the interval; one whose
+ * login was refused waits its full time, so that an agent that restarts in a loop does not lock accounts.
+ */
+export function firstDelayMs(
+  target: FencingTarget,
+  deviceCount: number,
+  intervals: ProbeIntervals,
+  random: Random,
+): number {
+  const reachable = target.status?.conditions?.find((condition) => condition.type === "Reachable");
+  if (reachable === undefined || target.status?.observedGeneration !== target.metadata.generation) return 0;
+  const ready = target.status.conditions?.find((condition) => condition.type === "Ready");
+  // What ended a conflict may have happened while no agent ran, and only a probe can say what the target is now.
+  if (ready?.reason === "Ambiguous") return 0;
+  if (reachable.reason === "AuthenticationFailed") return jittered(intervals.authRetryMs, random);
+  return quietMs(deviceCount, intervals) * random.next();
+}
+
+/** How long after a probe the next one is due. */
+export function nextDelayMs(
+  probe: { healthy: boolean; loginRefused: boolean; failuresInARow: number },
+  counts: { devices: number; failingTargets: number },
+  intervals: ProbeIntervals,
+  random: Random,
+): number {
+  if (probe.healthy) return jittered(quietMs(counts.devices, intervals), random);
+  const floorMs = counts.failingTargets * intervals.spacingMs;
+  if (probe.loginRefused) return jittered(Math.max(intervals.authRetryMs, floorMs), random);
+  const retryMs = backoffMs(random, intervals.retryMinMs, intervals.retryMaxMs, probe.failuresInARow - 1);
+  return Math.max(retryMs, floorMs);
+}
+
+/** A refused login and until when it is not tried again. */
+export interface LockedLogin extends RefusedLogin {
+  untilMs: number;
+}
+
+/** The refused logins that still hold, each from its first refusal on: skipping one does not make it wait longer. */
+export function lockedLogins(
+  before: readonly LockedLogin[],
+  refused: readonly RefusedLogin[],
+  intervals: ProbeIntervals,
+  nowMs: number,
+): LockedLogin[] {
+  return refused.map((login) => {
+    const known = before.find(
+      ({ address, credentials, untilMs }) =>
+        untilMs > nowMs &&
+        address === login.address &&
+        credentials.username === login.credentials.username &&
+        credentials.password.equals(login.credentials.password),
+    );
+    return known ?? { ...login, untilMs: nowMs + intervals.authRetryMs };
+  });
+}
+
+function quietMs(deviceCount: number, intervals: ProbeIntervals): number {
+  return Math.max(intervals.quietMs, deviceCount * intervals.spacingMs);
+}
+
+/** Up to a tenth more, so that targets that were made together drift apart. */
+function jittered(delayMs: number, random: Random): number {
+  return delayMs * (1 + random.next() / 10);
+}

@@ -1,0 +1,180 @@
+import { LEASES } from "../../api/core-types.ts";
+import type { Lease, Node } from "../../api/core.ts";
+import type { Device, FencingTarget } from "../../api/fencing-target.ts";
+import type { HostIdentity, PowerReading } from "../../bmc/driver.ts";
+import type { BmcErrorCode } from "../../bmc/errors.ts";
+import { BmcError } from "../../bmc/errors.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import { parseTimeMs } from "../../runtime/time.ts";
+import type { Credentials, OpenDevicesDeps, OpenedDevice } from "./devices.ts";
+import { openDevices, sameCredentials } from "./devices.ts";
+import { compareIdentity, expectedIdentity, meaningfulUuid } from "./identity.ts";
+
+/** What one device answered. */
+export type DeviceProbe = {
+  address: string;
+  level: number;
+  /** Position in spec.devices. */
+  index: number;
+} & (
+  | { ok: true; identity: HostIdentity; reading: PowerReading }
+  | { ok: false; reason: DeviceFailure; message: string }
+);
+
+/** Why a device could not be probed: the reasons of the Reachable condition. */
+export type DeviceFailure =
+  | "SecretNotFound"
+  | "SecretInvalid"
+  | "SecretUnreadable"
+  | "AddressInvalid"
+  | "AuthenticationFailed"
+  | Exclude<BmcErrorCode, "AuthFailed" | "Aborted">;
+
+/** Credentials that a device has refused: trying them again soon locks the account. */
+export interface RefusedLogin {
+  address: string;
+  credentials: Credentials;
+}
+
+export interface ProbeResult {
+  devices: DeviceProbe[];
+  /** The system UUID to pin, where this probe found one. */
+  pin: { nodeName: string; systemUUID: string } | undefined;
+  refused: RefusedLogin[];
+}
+
+/** Longest time for one device's probe, whatever deadlines its spec asks for. */
+const DEVICE_PROBE_TIMEOUT_MS = 120_000;
+
+/**
+ * Asks every device of a target who it is and how its power stands; it never orders anything.
+ *
+ * @param refused logins that are not tried again: their devices count as failed without being spoken to.
+ * @throws KubeError where the API server cannot be reached, the abort reason of `signal`; a device's failure is a result.
+ */
+export async function probeTarget(
+  deps: OpenDevicesDeps,
+  target: FencingTarget,
+  node: Node | undefined,
+  refused: readonly RefusedLogin[],
+  signal: AbortSignal,
+): Promise<ProbeResult> {
+  const opened = await openDevices(deps, target, signal).catch((error: unknown) => {
+    if (isKubeError(error, "Forbidden")) return error;
+    throw error;
+  });
+  if (opened instanceof Error) {
+    const message = `${opened.message}: give ironfence's service account the right to get Secrets in its own namespace`;
+    const unreadable = (device: Device, index: number): DeviceProbe => {
+      const { address, level } = device;
+      return { address, level, index, ok: false, reason: "SecretUnreadable", message };
+    };
+    return { devices: target.spec.devices.map(unreadable), pin: undefined, refused: [] };
+  }
+  try {
+    const devices = await Promise.all(
+      opened.map((device, index) => probeDevice(deps.runtime, device, index, refused, signal)),
+    );
+    return {
+      devices,
+      pin: await findPin(deps.runtime, target, node, devices, signal),
+      refused: devices.flatMap((probe) => {
+        const credentials = opened[probe.index]?.credentials;
+        if (probe.ok || probe.reason !== "AuthenticationFailed" || credentials === undefined) return [];
+        return [{ address: probe.address, credentials }];
+      }),
+    };
+  } finally {
+    await Promise.all(opened.map((device) => device.driver.close()));
+  }
+}
+
+async function probeDevice(
+  runtime: KubeRuntime,
+  device: OpenedDevice,
+  index: number,
+  refused: readonly RefusedLogin[],
+  signal: AbortSignal,
+): Promise<DeviceProbe> {
+  const { address, level, driver, credentials } = device;
+  const at = { address, level, index };
+  if (device.failure !== undefined) {
+    return { ...at, ok: false, reason: device.failure.reason, message: device.failure.message };
+  }
+  if (credentials !== undefined && refused.some((login) => isSameLogin(login, address, credentials))) {
+    return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address) };
+  }
+  try {
+    return await withDeadline(
+      runtime.clock,
+      `probe of ${address}`,
+      DEVICE_PROBE_TIMEOUT_MS,
+      signal,
+      async (signal): Promise<DeviceProbe> => {
+        const identity = await driver.identify(signal);
+        const reading = await driver.readPower(signal);
+        return { ...at, ok: true, identity, reading };
+      },
+    );
+  } catch (error) {
+    if (signal.aborted) throw error;
+    if (error instanceof DeadlineError) return { ...at, ok: false, reason: "Timeout", message: error.message };
+    if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
+    if (error.code === "AuthFailed") {
+      return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address) };
+    }
+    return { ...at, ok: false, reason: error.code, message: error.message };
+  }
+}
+
+// Constant, so that a login which is not tried again reads like the one that was refused.
+function refusedMessage(address: string): string {
+  return `${address} refused user or password`;
+}
+
+function isSameLogin(login: RefusedLogin, address: string, credentials: Credentials): boolean {
+  return login.address === address && sameCredentials(login.credentials, credentials);
+}
+
+/**
+ * The system UUID to pin: that of a node which is alive beyond doubt. A pin that is there already gives way only where node
+ * and device agree that the hardware is new.
+ */
+async function findPin(
+  runtime: KubeRuntime,
+  target: FencingTarget,
+  node: Node | undefined,
+  devices: readonly DeviceProbe[],
+  signal: AbortSignal,
+): Promise<ProbeResult["pin"]> {
+  const expected = expectedIdentity(target);
+  const systemUUID = meaningfulUuid(node?.status.nodeInfo?.systemUUID);
+  if (expected?.source === "spec" || systemUUID === undefined || !isReady(node)) return undefined;
+  if (expected !== undefined) {
+    if (compareIdentity(expected, { device: "", systemUUID }) === "match") return undefined;
+    const agrees = devices.some((probe) => probe.ok && compareIdentity({ systemUUID }, probe.identity) === "match");
+    if (!agrees) return undefined;
+  }
+  const { nodeName } = target.spec;
+  return (await hasFreshLease(runtime, nodeName, signal)) ? { nodeName, systemUUID } : undefined;
+}
+
+/** Whether the node controller holds the node for healthy. */
+export function isReady(node: Node | undefined): boolean {
+  return node?.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+async function hasFreshLease(runtime: KubeRuntime, nodeName: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    const { spec } = await runtime.client.get<Lease>(LEASES, { namespace: "kube-node-lease", name: nodeName }, signal);
+    const renewedMs = parseTimeMs(spec.renewTime);
+    const { leaseDurationSeconds } = spec;
+    if (renewedMs === undefined || leaseDurationSeconds === undefined) return false;
+    return Math.abs(runtime.clock.nowMs() - renewedMs) <= leaseDurationSeconds * 1_000;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return false;
+    throw error;
+  }
+}

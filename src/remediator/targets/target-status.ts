@@ -1,0 +1,215 @@
+import type { FencingTarget, FencingTargetStatus } from "../../api/fencing-target.ts";
+import type { Condition } from "../../api/meta.ts";
+import type { IdentityVerdict } from "../../bmc/topology.ts";
+import { levelPower } from "../../bmc/topology.ts";
+import { parseTimeMs, toTime } from "../../runtime/time.ts";
+import { expectedIdentity, identityJudge } from "./identity.ts";
+import type { DeviceProbe, ProbeResult } from "./probe.ts";
+import type { StatusChange } from "./target-store.ts";
+
+// What a FencingTarget's status says of a probe. Pure; docs/fencing-targets.md explains every reason to users.
+
+/** `lastProbeTime` is written at most this often where nothing else has changed: every write costs the API server. */
+export const PROBE_TIME_WRITE_MS = 3_600_000;
+
+/** All that the status is made from. */
+export interface TargetFacts {
+  target: FencingTarget;
+  /** Why the target is ambiguous, where it is. */
+  conflict: string | undefined;
+  /** Whether the node that the target names exists. */
+  nodeExists: boolean;
+  /** What the node says its system UUID is. */
+  nodeSystemUUID: string | undefined;
+  /** The last probe of this very spec; undefined where there was none yet. */
+  probe: { result: ProbeResult; atMs: number } | undefined;
+}
+
+type Verdict = Pick<Condition, "status" | "reason" | "message">;
+
+/** What to change in the target's status; undefined where it says it all already. */
+export function statusChange(facts: TargetFacts, nowMs: number): StatusChange | undefined {
+  const { probe } = facts;
+  const present = facts.target.status;
+  const target = withPin(facts);
+  const reachable = probe === undefined ? undefined : reachability(probe.result.devices);
+  const identity = probe === undefined ? undefined : identityOf(target, facts, probe.result.devices);
+  const ready = readiness(target, facts, reachable, identity);
+  const conditions = mergeConditions(present?.conditions ?? [], target.metadata.generation, nowMs, {
+    ...(reachable !== undefined && { Reachable: reachable }),
+    ...(identity !== undefined && { IdentityVerified: identity }),
+    ...(ready !== undefined && { Ready: ready }),
+  });
+  // The power of another host is nobody's business here.
+  const powerState = identity?.status === "False" ? "Unknown" : probe && powerOf(probe.result.devices);
+  const generation = target.metadata.generation;
+  const same =
+    sameConditions(conditions, present?.conditions ?? []) &&
+    (powerState === undefined || powerState === present?.powerState) &&
+    target.status?.identity?.systemUUID === present?.identity?.systemUUID &&
+    target.status?.identity?.nodeName === present?.identity?.nodeName &&
+    (probe === undefined || (generation === present?.observedGeneration && !isProbeTimeOld(present, probe.atMs)));
+  if (same) return undefined;
+  return {
+    conditions,
+    ...(powerState !== undefined && { powerState }),
+    ...(probe !== undefined && { lastProbeTime: toTime(probe.atMs) }),
+    ...(probe !== undefined && generation !== undefined && { observedGeneration: generation }),
+    ...(probe?.result.pin !== undefined && { identity: probe.result.pin }),
+  };
+}
+
+/** Whether a probe found all that a fence needs; one that did not is tried again sooner. */
+export function isHealthy(facts: TargetFacts): boolean {
+  if (facts.probe === undefined) return false;
+  const { devices } = facts.probe.result;
+  const answers = devices.flatMap((device) => (device.ok ? [device.identity] : []));
+  return answers.length === devices.length && identityJudge(withPin(facts), facts.nodeSystemUUID)(answers).verified;
+}
+
+/** The Ready condition, where there is one. */
+export function readyOf(status: Pick<FencingTargetStatus, "conditions"> | undefined): Condition | undefined {
+  return status?.conditions?.find((condition) => condition.type === "Ready");
+}
+
+/** The target as it will be once the probe's pin is stored: verdicts are about that one. */
+function withPin(facts: TargetFacts): FencingTarget {
+  const pin = facts.probe?.result.pin;
+  if (pin === undefined) return facts.target;
+  return { ...facts.target, status: { ...facts.target.status, identity: pin } };
+}
+
+function reachability(devices: readonly DeviceProbe[]): Verdict {
+  const failed = devices.filter((device) => !device.ok);
+  const [first] = failed;
+  if (first === undefined) {
+    const what = devices.length === 1 ? "the device answers" : `all ${devices.length} devices answer`;
+    return { status: "True", reason: "Answering", message: what };
+  }
+  return { status: "False", reason: first.reason, message: failed.map(failureText).join("; ") };
+}
+
+function failureText(probe: DeviceProbe & { ok: false }): string {
+  const advice = ADVICE[probe.reason]?.replaceAll("INDEX", String(probe.index));
+  return advice === undefined ? probe.message : `${probe.message}: ${advice}`;
+}
+
+/** The next step for failures whose own message, made where no target is known, cannot name the field to change. */
+const ADVICE: Partial<Record<(DeviceProbe & { ok: false })["reason"], string>> = {
+  AuthenticationFailed:
+    "correct the Secret of spec.devices[INDEX].credentialsSecretRef; these credentials are tried rarely from now on, since more tries lock accounts",
+  PrivilegeTooLow: "give the account the right to control power",
+  TlsUntrusted:
+    "name the CA in spec.devices[INDEX].tls.caSecretRef, or pin the certificate in tls.sha256Fingerprint (`openssl s_client -connect HOST:443 </dev/null | openssl x509 -noout -fingerprint -sha256` prints it; compare it on the BMC itself)",
+  SystemNotFound: "correct the path in spec.devices[INDEX].address",
+  SystemAmbiguous: "name the System in the path of spec.devices[INDEX].address",
+};
+
+function identityOf(target: FencingTarget, facts: TargetFacts, devices: readonly DeviceProbe[]): Verdict {
+  const judge = identityJudge(target, facts.nodeSystemUUID);
+  const answers = devices.flatMap((device) => (device.ok ? [device.identity] : []));
+  if (answers.length === 0) {
+    return { status: "Unknown", reason: "NoAnswer", message: "no device has answered, so nobody can be verified" };
+  }
+  const verdict: IdentityVerdict = judge(answers);
+  if (!verdict.verified) {
+    if (verdict.reason === "Mismatch") return { status: "False", reason: "Mismatch", message: verdict.message };
+    const reason = expectedIdentity(target) === undefined ? "NothingToCompare" : "NotReported";
+    return { status: "Unknown", reason, message: verdict.message };
+  }
+  const checked = identityJudge(required(target), facts.nodeSystemUUID)(answers).verified;
+  return checked
+    ? { status: "True", reason: "Matched", message: verdict.message }
+    : { status: "Unknown", reason: "VerificationDisabled", message: verdict.message };
+}
+
+/** The target as it were if it did not wave its identity check. */
+function required(target: FencingTarget): FencingTarget {
+  const identity = { ...target.spec.identity, verification: "Required" as const };
+  return { ...target, spec: { ...target.spec, identity } };
+}
+
+function readiness(
+  target: FencingTarget,
+  facts: TargetFacts,
+  reachable: Verdict | undefined,
+  identity: Verdict | undefined,
+): Verdict | undefined {
+  if (facts.conflict !== undefined) return { status: "False", reason: "Ambiguous", message: facts.conflict };
+  if (target.spec.maintenance) {
+    return { status: "False", reason: "Maintenance", message: "spec.maintenance is true: no power order is sent" };
+  }
+  if (facts.probe === undefined || reachable === undefined || identity === undefined) return undefined;
+  if (identity.status === "False") return identity;
+  const levels = [...Map.groupBy(facts.probe.result.devices, (device) => device.level).values()];
+  const judge = identityJudge(target, facts.nodeSystemUUID);
+  const usable = levels.some((level) => {
+    const answers = level.flatMap((device) => (device.ok ? [device.identity] : []));
+    return answers.length === level.length && judge(answers).verified;
+  });
+  if (!usable) return { ...(reachable.status === "False" ? reachable : identity), status: "False" };
+  if (reachable.status === "False") {
+    const message = `the host can be fenced, but not by every level: ${reachable.message}`;
+    return { status: "True", reason: "Degraded", message };
+  }
+  if (!facts.nodeExists) {
+    const message = `the devices can be used, but there is no node ${target.spec.nodeName}: correct spec.nodeName if it is misspelt`;
+    return { status: "True", reason: "NodeNotFound", message };
+  }
+  return { status: "True", reason: "Usable", message: "the host can be fenced" };
+}
+
+function powerOf(devices: readonly DeviceProbe[]): FencingTargetStatus["powerState"] {
+  const levels = [...Map.groupBy(devices, (device) => device.level)].toSorted(([a], [b]) => a - b);
+  for (const [, level] of levels) {
+    const readings = level.flatMap((device) => (device.ok ? [device.reading] : []));
+    const { state } = levelPower(readings, level.length);
+    if (state !== "Unknown") return state;
+  }
+  return "Unknown";
+}
+
+/** Conditions with `wanted` among them; the time of one moves only with its status (`metav1.Condition`). */
+function mergeConditions(
+  present: readonly Condition[],
+  generation: number | undefined,
+  nowMs: number,
+  wanted: Partial<Record<"Reachable" | "IdentityVerified" | "Ready", Verdict>>,
+): Condition[] {
+  const merged = new Map(present.map((condition) => [condition.type, condition]));
+  for (const [type, verdict] of Object.entries(wanted)) {
+    const before = merged.get(type);
+    const lastTransitionTime = before?.status === verdict.status ? before.lastTransitionTime : toTime(nowMs);
+    const { status, reason, message } = verdict;
+    merged.set(type, {
+      type,
+      status,
+      reason,
+      message,
+      lastTransitionTime,
+      ...(generation !== undefined && { observedGeneration: generation }),
+    });
+  }
+  return [...merged.values()];
+}
+
+function sameConditions(a: readonly Condition[], b: readonly Condition[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every((condition, i) => {
+      const other = b[i];
+      return (
+        condition.type === other?.type &&
+        condition.status === other.status &&
+        condition.reason === other.reason &&
+        condition.message === other.message &&
+        condition.observedGeneration === other.observedGeneration
+      );
+    })
+  );
+}
+
+function isProbeTimeOld(present: FencingTargetStatus | undefined, probedAtMs: number): boolean {
+  const writtenMs = parseTimeMs(present?.lastProbeTime);
+  return writtenMs === undefined || probedAtMs - writtenMs >= PROBE_TIME_WRITE_MS;
+}
