@@ -40,18 +40,28 @@ export function parseList(
   const rawItems = list["items"] ?? [];
   if (typeof resourceVersion !== "string" || !Array.isArray(rawItems)) throw broken;
   const items = rawItems.map((item: unknown) => {
-    const object: unknown = isRecord(item) ? { ...item, apiVersion: apiVersionOf(type), kind: type.kind } : item;
-    if (!isKubeObject(object)) throw broken;
+    const object = completeKind(type, item);
+    if (!isStoredObject(object)) throw broken;
     return object;
   });
   return { items, resourceVersion, continueToken: typeof token === "string" && token !== "" ? token : undefined };
 }
 
-/** Whether `value` has all that every stored object has. */
-export function isKubeObject(value: unknown): value is KubeObject {
-  if (!isRecord(value) || typeof value["apiVersion"] !== "string" || typeof value["kind"] !== "string") return false;
-  const metadata = value["metadata"];
-  return isRecord(metadata) && typeof metadata["name"] === "string" && typeof metadata["resourceVersion"] === "string";
+/** Lists leave out of built-in types what the list's own kind says. */
+export function completeKind(type: ResourceType, item: unknown): unknown {
+  return isRecord(item) ? { ...item, apiVersion: apiVersionOf(type), kind: type.kind } : item;
+}
+
+/** Whether `value` has all that every stored object has. Answers that are not stored (access reviews) have less. */
+export function isStoredObject(value: unknown): value is KubeObject {
+  if (!isKubeObject(value)) return false;
+  const { name, uid, resourceVersion }: { name?: unknown; uid?: unknown; resourceVersion?: unknown } = value.metadata;
+  return typeof name === "string" && typeof uid === "string" && typeof resourceVersion === "string";
+}
+
+function isKubeObject(value: unknown): value is KubeObject {
+  if (!isRecord(value) || !isRecord(value["metadata"])) return false;
+  return typeof value["apiVersion"] === "string" && typeof value["kind"] === "string";
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

@@ -4,8 +4,8 @@ import { sleep } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
 import { backoffMs } from "../runtime/random.ts";
 import { withDeadline } from "../runtime/deadline.ts";
-import { collectionPath, describeObject, listQuery, objectPath } from "./api-paths.ts";
-import { asCallError, failureOf, parseList, parseObject } from "./api-answers.ts";
+import { collectionPath, describeCollection, describeObject, objectPath } from "./api-paths.ts";
+import { asCallError, failureOf, parseObject } from "./api-answers.ts";
 import type {
   DeleteOptions,
   Guard,
@@ -17,7 +17,8 @@ import type {
   WriteOptions,
 } from "./client.ts";
 import { createDiscovery } from "./discovery.ts";
-import { isKubeError, KubeError } from "./errors.ts";
+import { isKubeError } from "./errors.ts";
+import { listPages } from "./paged-list.ts";
 import type { KubeObject, ResourceType } from "./resource.ts";
 import { apiVersionOf } from "./resource.ts";
 import type { KubeTransport, Lane, TransportRequest, TransportResponse } from "./transport.ts";
@@ -31,8 +32,6 @@ const READ_BACKOFF_MIN_MS = 100;
 const READ_BACKOFF_MAX_MS = 5_000;
 /** A list with all its pages and their attempts. */
 const LIST_DEADLINE_MS = 60_000;
-const PAGE_SIZE = 500;
-const PAGES_MAX = 1_000;
 
 export interface KubeClientDeps {
   transport: KubeTransport;
@@ -68,7 +67,7 @@ class ApiClient implements KubeClient {
     options: ListOptions,
     signal: AbortSignal,
   ): Promise<ObjectList<T>> {
-    const what = `list ${type.plural}${options.namespace === undefined ? "" : ` in ${options.namespace}`}`;
+    const what = `list ${describeCollection(type, options.namespace)}`;
     return await asCallError(
       what,
       signal,
@@ -155,16 +154,11 @@ class ApiClient implements KubeClient {
     signal: AbortSignal,
   ): Promise<ObjectList<T>> {
     const items: T[] = [];
-    let continueToken: string | undefined;
-    for (let page = 0; page < PAGES_MAX; page++) {
-      const query = listQuery({ ...options, limit: options.pageSize ?? PAGE_SIZE, continueToken });
-      const answer = await this.#read(what, `${collectionPath(type, options.namespace)}?${query}`, signal);
-      const list = parseList(what, type, answer);
-      items.push(...(list.items as T[]));
-      continueToken = list.continueToken;
-      if (continueToken === undefined) return { items, resourceVersion: list.resourceVersion };
-    }
-    throw new KubeError("BadResponse", `${what}: more than ${PAGES_MAX} pages`);
+    const read = (path: string): Promise<TransportResponse> => this.#read(what, path, signal);
+    const resourceVersion = await listPages(what, type, options, read, (page) => {
+      items.push(...(page as T[]));
+    });
+    return { items, resourceVersion };
   }
 
   /** A read with its attempts, within a deadline of its own. */

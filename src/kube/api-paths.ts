@@ -37,6 +37,31 @@ export function listQuery(query: ListQuery): string {
   }).toString();
 }
 
+export interface WatchQuery {
+  labelSelector?: string;
+  fieldSelector?: string;
+  resourceVersion: string;
+  timeoutSeconds: number;
+}
+
+/** The query of a watch with bookmarks. */
+export function watchQuery(query: WatchQuery): string {
+  return new URLSearchParams({
+    watch: "true",
+    allowWatchBookmarks: "true",
+    resourceVersion: query.resourceVersion,
+    timeoutSeconds: String(query.timeoutSeconds),
+    ...(query.labelSelector !== undefined && { labelSelector: query.labelSelector }),
+    ...(query.fieldSelector !== undefined && { fieldSelector: query.fieldSelector }),
+  }).toString();
+}
+
+/** A collection's name for messages, e.g. `nodes` or `fencingtargets.ironfence.io in ironfence-system`. */
+export function describeCollection(type: ResourceType, namespace: string | undefined): string {
+  const name = type.group === "" ? type.plural : `${type.plural}.${type.group}`;
+  return namespace === undefined ? name : `${name} in ${namespace}`;
+}
+
 /** An object's name for messages, e.g. `Node worker-3` or `Pod shop/db-0 (status)`. */
 export function describeObject(type: ResourceType, key: ObjectKey, options: { subresource?: string } = {}): string {
   const subresource = options.subresource === undefined ? "" : ` (${options.subresource})`;

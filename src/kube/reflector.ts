@@ -1,11 +1,50 @@
 import type { Clock } from "../runtime/clock.ts";
+import { abortReason, sleep } from "../runtime/clock.ts";
+import { withDeadline } from "../runtime/deadline.ts";
 import type { Random } from "../runtime/random.ts";
+import { backoffMs } from "../runtime/random.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { KubeError } from "./errors.ts";
+import { failureOf } from "./api-answers.ts";
+import { collectionPath, describeCollection, watchQuery } from "./api-paths.ts";
+import type { KubeErrorCode } from "./errors.ts";
+import { isKubeError, KubeError } from "./errors.ts";
+import { LineSplitter } from "./line-splitter.ts";
+import { listPages } from "./paged-list.ts";
 import type { KubeObject } from "./resource.ts";
 import type { WatchOptions } from "./runtime.ts";
-import type { KubeTransport } from "./transport.ts";
+import type { KubeTransport, TransportResponse, TransportStream } from "./transport.ts";
+import { parseWatchEvent } from "./watch-event.ts";
 import type { Watched } from "./watched.ts";
+import { WatchedStore } from "./watched-store.ts";
+
+/** One page of a list; 500 nodes are some MiB. */
+const PAGE_TIMEOUT_MS = 30_000;
+/** Until the status line of a watch. */
+const WATCH_HEADERS_TIMEOUT_MS = 10_000;
+
+/** How long the server is asked to keep a watch; drawn anew for each, so that not all watches end together. */
+const WATCH_SECONDS_MIN = 300;
+const WATCH_SECONDS_MAX = 600;
+
+/**
+ * A watch that has said nothing for this long is taken for dead and opened anew from where it was, which costs one request
+ * and loses nothing. The API server sends a bookmark about every minute (60 s and up to 1.25 s of its own timer's jitter),
+ * so a living watch of a quiet collection is never silent for much longer: half a minute more is for slow machines. Sooner
+ * would cut living watches; a peer that vanished is noticed sooner by the transport's TCP keep-alive.
+ */
+const SILENCE_MAX_MS = 90_000;
+
+/** etcd holds no object above 1.5 MiB (3 MiB with a raised limit); JSON may take twice that. */
+const LINE_LENGTH_MAX = 8 * 1024 * 1024;
+const ERROR_BODY_LENGTH_MAX = 64 * 1024;
+
+/** The cap is also how soon a CRD that is installed later is noticed. */
+const BACKOFF_MIN_MS = 200;
+const BACKOFF_MAX_MS = 10_000;
+/** A watch that ends sooner, and without a word, counts as failed: else a broken server would be asked without a pause. */
+const STABLE_WATCH_MS = 5_000;
+/** Answers in a row that make no sense of our resource version (as after etcd was restored) before a list from scratch. */
+const REFUSED_WATCHES_MAX = 3;
 
 export interface ReflectorDeps {
   transport: KubeTransport;
@@ -14,10 +53,207 @@ export interface ReflectorDeps {
   logger: Logger;
 }
 
+/**
+ * Keeps a local view of a collection: a paged list, then a watch from its revision, for as long as `signal` lasts, whatever
+ * happens. A collection that cannot be had (no CRD yet, no permission, no server) is tried for ever; see `problem`.
+ */
 export function startReflector<T extends KubeObject>(
   deps: ReflectorDeps,
   options: WatchOptions<T>,
   signal: AbortSignal,
 ): Watched<T> {
-  throw new KubeError("Network", `not built yet ${deps.clock.nowMs()} ${options.type.kind} ${signal.aborted}`);
+  const logger = deps.logger.child({ watch: describeCollection(options.type, options.namespace) });
+  const store = new WatchedStore<T>(options.trim, logger);
+  void new Reflector({ ...deps, logger }, options, store).run(signal);
+  return store;
+}
+
+class Reflector<T extends KubeObject> {
+  readonly #deps: ReflectorDeps;
+  readonly #options: WatchOptions<T>;
+  readonly #store: WatchedStore<T>;
+  readonly #collection: string;
+  /** Up to where the view is complete; undefined: a list is due. */
+  #version: string | undefined;
+  /** Failures in a row. A list alone ends no row: one that works beside a watch that does not would be made over and over. */
+  #failures = 0;
+  #refusedWatches = 0;
+  #reported: KubeErrorCode | undefined;
+
+  constructor(deps: ReflectorDeps, options: WatchOptions<T>, store: WatchedStore<T>) {
+    this.#deps = deps;
+    this.#options = options;
+    this.#store = store;
+    this.#collection = describeCollection(options.type, options.namespace);
+  }
+
+  /** Never rejects; ends soon after `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        this.#version ??= await this.#list(signal);
+        await this.#watch(this.#version, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#onFailure(error);
+        await this.#pause(isKubeError(error) ? error.retryAfterMs : undefined, signal);
+      }
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<string> {
+    const what = `list ${this.#collection}`;
+    const { type, trim: _trim, ...selection } = this.#options;
+    const listed: T[] = [];
+    const read = async (path: string): Promise<TransportResponse> => {
+      const request = { method: "GET", path, lane: "api", timeoutMs: PAGE_TIMEOUT_MS } as const;
+      const answer = await this.#deps.transport.send(request, signal);
+      if (answer.status !== 200) throw failureOf(what, answer);
+      return answer;
+    };
+    const version = await listPages(what, type, selection, read, (items) => {
+      for (const raw of items) {
+        const object = this.#store.trimmed(raw);
+        if (object !== undefined) listed.push(object);
+      }
+    });
+    this.#store.lastContactMs = this.#deps.clock.monotonicMs();
+    this.#store.replace(listed);
+    return version;
+  }
+
+  /** Follows one connection until the server ends it. @throws KubeError on any other end. */
+  async #watch(version: string, signal: AbortSignal): Promise<void> {
+    const { clock, transport } = this.#deps;
+    const what = `watch ${this.#collection}`;
+    const openedMs = clock.monotonicMs();
+    const path = `${collectionPath(this.#options.type, this.#options.namespace)}?${this.#watchQuery(version)}`;
+    const silence = new SilenceGuard(clock, () => Math.max(openedMs, this.#store.lastContactMs), signal);
+    try {
+      const request = { method: "GET", path, lane: "watch", timeoutMs: WATCH_HEADERS_TIMEOUT_MS } as const;
+      const stream = await transport.stream(request, silence.signal);
+      if (stream.status !== 200) throw failureOf(what, await this.#errorAnswer(what, stream, silence.signal));
+      this.#onWatching();
+      const splitter = new LineSplitter(LINE_LENGTH_MAX);
+      for await (const chunk of stream.body) {
+        for (const line of splitter.push(chunk)) this.#onLine(what, line);
+      }
+    } catch (error) {
+      throw silence.signal.aborted ? abortReason(silence.signal) : error;
+    } finally {
+      silence.end();
+    }
+    const nowMs = clock.monotonicMs();
+    if (this.#store.lastContactMs < openedMs && nowMs - openedMs < STABLE_WATCH_MS) {
+      throw new KubeError("Network", `${what}: the server ended it at once`);
+    }
+    this.#failures = 0;
+  }
+
+  #watchQuery(version: string): string {
+    const { labelSelector, fieldSelector } = this.#options;
+    const spread = WATCH_SECONDS_MAX - WATCH_SECONDS_MIN;
+    const timeoutSeconds = WATCH_SECONDS_MIN + Math.floor(spread * this.#deps.random.next());
+    return watchQuery({
+      resourceVersion: version,
+      timeoutSeconds,
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(fieldSelector !== undefined && { fieldSelector }),
+    });
+  }
+
+  #onLine(what: string, line: string): void {
+    const event = parseWatchEvent(what, this.#options.type, line);
+    this.#store.lastContactMs = this.#deps.clock.monotonicMs();
+    this.#failures = 0;
+    if (event.type === "added" || event.type === "modified") this.#store.upsert(event.object);
+    if (event.type === "deleted") this.#store.remove(event.object);
+    this.#version = event.resourceVersion;
+  }
+
+  async #errorAnswer(what: string, stream: TransportStream, signal: AbortSignal): Promise<TransportResponse> {
+    const body = await withDeadline(this.#deps.clock, what, WATCH_HEADERS_TIMEOUT_MS, signal, async () => {
+      let text = "";
+      for await (const chunk of stream.body) {
+        text += chunk;
+        if (text.length > ERROR_BODY_LENGTH_MAX) break;
+      }
+      return text;
+    });
+    return { status: stream.status, headers: stream.headers, body };
+  }
+
+  #onWatching(): void {
+    this.#refusedWatches = 0;
+    this.#store.problem = undefined;
+    if (this.#reported === undefined) return;
+    this.#reported = undefined;
+    this.#deps.logger.info("watching again");
+  }
+
+  #onFailure(error: unknown): void {
+    const code = isKubeError(error) ? error.code : "BadResponse";
+    const hadVersion = this.#version !== undefined;
+    if (hadVersion && code !== "Network" && code !== "Timeout") this.#refusedWatches += 1;
+    if (code === "Gone" || this.#refusedWatches >= REFUSED_WATCHES_MAX) {
+      this.#version = undefined;
+      this.#refusedWatches = 0;
+    }
+    this.#store.problem = error instanceof Error ? error.message : String(error);
+    // A revision that is gone is daily life, and logged as little as the end of a watch is.
+    if (code === "Gone" || code === this.#reported) return;
+    this.#reported = code;
+    this.#deps.logger.warn({ err: error, synced: this.#store.synced }, "cannot list or watch, trying on");
+  }
+
+  async #pause(retryAfterMs: number | undefined, signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#deps;
+    const ownMs = backoffMs(random, BACKOFF_MIN_MS, BACKOFF_MAX_MS, this.#failures);
+    this.#failures += 1;
+    try {
+      await sleep(clock, Math.max(ownMs, retryAfterMs ?? 0), signal);
+    } catch {
+      // The signal aborted: `run` sees it and ends.
+    }
+  }
+}
+
+/** Aborts its signal when `lastHeardMs` is too long ago, or when `parent` aborts. One timer serves any number of events. */
+class SilenceGuard {
+  readonly #clock: Clock;
+  readonly #lastHeardMs: () => number;
+  readonly #parent: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #onAbort: () => void;
+  #timer: { cancel(): void } | undefined;
+
+  constructor(clock: Clock, lastHeardMs: () => number, parent: AbortSignal) {
+    this.#clock = clock;
+    this.#lastHeardMs = lastHeardMs;
+    this.#parent = parent;
+    this.#onAbort = () => this.#controller.abort(abortReason(parent));
+    if (parent.aborted) this.#onAbort();
+    else parent.addEventListener("abort", this.#onAbort, { once: true });
+    this.#check();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  end(): void {
+    this.#timer?.cancel();
+    this.#parent.removeEventListener("abort", this.#onAbort);
+    // Whatever of the connection is left is not wanted any more.
+    this.#controller.abort(new KubeError("Aborted", "the watch has ended"));
+  }
+
+  #check(): void {
+    const leftMs = this.#lastHeardMs() + SILENCE_MAX_MS - this.#clock.monotonicMs();
+    if (leftMs > 0) {
+      this.#timer = this.#clock.schedule(leftMs, () => this.#check());
+      return;
+    }
+    this.#controller.abort(new KubeError("Timeout", `nothing heard on the watch for ${SILENCE_MAX_MS} ms`));
+  }
 }

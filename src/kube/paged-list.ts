@@ -1,0 +1,35 @@
+import { collectionPath, listQuery } from "./api-paths.ts";
+import { parseList } from "./api-answers.ts";
+import type { ListOptions } from "./client.ts";
+import { KubeError } from "./errors.ts";
+import type { KubeObject, ResourceType } from "./resource.ts";
+import type { TransportResponse } from "./transport.ts";
+
+const PAGE_SIZE = 500;
+const PAGES_MAX = 1_000;
+
+/**
+ * Lists page by page from storage, all pages of one revision, and hands each page on as it comes, so that the caller can
+ * drop what it does not need before the next one.
+ *
+ * @param read sends one GET and throws on anything but success.
+ * @returns the revision that was listed.
+ * @throws KubeError Gone where the list took longer than the server keeps a revision (about five minutes).
+ */
+export async function listPages(
+  what: string,
+  type: ResourceType,
+  options: ListOptions,
+  read: (path: string) => Promise<TransportResponse>,
+  onPage: (items: KubeObject[]) => void,
+): Promise<string> {
+  let continueToken: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const query = listQuery({ ...options, limit: options.pageSize ?? PAGE_SIZE, continueToken });
+    const list = parseList(what, type, await read(`${collectionPath(type, options.namespace)}?${query}`));
+    onPage(list.items);
+    continueToken = list.continueToken;
+    if (continueToken === undefined) return list.resourceVersion;
+  }
+  throw new KubeError("BadResponse", `${what}: more than ${PAGES_MAX} pages`);
+}

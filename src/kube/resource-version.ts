@@ -1,0 +1,9 @@
+/**
+ * Whether `a` is a later version than `b`. Resource versions of one collection are decimal numbers that grow (KEP-5504);
+ * what is not such a number counts as later, so that nothing is lost on a server that counts otherwise.
+ */
+export function isLaterVersion(a: string, b: string): boolean {
+  if (!/^\d+$/.test(a) || !/^\d+$/.test(b)) return a !== b;
+  // Without leading zeros a longer number is the greater one; they may be too large for a double.
+  return a.length === b.length ? a > b : a.length > b.length;
+}

@@ -1,0 +1,164 @@
+import type { Logger } from "../telemetry/logger.ts";
+import { abortReason } from "../runtime/clock.ts";
+import type { ObjectKey } from "./client.ts";
+import type { KubeObject } from "./resource.ts";
+import { isLaterVersion } from "./resource-version.ts";
+import type { Change, Watched } from "./watched.ts";
+import { keyOf, keyText } from "./watched.ts";
+
+type Listener<T> = (change: Change<T>) => void;
+
+/** The view behind a reflector: keeps trimmed objects by key, and tells listeners what changed. */
+export class WatchedStore<T extends KubeObject> implements Watched<T> {
+  readonly #trim: (raw: KubeObject) => T | undefined;
+  readonly #logger: Logger;
+  #objects = new Map<string, T>();
+  readonly #listeners = new Set<Listener<T>>();
+  readonly #waiting = new Set<() => void>();
+  #synced = false;
+
+  /** Set by the reflector; nothing heard yet is infinitely long ago. */
+  lastContactMs = Number.NEGATIVE_INFINITY;
+  /** Set by the reflector. */
+  problem: string | undefined = undefined;
+
+  constructor(trim: (raw: KubeObject) => T | undefined, logger: Logger) {
+    this.#trim = trim;
+    this.#logger = logger;
+  }
+
+  get(key: ObjectKey): T | undefined {
+    return this.#objects.get(keyText(key));
+  }
+
+  values(): IterableIterator<T> {
+    return this.#objects.values();
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get synced(): boolean {
+    return this.#synced;
+  }
+
+  subscribe(listener: Listener<T>): () => void {
+    this.#listeners.add(listener);
+    for (const object of this.#objects.values()) this.#tell(listener, { type: "added", object });
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  whenSynced(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#synced) {
+        resolve();
+        return;
+      }
+      if (signal.aborted) {
+        reject(abortReason(signal));
+        return;
+      }
+      const onSynced = (): void => {
+        signal.removeEventListener("abort", onAbort);
+        resolve();
+      };
+      const onAbort = (): void => {
+        this.#waiting.delete(onSynced);
+        reject(abortReason(signal));
+      };
+      this.#waiting.add(onSynced);
+      signal.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  /** What is kept of `raw`. A trim that throws is a fault of ours, and must cost us that object alone. */
+  trimmed(raw: KubeObject): T | undefined {
+    try {
+      return this.#trim(raw);
+    } catch (error) {
+      this.#logger.error({ object: keyText(keyOf(raw)), err: error }, "object cannot be read, left out of the view");
+      return undefined;
+    }
+  }
+
+  /**
+   * Takes a full list, trimmed: it is the server's present state, so what it lacks is gone. Listeners are told when the view
+   * is complete.
+   */
+  replace(listed: readonly T[]): void {
+    const before = this.#objects;
+    const after = new Map<string, T>();
+    const deletions: Change<T>[] = [];
+    const others: Change<T>[] = [];
+    for (const object of listed) {
+      const key = keyText(keyOf(object));
+      const previous = before.get(key);
+      const same = previous?.metadata.uid === object.metadata.uid;
+      if (previous !== undefined && same && previous.metadata.resourceVersion === object.metadata.resourceVersion) {
+        after.set(key, previous);
+        continue;
+      }
+      after.set(key, object);
+      if (previous !== undefined && same) others.push({ type: "updated", object, previous });
+      else others.push({ type: "added", object });
+      if (previous !== undefined && !same) deletions.push({ type: "deleted", object: previous });
+    }
+    for (const [key, object] of before) if (!after.has(key)) deletions.push({ type: "deleted", object });
+    this.#objects = after;
+    this.#synced = true;
+    for (const change of [...deletions, ...others]) this.#tellAll(change);
+    for (const onSynced of this.#waiting) onSynced();
+    this.#waiting.clear();
+  }
+
+  /** Takes an object as it is after an ADDED or MODIFIED event. Versions that we are past of are passed over. */
+  upsert(raw: KubeObject): void {
+    const key = keyText(keyOf(raw));
+    const previous = this.#objects.get(key);
+    if (previous !== undefined && !isLaterVersion(raw.metadata.resourceVersion, previous.metadata.resourceVersion))
+      return;
+    const object = this.trimmed(raw);
+    if (previous !== undefined && object !== undefined && previous.metadata.uid === raw.metadata.uid) {
+      this.#objects.set(key, object);
+      this.#tellAll({ type: "updated", object, previous });
+      return;
+    }
+    // Gone from the view, or another object by the same name whose deletion we did not see.
+    if (previous !== undefined) this.#delete(key, previous);
+    if (object === undefined) return;
+    this.#objects.set(key, object);
+    this.#tellAll({ type: "added", object });
+  }
+
+  /** Takes a DELETED event. One about an earlier object of the same name does not touch its successor. */
+  remove(raw: KubeObject): void {
+    const key = keyText(keyOf(raw));
+    const previous = this.#objects.get(key);
+    if (previous === undefined) return;
+    const same = previous.metadata.uid === raw.metadata.uid;
+    if (!same && !isLaterVersion(raw.metadata.resourceVersion, previous.metadata.resourceVersion)) return;
+    this.#delete(key, previous);
+  }
+
+  #delete(key: string, object: T): void {
+    this.#objects.delete(key);
+    this.#tellAll({ type: "deleted", object });
+  }
+
+  #tellAll(change: Change<T>): void {
+    // A copy: a listener that subscribes now has been told the present state already.
+    const listeners = [...this.#listeners];
+    for (const listener of listeners) this.#tell(listener, change);
+  }
+
+  #tell(listener: Listener<T>, change: Change<T>): void {
+    try {
+      listener(change);
+    } catch (error) {
+      this.#logger.error({ object: keyText(keyOf(change.object)), err: error }, "a listener failed on a change");
+    }
+  }
+}
