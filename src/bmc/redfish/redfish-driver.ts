@@ -31,9 +31,10 @@ export class RedfishDriver implements PowerDriver {
   readonly #service: Service;
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
-  /** Learned at the first read and kept while the driver is open; the power state never is. */
+  // Learned at the first read and kept while the driver is open; the power state never is.
   #path: string | undefined;
   #reset: ResetAction | undefined;
+  /** Those whose power is this System's alone. */
   #chassisPaths: readonly string[] | undefined;
 
   constructor(address: RedfishAddress, service: Service, options: { callTimeoutMs: number; clock: Clock }) {
@@ -105,17 +106,17 @@ export class RedfishDriver implements PowerDriver {
   async #readPower(signal: AbortSignal): Promise<PowerReading> {
     const system = await this.#readSystem(signal);
     if (system.power.state !== "Off") return system.power;
+    const paths = this.#chassisPaths ?? system.chassisPaths;
     const readings: PowerReading[] = [];
-    const speaking: string[] = [];
-    for (const path of this.#chassisPaths ?? system.chassisPaths) {
+    const notOurs = new Set<string>();
+    for (const path of paths) {
       const resource = await this.#service.find(path, signal);
       if (resource === undefined) continue;
       const chassis = parseChassis(this.#service.origin, resource.body, system.path);
-      if (!chassis.speaksForSystem) continue;
-      speaking.push(path);
-      readings.push(chassis.power);
+      if (!chassis.speaksForSystem) notOurs.add(path);
+      else if (chassis.power !== undefined) readings.push(chassis.power);
     }
-    this.#chassisPaths = speaking;
+    this.#chassisPaths = paths.filter((path) => !notOurs.has(path));
     return besideChassis(system.power, readings);
   }
 
@@ -179,8 +180,8 @@ export class RedfishDriver implements PowerDriver {
     const reference = settingsReference(system.body);
     if (reference !== undefined) {
       const path = pathOnOrigin(this.#service.origin, reference, "the link to the settings");
-      const settings = await this.#service.get(path, signal);
-      if (hasBoot(settings.body)) return settings;
+      const settings = await this.#service.find(path, signal);
+      if (settings !== undefined && hasBoot(settings.body)) return settings;
     }
     if (hasBoot(system.body)) return system;
     throw new BmcError("Unsupported", `${this.address}: the System has no boot override`);

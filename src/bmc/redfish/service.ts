@@ -143,6 +143,7 @@ export class Service {
     const signal = AbortSignal.any([callerSignal, this.#lifetime.signal]);
     for (let logins = 1; ; logins += 1) {
       signal.throwIfAborted();
+      if (this.#refusal !== undefined) throw this.#refusal;
       const login = (this.#access ??= this.#logIn());
       const access = await login;
       const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
@@ -179,7 +180,6 @@ export class Service {
    * a session behind that nobody knows, and BMCs have few.
    */
   #logIn(): Promise<Access> {
-    if (this.#refusal !== undefined) return Promise.reject(this.#refusal);
     const login = withDeadline(
       this.#clock,
       `login at ${this.origin}`,

@@ -93,9 +93,10 @@ function parseReset(origin: string, body: JsonObject): ResetAction | undefined {
 
 /** What a Chassis adds to its System's power. */
 export interface Chassis {
-  /** Whether its power is that of this System alone. */
+  /** Whether its power is that of this System alone. It does not change while a driver is open. */
   speaksForSystem: boolean;
-  power: PowerReading;
+  /** Undefined where it shows none now, which may be so for a while after a BMC's restart. */
+  power: PowerReading | undefined;
 }
 
 const SHARED_CHASSIS = new Set([
@@ -117,8 +118,8 @@ export function parseChassis(origin: string, body: JsonObject, systemPath: strin
   );
   const housesOthers = systems.some((path) => path !== withoutSlash(systemPath));
   const shared = SHARED_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
-  const power = parsePower(body);
-  return { speaksForSystem: !housesOthers && !shared && stringAt(body, "PowerState") !== undefined, power };
+  const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
+  return { speaksForSystem: !housesOthers && !shared, power };
 }
 
 /**

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { forever, hasCode, ok, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import type { Json, Reply } from "./bmc-fixture.ts";
+
+// What a broken or hostile BMC may answer: never a false Off, always the right code, always in time.
+
+test("the System is chosen by path, by id, or because it is alone, and never guessed", async () => {
+  await using bmc = await startFakeBmc();
+  const read = async (path: string): Promise<string> => {
+    await using device = openFake(bmc, { path });
+    return (await device.identify(forever())).device;
+  };
+  assert.equal(await read(""), SYSTEM);
+  assert.equal(await read("/1"), SYSTEM);
+  assert.equal(await read(SYSTEM), SYSTEM);
+  await assert.rejects(read("/2"), hasCode("SystemNotFound"));
+  await assert.rejects(read("/redfish/v1/Systems/2"), hasCode("SystemNotFound"));
+  const members = (...ids: string[]): Json[] => ids.map((id) => ({ "@odata.id": `/redfish/v1/Systems/${id}` }));
+  for (const [collection, code] of [
+    [{ Members: members("1", "2") }, "SystemAmbiguous"],
+    [{ Members: members("1"), "Members@odata.count": 2 }, "SystemAmbiguous"],
+    [{ Members: members("1"), "Members@odata.nextLink": "/redfish/v1/Systems?$skip=1" }, "SystemAmbiguous"],
+    [{ Members: [...members("1"), {}] }, "SystemAmbiguous"],
+    [{ Members: [] }, "SystemNotFound"],
+    [{}, "SystemNotFound"],
+  ] as const) {
+    bmc.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok(collection) : undefined);
+    await assert.rejects(read(""), hasCode(code));
+  }
+});
+
+test("a path that names something else than a ComputerSystem is refused: its PowerState is not the host's", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: "/redfish/v1/Chassis/1" });
+  bmc.chassis["PowerState"] = "Off";
+  await assert.rejects(device.readPower(forever()), hasCode("SystemNotFound", /ComputerSystem/));
+});
+
+test("identity holds no placeholder", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  for (const uuid of [
+    "00000000-0000-0000-0000-000000000000",
+    "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+    "",
+    " ",
+    null,
+    7,
+  ]) {
+    Object.assign(bmc.system, { UUID: uuid, SerialNumber: "  ", Manufacturer: null, Model: undefined });
+    assert.deepEqual(await device.identify(forever()), { device: SYSTEM });
+  }
+});
+
+test("a redirect is followed once for a read within the service, never elsewhere, never for an order", async () => {
+  await using other = await startFakeBmc();
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: SYSTEM });
+  bmc.override = ({ path }) => {
+    if (path === SYSTEM) return { status: 308, headers: { location: `${SYSTEM}/` } };
+    return path === `${SYSTEM}/` ? ok(bmc.system) : undefined;
+  };
+  assert.equal((await device.readPower(forever())).state, "On");
+  bmc.override = ({ path }) =>
+    path.startsWith(SYSTEM) ? { status: 307, headers: { location: `${other.url}${SYSTEM}` } } : undefined;
+  await assert.rejects(device.readPower(forever()), hasCode("BadResponse", /points away/));
+  await assert.rejects(device.forceOff(forever()), hasCode("BadResponse"));
+  bmc.override = ({ path, method }) => (method === "GET" ? { status: 308, headers: { location: path } } : undefined);
+  await assert.rejects(device.readPower(forever()), hasCode("BadResponse"));
+  assert.deepEqual(other.requests, []);
+});
+
+test("no reference away from the BMC is followed, so that no token reaches another host", async () => {
+  await using other = await startFakeBmc();
+  const away = `${other.url}/redfish/v1/x`;
+  const cases: ((system: Json) => Record<string, Reply>)[] = [
+    () => ({ "/redfish/v1/": ok({ Links: { Sessions: { "@odata.id": away } } }) }),
+    () => ({ [SESSIONS]: { status: 201, headers: { "x-auth-token": "t", location: away } } }),
+    () => ({ "/redfish/v1/Systems": ok({ Members: [{ "@odata.id": away }] }) }),
+    () => ({ "/redfish/v1/Systems": ok({ Members: [{ "@odata.id": `//${new URL(away).host}/x` }] }) }),
+    (system) => ({ [SYSTEM]: ok({ ...system, Actions: { "#ComputerSystem.Reset": { target: away } } }) }),
+    (system) => ({
+      [SYSTEM]: ok({
+        ...system,
+        Actions: { "#ComputerSystem.Reset": { target: RESET, "@Redfish.ActionInfo": away } },
+      }),
+    }),
+    () => ({ [RESET]: { status: 202, headers: { location: away } } }),
+  ];
+  for (const build of cases) {
+    await using bmc = await startFakeBmc();
+    const replies = build(bmc.system);
+    bmc.override = ({ path }) => replies[path];
+    await using device = openFake(bmc);
+    await assert.rejects(device.forceOff(forever()), hasCode("BadResponse", /points away/));
+  }
+  assert.deepEqual(other.requests, []);
+});
+
+const broken: [string, Reply][] = [
+  ["an empty body", { status: 200, body: "" }],
+  ["an empty 204", { status: 204 }],
+  ["HTML", { status: 200, body: "<html>Off</html>" }],
+  ["a list", { status: 200, body: `[{"PowerState":"Off"}]` }],
+  ["a truncated body", { status: 200, headers: { "content-length": "60" }, body: `{"PowerState":"Off"` }],
+  ["truncated JSON", { status: 200, body: `{"PowerState":"Off"` }],
+  ["JSON nested too deep", { status: 200, body: `{"PowerState":"Off","a":${"[".repeat(100)}${"]".repeat(100)}}` }],
+  ["a body beyond the bound", { status: 200, body: `{"PowerState":"Off","a":"${"x".repeat(1_100_000)}"}` }],
+  [
+    "headers beyond the bound",
+    { status: 200, headers: { "x-long": "x".repeat(20_000) }, body: `{"PowerState":"Off"}` },
+  ],
+  ["an Off with an error status", { status: 500, body: `{"PowerState":"Off"}` }],
+  ["an Off with a status that is no plain success", { status: 203, body: `{"PowerState":"Off"}` }],
+];
+for (const [name, reply] of broken) {
+  test(`${name} is a failed read, not an Off`, async () => {
+    await using bmc = await startFakeBmc();
+    await using device = openFake(bmc, { path: SYSTEM, callTimeoutMs: 2_000 });
+    bmc.override = ({ path }) => {
+      if (path !== SYSTEM) return undefined;
+      return reply;
+    };
+    await assert.rejects(device.readPower(forever()), (error) => {
+      // A body that stops short of its length shows as a broken connection or as our deadline.
+      return name === "a truncated body" ? error instanceof Error : hasCode("BadResponse")(error);
+    });
+  });
+}
+
+test("a service that is not there at all is Unreachable; one that is no Redfish is Unsupported", async () => {
+  const bmc = await startFakeBmc();
+  {
+    await using device = openFake(bmc);
+    bmc.override = () => ({ status: 404 });
+    await assert.rejects(device.readPower(forever()), hasCode("Unsupported", /no Redfish/));
+  }
+  await bmc.close();
+  await using device = openFake(bmc);
+  await assert.rejects(device.readPower(forever()), hasCode("Unreachable"));
+});
+
+test("each call ends at its deadline, and the next one works again", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { callTimeoutMs: 300 });
+  bmc.override = () => "hang";
+  await assert.rejects(device.readPower(forever()), hasCode("Timeout"));
+  bmc.override = () => undefined;
+  assert.equal((await device.readPower(forever())).state, "On");
+  bmc.override = ({ path }) => (path === SYSTEM ? "hang" : undefined);
+  await assert.rejects(device.readPower(forever()), hasCode("Timeout"));
+  bmc.override = () => undefined;
+  assert.equal((await device.readPower(forever())).state, "On");
+});
+
+test("an abort is Aborted, before the call and in it", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  await assert.rejects(device.readPower(AbortSignal.abort()), hasCode("Aborted"));
+  assert.deepEqual(bmc.requests, []);
+  const aborted = new AbortController();
+  bmc.override = () => {
+    aborted.abort();
+    return "hang";
+  };
+  await assert.rejects(device.readPower(aborted.signal), hasCode("Aborted"));
+});

@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { forever, hasCode, ok, openFake, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import type { FakeBmc, Json } from "./bmc-fixture.ts";
+
+const patches = (bmc: FakeBmc) => bmc.requests.filter(({ method }) => method === "PATCH");
+const NETWORK = { Boot: { BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget: "Pxe" } };
+
+test("the override is set for one boot, read back and cleared, and the boot mode stays as it is", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  assert.equal(await device.readBootOverride(forever()), "None");
+  await device.setBootOverride("NetworkOnce", forever());
+  assert.equal(await device.readBootOverride(forever()), "NetworkOnce");
+  await device.setBootOverride("None", forever());
+  assert.equal(await device.readBootOverride(forever()), "None");
+  assert.deepEqual(
+    patches(bmc).map(({ body }) => body),
+    [NETWORK, { Boot: { BootSourceOverrideEnabled: "Disabled", BootSourceOverrideTarget: "None" } }],
+  );
+});
+
+test("clearing what is not set sends nothing", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  await device.setBootOverride("None", forever());
+  assert.deepEqual(patches(bmc), []);
+});
+
+test("any override that boots from the network counts as set, any other as none", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  for (const [enabled, target, expected] of [
+    ["Once", "Pxe", "NetworkOnce"],
+    ["Once", "UefiHttp", "NetworkOnce"],
+    ["Continuous", "Pxe", "NetworkOnce"],
+    ["Disabled", "Pxe", "None"],
+    ["Once", "Hdd", "None"],
+    ["Once", "None", "None"],
+    [null, null, "None"],
+  ]) {
+    bmc.system["Boot"] = { BootSourceOverrideEnabled: enabled, BootSourceOverrideTarget: target };
+    assert.equal(await device.readBootOverride(forever()), expected, `${enabled} ${target}`);
+  }
+});
+
+test("an ETag, as header or in the body, goes back as If-Match; none sends none", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  await device.setBootOverride("NetworkOnce", forever());
+  bmc.override = ({ method, path }) =>
+    method === "GET" && path === SYSTEM ? ok(bmc.system, { etag: 'W/"12"' }) : undefined;
+  await device.setBootOverride("NetworkOnce", forever());
+  bmc.override = () => undefined;
+  bmc.system["@odata.etag"] = 'W/"13"';
+  await device.setBootOverride("NetworkOnce", forever());
+  assert.deepEqual(
+    patches(bmc).map(({ headers }) => headers["if-match"]),
+    [undefined, 'W/"12"', 'W/"13"'],
+  );
+});
+
+test("a write that lost a race is done again once, on what is there now", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  let etag = 1;
+  let refusals = 1;
+  bmc.override = ({ method, path }) => {
+    if (path !== SYSTEM) return undefined;
+    if (method === "GET") return ok(bmc.system, { etag: `"${etag}"` });
+    if (refusals === 0) return undefined;
+    refusals -= 1;
+    etag += 1;
+    return { status: 412 };
+  };
+  await device.setBootOverride("NetworkOnce", forever());
+  assert.deepEqual(
+    patches(bmc).map(({ headers }) => headers["if-match"]),
+    ['"1"', '"2"'],
+  );
+  refusals = 9;
+  await assert.rejects(device.setBootOverride("NetworkOnce", forever()), hasCode("Refused", /412/));
+  assert.equal(patches(bmc).length, 4);
+});
+
+test("a settings object that holds the boot override is written and read in the System's place", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  const path = `${SYSTEM}/Settings`;
+  const settings: Json = { Boot: { BootSourceOverrideEnabled: "Disabled" } };
+  bmc.system["@Redfish.Settings"] = { SettingsObject: { "@odata.id": path } };
+  bmc.override = (request) => {
+    if (request.path !== path) return undefined;
+    if (request.method === "GET") return ok(settings, { etag: '"s1"' });
+    Object.assign(settings, request.body);
+    return { status: 200, body: "" };
+  };
+  await device.setBootOverride("NetworkOnce", forever());
+  assert.deepEqual(
+    patches(bmc).map(({ path, headers }) => [path, headers["if-match"]]),
+    [[path, '"s1"']],
+  );
+  assert.equal(await device.readBootOverride(forever()), "NetworkOnce");
+});
+
+test("a settings object without a boot override leaves it to the System", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  bmc.system["@Redfish.Settings"] = { SettingsObject: { "@odata.id": `${SYSTEM}/Settings` } };
+  for (const reply of [ok({ Bios: {} }), { status: 404 }] as const) {
+    bmc.override = ({ path }) => (path === `${SYSTEM}/Settings` ? reply : undefined);
+    await device.setBootOverride("NetworkOnce", forever());
+    assert.equal(patches(bmc).at(-1)?.path, SYSTEM);
+  }
+});
+
+test("what the BMC cannot boot from is not ordered", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  (bmc.system["Boot"] as Json)["BootSourceOverrideTarget@Redfish.AllowableValues"] = ["None", "Hdd", "Cd"];
+  await assert.rejects(device.setBootOverride("NetworkOnce", forever()), hasCode("Unsupported", /network/));
+  delete bmc.system["Boot"];
+  await assert.rejects(device.setBootOverride("NetworkOnce", forever()), hasCode("Unsupported"));
+  await assert.rejects(device.readBootOverride(forever()), hasCode("Unsupported"));
+  assert.deepEqual(patches(bmc), []);
+});
+
+test("a write whose answer is lost is not repeated", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  bmc.override = ({ method }) => (method === "PATCH" ? "reset" : undefined);
+  await assert.rejects(device.setBootOverride("NetworkOnce", forever()), hasCode("Unreachable"));
+  assert.equal(patches(bmc).length, 1);
+});

@@ -1,0 +1,193 @@
+import http from "node:http";
+import https from "node:https";
+import type { AddressInfo } from "node:net";
+import { openDevice } from "../../src/bmc/open-device.ts";
+import type { DeviceConfig } from "../../src/bmc/open-device.ts";
+import type { PowerDriver } from "../../src/bmc/driver.ts";
+import type { BmcErrorCode } from "../../src/bmc/errors.ts";
+import { BmcError } from "../../src/bmc/errors.ts";
+import { Secret } from "../../src/runtime/secret.ts";
+import { systemClock } from "../../src/runtime/system.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+
+// A Redfish service of one System, small enough to answer in any shape that a test wants.
+
+export const SYSTEM = "/redfish/v1/Systems/1";
+export const RESET = `${SYSTEM}/Actions/ComputerSystem.Reset`;
+export const SESSIONS = "/redfish/v1/SessionService/Sessions";
+export const CHASSIS = "/redfish/v1/Chassis/1";
+export const PASSWORD = "s3cret-pass";
+const TOKEN = "token-1";
+
+export type Json = Record<string, unknown>;
+
+export interface Request {
+  method: string;
+  path: string;
+  headers: http.IncomingHttpHeaders;
+  body: Json;
+}
+
+/** `reset` breaks the connection, `hang` never answers. A string body goes out as it is. */
+export type Reply =
+  | "reset"
+  | "hang"
+  | { status: number; headers?: Record<string, string | string[]>; body?: Json | string };
+
+export interface FakeBmc {
+  url: string;
+  /** What the System shows; an order sets PowerState at once. */
+  system: Json;
+  chassis: Json;
+  sessions: Set<string>;
+  requests: Request[];
+  /** Requests as `METHOD path`, in order. */
+  log(): string[];
+  /** Answers before the service does; undefined leaves it to the service. */
+  override: (request: Request) => Reply | undefined;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startFakeBmc(tls?: { cert: string; key: string }): Promise<FakeBmc> {
+  const sessions = new Set<string>();
+  const requests: Request[] = [];
+  const listener = (request: http.IncomingMessage, response: http.ServerResponse): void => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const text = Buffer.concat(chunks).toString();
+      const seen: Request = {
+        method: request.method ?? "",
+        path: request.url ?? "",
+        headers: request.headers,
+        body: text === "" ? {} : (JSON.parse(text) as Json),
+      };
+      requests.push(seen);
+      const reply = bmc.override(seen) ?? answer(bmc, seen);
+      if (reply === "hang") return;
+      if (reply === "reset") {
+        request.socket.destroy();
+        return;
+      }
+      response.writeHead(reply.status, reply.headers);
+      response.end(typeof reply.body === "object" ? JSON.stringify(reply.body) : reply.body);
+    });
+  };
+  const server = tls === undefined ? http.createServer(listener) : https.createServer(tls, listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const close = async (): Promise<void> => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  const bmc: FakeBmc = {
+    url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
+    system: {
+      "@odata.id": SYSTEM,
+      "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem",
+      UUID: "4C4C4544-0042-3510-8051-B4C04F4E3732",
+      SerialNumber: "SN-0001",
+      Manufacturer: "Example",
+      Model: "R1",
+      PowerState: "On",
+      Links: { Chassis: [{ "@odata.id": CHASSIS }] },
+      Actions: {
+        "#ComputerSystem.Reset": {
+          target: RESET,
+          "ResetType@Redfish.AllowableValues": ["On", "ForceOff", "GracefulShutdown", "PowerCycle"],
+        },
+      },
+      Boot: { BootSourceOverrideEnabled: "Disabled", BootSourceOverrideTarget: "None", BootSourceOverrideMode: "UEFI" },
+    },
+    chassis: {
+      "@odata.id": CHASSIS,
+      "@odata.type": "#Chassis.v1_20_0.Chassis",
+      ChassisType: "RackMount",
+      Links: { ComputerSystems: [{ "@odata.id": SYSTEM }] },
+    },
+    sessions,
+    requests,
+    log: () => requests.map(({ method, path }) => `${method} ${path}`),
+    override: () => undefined,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+  return bmc;
+}
+
+function answer(bmc: FakeBmc, { method, path, headers, body }: Request): Reply {
+  if (path === "/redfish/v1/") {
+    return ok({ Systems: { "@odata.id": "/redfish/v1/Systems" }, Links: { Sessions: { "@odata.id": SESSIONS } } });
+  }
+  if (method === "POST" && path === SESSIONS) {
+    if (body["UserName"] !== "fence" || body["Password"] !== PASSWORD) return { status: 401 };
+    const location = `${SESSIONS}/1`;
+    bmc.sessions.add(location);
+    return { status: 201, headers: { "X-Auth-Token": TOKEN, Location: location }, body: { "@odata.id": location } };
+  }
+  const basic = `Basic ${Buffer.from(`fence:${PASSWORD}`).toString("base64")}`;
+  const inSession = headers["x-auth-token"] === TOKEN && bmc.sessions.size > 0;
+  if (!inSession && headers.authorization !== basic) return { status: 401 };
+  if (method === "DELETE") return { status: bmc.sessions.delete(path) ? 204 : 404 };
+  if (method === "GET" && path === SYSTEM) return ok(bmc.system);
+  if (method === "GET" && path === CHASSIS) return ok(bmc.chassis);
+  if (method === "GET" && path === "/redfish/v1/Systems") return ok({ Members: [{ "@odata.id": SYSTEM }] });
+  if (method === "POST" && path === RESET) {
+    bmc.system["PowerState"] = body["ResetType"] === "ForceOff" ? "Off" : "On";
+    return { status: 204 };
+  }
+  if (method === "PATCH" && path === SYSTEM) {
+    Object.assign(bmc.system["Boot"] as Json, body["Boot"]);
+    return { status: 204 };
+  }
+  return { status: 404 };
+}
+
+/** An answer of status 200. */
+export function ok(body: Json, headers: Record<string, string> = {}): Reply {
+  return { status: 200, headers: { "content-type": "application/json", ...headers }, body };
+}
+
+/** A Redfish error answer with one message. */
+export function redfishError(status: number, messageId: string, message = ""): Reply {
+  return {
+    status,
+    body: { error: { code: messageId, "@Message.ExtendedInfo": [{ MessageId: messageId, Message: message }] } },
+  };
+}
+
+/** Opens the driver for a fake, with short time-outs and no log. */
+export function openFake(
+  bmc: Pick<FakeBmc, "url">,
+  options: { path?: string; password?: string; tls?: DeviceConfig["tls"]; callTimeoutMs?: number } = {},
+): PowerDriver & AsyncDisposable {
+  const device = openDevice(
+    {
+      address: `${bmc.url}${options.path ?? ""}`,
+      username: "fence",
+      password: new Secret(options.password ?? PASSWORD),
+      tls: options.tls ?? { insecureSkipVerify: false },
+      timeouts: { connectTimeoutMs: 5_000, callTimeoutMs: options.callTimeoutMs ?? 10_000 },
+    },
+    { clock: systemClock, logger: createLogger("silent") },
+  );
+  return Object.assign(device, { [Symbol.asyncDispose]: () => device.close() });
+}
+
+/** For `assert.rejects`: a BmcError of this code. */
+export function hasCode(code: BmcErrorCode, words?: RegExp): (error: unknown) => boolean {
+  return (error) => {
+    if (!(error instanceof BmcError)) throw error;
+    if (error.message.includes(PASSWORD)) throw new Error("the message holds the password");
+    if (error.code !== code || words?.test(error.message) === false) {
+      throw new Error(`expected ${code} ${words?.source ?? ""}, got ${error.code}: ${error.message}`, { cause: error });
+    }
+    return true;
+  };
+}
+
+/** A signal that nobody aborts. */
+export function forever(): AbortSignal {
+  return new AbortController().signal;
+}

@@ -1,0 +1,321 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  CHASSIS,
+  forever,
+  hasCode,
+  ok,
+  openFake,
+  redfishError,
+  RESET,
+  SESSIONS,
+  startFakeBmc,
+  SYSTEM,
+} from "./bmc-fixture.ts";
+import type { FakeBmc, Json } from "./bmc-fixture.ts";
+
+const reset = (bmc: FakeBmc): Json => (bmc.system["Actions"] as Json)["#ComputerSystem.Reset"] as Json;
+const orders = (bmc: FakeBmc): unknown[] =>
+  bmc.requests.filter(({ path, method }) => method === "POST" && path === RESET).map(({ body }) => body["ResetType"]);
+
+test("identify, order off, two reads, order on: few requests, one session, ended at close", async () => {
+  await using bmc = await startFakeBmc();
+  const device = openFake(bmc, { path: SYSTEM });
+  assert.deepEqual(await device.identify(forever()), {
+    device: SYSTEM,
+    systemUUID: "4c4c4544-0042-3510-8051-b4c04f4e3732",
+    serialNumber: "SN-0001",
+    manufacturer: "Example",
+    model: "R1",
+  });
+  await device.forceOff(forever());
+  assert.deepEqual(await device.readPower(forever()), { state: "Off", raw: "Off" });
+  assert.deepEqual(await device.readPower(forever()), { state: "Off", raw: "Off" });
+  await device.on(forever());
+  await device.close();
+  assert.deepEqual(bmc.log(), [
+    "GET /redfish/v1/",
+    `POST ${SESSIONS}`,
+    `GET ${SYSTEM}`,
+    `POST ${RESET}`,
+    `GET ${SYSTEM}`,
+    `GET ${CHASSIS}`,
+    `GET ${SYSTEM}`,
+    `GET ${CHASSIS}`,
+    `POST ${RESET}`,
+    `DELETE ${SESSIONS}/1`,
+  ]);
+  assert.deepEqual(orders(bmc), ["ForceOff", "On"]);
+  assert.equal(bmc.sessions.size, 0);
+});
+
+test("only the literal Off is off", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  for (const [shown, state] of [
+    ["Off", "Off"],
+    ["On", "On"],
+    ["PoweringOn", "Changing"],
+    ["PoweringOff", "Changing"],
+    ["Paused", "Unknown"],
+    ["off", "Unknown"],
+    ["OFF ", "Unknown"],
+    ["", "Unknown"],
+    [null, "Unknown"],
+    [false, "Unknown"],
+    [["Off"], "Unknown"],
+    [undefined, "Unknown"],
+  ] as const) {
+    bmc.system["PowerState"] = shown;
+    assert.equal((await device.readPower(forever())).state, state, JSON.stringify(shown));
+  }
+});
+
+test("a PowerState that is reachable through __proto__ only is none", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  bmc.override = ({ path }) =>
+    path === SYSTEM
+      ? { status: 200, body: `{"__proto__":{"PowerState":"Off"},"constructor":{"PowerState":"Off"}}` }
+      : undefined;
+  assert.equal((await device.readPower(forever())).state, "Unknown");
+  assert.equal(Object.hasOwn(Object.prototype, "PowerState"), false);
+});
+
+test("the power state is read on the wire every time, past caches", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  await device.readPower(forever());
+  bmc.system["PowerState"] = "Off";
+  assert.equal((await device.readPower(forever())).state, "Off");
+  bmc.system["PowerState"] = "On";
+  assert.equal((await device.readPower(forever())).state, "On");
+  const reads = bmc.requests.filter(({ path }) => path === SYSTEM);
+  assert.equal(reads.length, 3);
+  assert.ok(reads.every(({ headers }) => headers["cache-control"] === "no-cache"));
+});
+
+test("an Off that the System's own chassis gainsays is no Off", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  bmc.system["PowerState"] = "Off";
+  bmc.chassis["PowerState"] = "On";
+  const reading = await device.readPower(forever());
+  assert.equal(reading.state, "Unknown");
+  assert.match(reading.raw, /chassis On/);
+  bmc.chassis["PowerState"] = "Off";
+  assert.equal((await device.readPower(forever())).state, "Off");
+  bmc.chassis["PowerState"] = "PoweringOff";
+  assert.equal((await device.readPower(forever())).state, "Unknown");
+});
+
+test("a chassis that shows its power only later is heard then", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  bmc.system["PowerState"] = "Off";
+  bmc.chassis["PowerState"] = null;
+  assert.equal((await device.readPower(forever())).state, "Off");
+  bmc.chassis["PowerState"] = "On";
+  assert.equal((await device.readPower(forever())).state, "Unknown");
+});
+
+test("an enclosure that is on, or one shared with other Systems, says nothing of the host", async () => {
+  await using bmc = await startFakeBmc();
+  bmc.system["PowerState"] = "Off";
+  bmc.chassis["PowerState"] = "On";
+  bmc.chassis["ChassisType"] = "Enclosure";
+  {
+    await using device = openFake(bmc);
+    assert.equal((await device.readPower(forever())).state, "Off");
+    assert.equal((await device.readPower(forever())).state, "Off");
+    assert.equal(bmc.log().filter((line) => line === `GET ${CHASSIS}`).length, 1, "it is asked once");
+  }
+  bmc.chassis["ChassisType"] = "Sled";
+  bmc.chassis["Links"] = { ComputerSystems: [{ "@odata.id": SYSTEM }, { "@odata.id": "/redfish/v1/Systems/2" }] };
+  await using device = openFake(bmc);
+  assert.equal((await device.readPower(forever())).state, "Off");
+});
+
+test("a chassis that cannot be read leaves the read failed, not Off", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  bmc.system["PowerState"] = "Off";
+  bmc.override = ({ path }) => (path === CHASSIS ? { status: 500 } : undefined);
+  await assert.rejects(device.readPower(forever()), hasCode("BadResponse"));
+});
+
+test("the order goes to the action's own target, without If-Match", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  reset(bmc)["target"] = "/redfish/v1/oem/power/1";
+  bmc.override = ({ path }) => {
+    if (path === SYSTEM) return ok(bmc.system, { etag: '"7"' });
+    return path === "/redfish/v1/oem/power/1" ? { status: 200, body: "OK" } : undefined;
+  };
+  await device.forceOff(forever());
+  const order = bmc.requests.find(({ path }) => path === "/redfish/v1/oem/power/1");
+  assert.deepEqual(order?.body, { ResetType: "ForceOff" });
+  assert.equal(order?.headers["if-match"], undefined);
+});
+
+test("without AllowableValues the action's info is asked, and without either ForceOff is tried", async () => {
+  await using bmc = await startFakeBmc();
+  delete reset(bmc)["ResetType@Redfish.AllowableValues"];
+  {
+    await using device = openFake(bmc);
+    await device.forceOff(forever());
+    assert.deepEqual(orders(bmc), ["ForceOff"]);
+  }
+  reset(bmc)["@Redfish.ActionInfo"] = "/redfish/v1/info";
+  let offered = ["On", "ForceOff"];
+  bmc.override = ({ path }) =>
+    path === "/redfish/v1/info"
+      ? ok({
+          Parameters: [
+            { Name: "Other", AllowableValues: [] },
+            { Name: "ResetType", AllowableValues: offered },
+          ],
+        })
+      : undefined;
+  {
+    await using device = openFake(bmc);
+    await device.forceOff(forever());
+    assert.deepEqual(orders(bmc), ["ForceOff", "ForceOff"]);
+  }
+  offered = ["GracefulShutdown"];
+  await using device = openFake(bmc);
+  await assert.rejects(device.forceOff(forever()), hasCode("Unsupported", /ForceOff/));
+  assert.equal(orders(bmc).length, 2);
+});
+
+test("a BMC without ForceOff is not asked for anything weaker", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  reset(bmc)["ResetType@Redfish.AllowableValues"] = [
+    "GracefulShutdown",
+    "PowerCycle",
+    "ForceRestart",
+    "PushPowerButton",
+  ];
+  await assert.rejects(device.forceOff(forever()), hasCode("Unsupported"));
+  await assert.rejects(device.on(forever()), hasCode("Unsupported"));
+  assert.deepEqual(orders(bmc), []);
+});
+
+test("ForceOn serves where On is not offered", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  reset(bmc)["ResetType@Redfish.AllowableValues"] = ["ForceOn", "ForceOff"];
+  await device.on(forever());
+  assert.deepEqual(orders(bmc), ["ForceOn"]);
+});
+
+test("a System without a Reset action is Unsupported", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  bmc.system["Actions"] = {};
+  await assert.rejects(device.forceOff(forever()), hasCode("Unsupported", /Reset/));
+});
+
+for (const [vendor, status, messageId] of [
+  ["iLO", 400, "iLO.2.14.InvalidOperationForSystemState"],
+  ["iDRAC", 409, "IDRAC.2.8.PSU501"],
+] as const) {
+  test(`${vendor}'s refusal of an order for the state that is already there is no error; otherwise it is`, async () => {
+    await using bmc = await startFakeBmc();
+    await using device = openFake(bmc);
+    bmc.override = ({ path }) => (path === RESET ? redfishError(status, messageId, "not in this state") : undefined);
+    bmc.system["PowerState"] = "Off";
+    await device.forceOff(forever());
+    await assert.rejects(device.on(forever()), hasCode("Refused", /not in this state/));
+    bmc.system["PowerState"] = "PoweringOff";
+    await assert.rejects(device.forceOff(forever()), hasCode("Refused"));
+    bmc.system["PowerState"] = "On";
+    await device.on(forever());
+    await assert.rejects(device.forceOff(forever()), hasCode("Refused"));
+  });
+}
+
+test("a not-ready BMC is Busy, whatever the status it says so with", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  for (const reply of [
+    { status: 503, headers: { "retry-after": "30" } },
+    { status: 429 },
+    redfishError(400, "IDRAC.2.8.SYS518"),
+    redfishError(500, "Base.1.18.ServiceTemporarilyUnavailable"),
+  ]) {
+    bmc.override = ({ path }) => (path === RESET ? reply : undefined);
+    await assert.rejects(device.forceOff(forever()), hasCode("Busy"));
+  }
+});
+
+test("an order whose answer is lost is sent once, and fails", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  bmc.override = ({ path }) => (path === RESET ? "reset" : undefined);
+  await assert.rejects(device.forceOff(forever()), hasCode("Unreachable"));
+  assert.deepEqual(orders(bmc), ["ForceOff"]);
+});
+
+test("an order that is never answered ends at the deadline, sent once", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { callTimeoutMs: 400 });
+  await device.readPower(forever());
+  bmc.override = ({ path }) => (path === RESET ? "hang" : undefined);
+  await assert.rejects(device.forceOff(forever()), hasCode("Timeout"));
+  assert.deepEqual(orders(bmc), ["ForceOff"]);
+});
+
+test("an order that is aborted while it waits for the login is never sent", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: SYSTEM });
+  const aborted = new AbortController();
+  bmc.override = ({ path }) => {
+    if (path === SESSIONS) aborted.abort();
+    return undefined;
+  };
+  await assert.rejects(device.forceOff(aborted.signal), hasCode("Aborted"));
+  await device.close();
+  assert.deepEqual(orders(bmc), []);
+  assert.equal(bmc.sessions.size, 0, "the session of the aborted call is ended");
+});
+
+test("a read whose connection broke is sent once more", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  let broken = 0;
+  bmc.override = ({ path }) => (path === SYSTEM && (broken += 1) === 1 ? "reset" : undefined);
+  assert.equal((await device.readPower(forever())).state, "On");
+  bmc.override = ({ path }) => (path === SYSTEM ? "reset" : undefined);
+  await assert.rejects(device.readPower(forever()), hasCode("Unreachable"));
+});
+
+test("a task is watched for a refusal, not for a proof", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  const task = "/redfish/v1/TaskService/Tasks/1";
+  let looks = 0;
+  let ending: Json = { TaskState: "Running" };
+  bmc.override = ({ path }) => {
+    if (path === RESET) return { status: 202, headers: { location: task } };
+    if (path !== task) return undefined;
+    looks += 1;
+    return looks === 1 ? { status: 202, body: { TaskState: "Running" } } : ok(ending);
+  };
+  ending = { TaskState: "Completed" };
+  await device.forceOff(forever());
+  assert.equal(looks, 2);
+  looks = 0;
+  ending = { TaskState: "Exception" };
+  await assert.rejects(device.forceOff(forever()), hasCode("Refused", /Exception/));
+  // Never ending: the order counts as accepted.
+  ending = { TaskState: "Running" };
+  await device.forceOff(forever());
+  // A task that asks not to be looked at for a minute is not looked at.
+  looks = 0;
+  bmc.override = ({ path }) =>
+    path === RESET ? { status: 202, headers: { location: task, "retry-after": "60" } } : undefined;
+  await device.forceOff(forever());
+  assert.equal(looks, 0);
+});

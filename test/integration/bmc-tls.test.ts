@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createCertificateAuthority } from "../../hack/lib/pki.ts";
+import { systemClock } from "../../src/runtime/system.ts";
+import { forever, hasCode, openFake, startFakeBmc } from "./bmc-fixture.ts";
+
+const authority = await createCertificateAuthority(systemClock, "test CA");
+const stranger = await createCertificateAuthority(systemClock, "another CA");
+const issue = (ipAddresses: string[], validDays?: number) =>
+  authority.issue({
+    commonName: "bmc",
+    ipAddresses,
+    usage: "server",
+    ...(validDays === undefined ? {} : { validDays }),
+  });
+const good = await issue(["127.0.0.1"]);
+const pair = ({ certPem, keyPem }: { certPem: string; keyPem: string }) => ({ cert: certPem, key: keyPem });
+
+test("a certificate that nobody vouches for is refused before anything is sent", async () => {
+  await using bmc = await startFakeBmc(pair(good));
+  for (const tls of [{ insecureSkipVerify: false }, { ca: stranger.certPem, insecureSkipVerify: false }]) {
+    await using device = openFake(bmc, { tls });
+    await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted", /sha256Fingerprint/));
+  }
+  assert.deepEqual(bmc.requests, []);
+});
+
+test("a CA bundle vouches for its certificates, also beside others and text", async () => {
+  await using bmc = await startFakeBmc(pair(good));
+  const ca = `# racks 1 to 4\n${stranger.certPem}\n\n# rack 5\n${authority.certPem}\n`;
+  await using device = openFake(bmc, { tls: { ca, insecureSkipVerify: false } });
+  assert.equal((await device.readPower(forever())).state, "On");
+});
+
+test("a CA bundle does not vouch for another host's certificate, nor for an expired one", async () => {
+  for (const certificate of [await issue(["127.0.0.9"]), await issue(["127.0.0.1"], -1)]) {
+    await using bmc = await startFakeBmc(pair(certificate));
+    await using device = openFake(bmc, { tls: { ca: authority.certPem, insecureSkipVerify: false } });
+    await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted"));
+    assert.deepEqual(bmc.requests, []);
+  }
+});
+
+test("a pin trusts that very certificate, whoever signed it and whatever it names, on every connection", async () => {
+  const other = await issue(["192.0.2.1"]);
+  await using bmc = await startFakeBmc(pair(other));
+  const colons = other.sha256Fingerprint.toUpperCase().replace(/(..)(?=.)/g, "$1:");
+  for (const sha256Fingerprint of [other.sha256Fingerprint, colons]) {
+    await using device = openFake(bmc, { tls: { sha256Fingerprint, insecureSkipVerify: false } });
+    assert.equal((await device.readPower(forever())).state, "On");
+    bmc.override = ({ path }) => {
+      bmc.override = () => undefined;
+      return path.includes("Systems") ? "reset" : undefined;
+    };
+    assert.equal((await device.readPower(forever())).state, "On", "on a second connection");
+  }
+});
+
+test("a pin refuses every other certificate, also a trusted one and also beside insecureSkipVerify", async () => {
+  await using bmc = await startFakeBmc(pair(good));
+  const { sha256Fingerprint } = await issue(["127.0.0.1"]);
+  for (const tls of [
+    { sha256Fingerprint, insecureSkipVerify: false },
+    { sha256Fingerprint, insecureSkipVerify: true },
+    { sha256Fingerprint, ca: authority.certPem, insecureSkipVerify: false },
+  ]) {
+    await using device = openFake(bmc, { tls });
+    await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted", new RegExp(good.sha256Fingerprint)));
+  }
+  assert.deepEqual(bmc.requests, []);
+});
+
+test("insecureSkipVerify trusts any certificate", async () => {
+  await using bmc = await startFakeBmc(pair(await issue(["192.0.2.1"], -1)));
+  await using device = openFake(bmc, { tls: { insecureSkipVerify: true } });
+  assert.equal((await device.readPower(forever())).state, "On");
+});
+
+test("trust that cannot be read is refused when the device is opened, not weakened", () => {
+  const open = (tls: { ca?: string; sha256Fingerprint?: string }) => () =>
+    openFake({ url: "https://127.0.0.1:1" }, { tls: { ...tls, insecureSkipVerify: false } });
+  assert.throws(open({ ca: "" }), hasCode("TlsUntrusted", /no PEM/));
+  assert.throws(open({ ca: "no certificate" }), hasCode("TlsUntrusted"));
+  assert.throws(
+    open({ ca: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----" }),
+    hasCode("TlsUntrusted", /cannot be read/),
+  );
+  assert.throws(open({ sha256Fingerprint: "abcd" }), hasCode("TlsUntrusted", /SHA-256/));
+});
+
+test("an IPMI address is Unsupported for now, and says what to do", () => {
+  assert.throws(() => openFake({ url: "ipmi://127.0.0.1" }), hasCode("Unsupported", /Redfish address/));
+});
