@@ -26,6 +26,7 @@ const RESOLUTIONS = {
   GeneralError: "None.",
   InsufficientPrivilege: "Use an account that has the privilege and resubmit the request.",
   MalformedJSON: "Ensure that the request body is valid JSON and resubmit the request.",
+  NoOperation: "Add properties in the JSON object and resubmit the request.",
   NoValidSession: "Establish a session before attempting any operations.",
   OperationNotAllowed: "Send the request with a method that the resource allows.",
   PreconditionFailed: "Try the operation again using the current ETag.",

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { createServer as createNetServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { sleep } from "../../src/runtime/clock.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
@@ -122,6 +123,10 @@ class MockServer implements RedfishMock {
       tls === undefined
         ? createHttpServer(onRequest)
         : createHttpsServer({ cert: tls.certPem, key: tls.keyPem }, onRequest);
+    this.#web.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+      const status = error.code === "HPE_INVALID_METHOD" ? "501 Not Implemented" : "400 Bad Request";
+      if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+    });
     // The network comes before HTTP and TLS, so that an unreachable BMC does not even shake hands.
     this.#net = createNetServer((socket) => this.#accept(socket));
   }

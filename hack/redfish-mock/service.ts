@@ -105,10 +105,9 @@ export class RedfishService implements ServiceState {
 
   #read(request: ServiceRequest, body: Body | string, allow: string): Answer {
     if (typeof body === "string") return success(200, body, { allow, "content-type": "application/xml" });
-    const etag = etagOf(body);
-    const headers = { allow, etag };
-    if (request.headers["if-none-match"] === etag) return success(304, undefined, headers);
-    return success(200, body, headers);
+    const headers = { allow, ...describedBy(body), etag: etagOf(body) };
+    if (request.headers["if-none-match"] === headers.etag) return success(304, undefined, headers);
+    return success(200, withEtag(body), headers);
   }
 
   #write(request: ServiceRequest, endpoint: Endpoint, operation: Operation, style: OrderStyle): Answer {
@@ -124,11 +123,14 @@ export class RedfishService implements ServiceState {
     if (body === undefined) {
       return failure(400, "MalformedJSON", "The request body submitted was malformed JSON.");
     }
-    const answer = operation.run(body, style);
-    if (request.method === "PATCH" && answer.status === 200 && typeof answer.body === "object") {
-      answer.headers["etag"] = etagOf(answer.body);
+    // DSP0266, "PATCH (update)": annotations are ignored, and a request of nothing else is refused.
+    const content = Object.fromEntries(Object.entries(body).filter(([name]) => !name.startsWith("@odata.")));
+    if (request.method === "PATCH" && Object.keys(content).length === 0) {
+      return failure(400, "NoOperation", "The request body submitted contains no data to act upon.");
     }
-    return answer;
+    const answer = operation.run(content, style);
+    if (request.method !== "PATCH" || answer.status !== 200 || typeof answer.body !== "object") return answer;
+    return success(200, withEtag(answer.body), { etag: etagOf(answer.body) });
   }
 
   #authenticate(request: ServiceRequest): Account | undefined {
@@ -154,6 +156,17 @@ function operationOf(endpoint: Endpoint, method: string): Operation | undefined 
 
 function etagOf(body: Body): string {
   return `"${createHash("sha256").update(JSON.stringify(body)).digest("hex").slice(0, 16)}"`;
+}
+
+/** Only resources bear their ETag; the OData documents have a form of their own. */
+function withEtag(body: Body): Body {
+  return "@odata.id" in body ? { ...body, "@odata.etag": etagOf(body) } : body;
+}
+
+/** Names the schema that a resource follows, from its own `@odata.type`, e.g. `#Chassis.v1_25_0.Chassis`. */
+function describedBy(body: Body): Record<string, string> {
+  const schema = /^#(.+)\.[^.]+$/.exec(String(body["@odata.type"]))?.[1];
+  return schema === undefined ? {} : { link: `<http://redfish.dmtf.org/schemas/v1/${schema}.json>; rel=describedby` };
 }
 
 function parseObject(text: string): Body | undefined {

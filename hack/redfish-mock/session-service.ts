@@ -70,7 +70,7 @@ function login(state: ServiceState, body: Body): Answer {
   const parsed = parseBody(loginSchema, body);
   if ("answer" in parsed) return parsed.answer;
   const account = state.accounts.authenticate(parsed.data.UserName, parsed.data.Password);
-  if (account === undefined) return failure(401, "AccessDenied", "The user name or the password is not right.");
+  if (account === undefined) return failure(401, "AccessDenied", "The credentials are not right.");
   const session = state.sessions.open(account);
   if (session === undefined) {
     return failure(503, "SessionLimitExceeded", "The session establishment failed: too many sessions are open.", {
