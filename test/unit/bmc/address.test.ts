@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { ADDRESS_LENGTH_MAX, parseBmcAddress } from "../../../src/bmc/address.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { failure } from "../../../src/bmc/redfish/answer.ts";
 import type { Answer } from "../../../src/bmc/redfish/answer.ts";

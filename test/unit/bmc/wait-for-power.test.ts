@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { PowerReading, PowerState } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { POLL_MS_MIN, waitForPower } from "../../../src/bmc/wait-for-power.ts";
