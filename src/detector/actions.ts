@@ -1,0 +1,333 @@
+import { MACHINE, MANUALLY_CONFIRMED_HEALTHY, OLD_REMEDIATION_CR } from "../api/annotations.ts";
+import { NODES } from "../api/core-types.ts";
+import type { Node } from "../api/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
+import { trimNode } from "../api/trim.ts";
+import type { JsonPatchOperation, KubeClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { pointer } from "../kube/json-pointer.ts";
+import type { KubeObject, OwnerReference, ResourceType } from "../kube/resource.ts";
+import { keyOf } from "../kube/watched.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { CheckState } from "./check-state.ts";
+import type { Action, EventReason } from "./decision.ts";
+import type { HealthCheckObject } from "./health-check.ts";
+import { judgeHealth } from "./health.ts";
+import type { DetectorMetrics } from "./metrics.ts";
+import type { NodeLeases } from "./node-lease.ts";
+import { renewLeaseAfterMs } from "./plan-node.ts";
+import type { Policy } from "./policy.ts";
+import type { RemediationStore } from "./remediation-store.ts";
+import type { Remediation } from "./remediation.ts";
+import { isOwnedBy, readRemediation, trimRemediation } from "./remediation.ts";
+import { buildRemediation } from "./template.ts";
+
+/** How soon a node is looked at again whose lease somebody else holds. */
+const LEASE_RETRY_MS = 15_000;
+/** How soon one is whose view was seen to be behind: by then the watch has caught up. */
+const STALE_RETRY_MS = 1_000;
+
+/** How soon a creation is tried again that the API server refused for good reason. */
+const REFUSED_RETRY_MS = 15_000;
+
+const MACHINES: ResourceType = {
+  group: "machine.openshift.io",
+  version: "v1beta1",
+  kind: "Machine",
+  plural: "machines",
+  namespaced: true,
+};
+
+export interface ActionDeps {
+  client: KubeClient;
+  clock: Clock;
+  logger: Logger;
+  remediations: RemediationStore;
+  leases: NodeLeases;
+  metrics: DetectorMetrics;
+}
+
+/** The pass that an action belongs to. */
+export interface ActionContext {
+  check: HealthCheckObject;
+  policy: Policy;
+  state: CheckState;
+  /** Whether a remediation may still start now: the decision is some requests old when its last action is taken. */
+  mayStart: () => boolean;
+  tell: (type: "Normal" | "Warning", reason: EventReason, note: string, related: KubeObject | undefined) => void;
+}
+
+/**
+ * Takes one action. What it was decided on is read live first wherever taking it wrongly would do harm: the view of the
+ * cluster may be behind, and a remediation of a node that is well again powers off a healthy host.
+ *
+ * @throws KubeError where it failed; the pass goes on with the others and comes back to this one.
+ */
+export async function takeAction(
+  deps: ActionDeps,
+  context: ActionContext,
+  action: Action,
+  signal: AbortSignal,
+): Promise<void> {
+  switch (action.type) {
+    case "create":
+      return create(deps, context, action, signal);
+    case "delete":
+      return remove(deps, context, action, signal);
+    case "annotate":
+      return annotate(deps, action, signal);
+    case "renewLease":
+      await takeLease(deps, context, action.node, action.leaseDurationMs, signal);
+      return undefined;
+    case "releaseLease":
+      context.state.leaseRenewals.delete(action.nodeName);
+      return deps.leases.release(action.nodeName, holderOf(context.check), signal);
+    case "consumeConfirmation":
+      return consumeConfirmation(deps, action.node, signal);
+    default:
+      return action satisfies never;
+  }
+}
+
+/** Names an action, so that one that failed is not taken twice in one pass. */
+export function actionKey(action: Action): string {
+  switch (action.type) {
+    case "delete":
+      return `delete ${action.remediation.uid}`;
+    case "annotate":
+      return `annotate ${action.remediation.uid} ${action.annotation}`;
+    case "releaseLease":
+      return `releaseLease ${action.nodeName}`;
+    default:
+      return `${action.type} ${action.node.metadata.name}`;
+  }
+}
+
+async function create(
+  deps: ActionDeps,
+  context: ActionContext,
+  action: Extract<Action, { type: "create" }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { client, logger, remediations } = deps;
+  const { check, state, mayStart } = context;
+  const { template, leaseDurationMs } = action;
+  const { name } = action.node.metadata;
+  const node = await readNode(deps, name, signal);
+  if (node === undefined || !stillNeeds(deps, context, action.node, node)) {
+    logger.info({ nodeHealthCheck: check.metadata.name, node: name }, "not remediated: it is well by a live read");
+    hold(deps, state, name, { reason: "a live read shows it otherwise", forMs: STALE_RETRY_MS, announce: false });
+    return;
+  }
+  const machine = await readMachine(deps, node, template.namespace, signal);
+  if (!(await takeLease(deps, context, node, leaseDurationMs, signal))) return;
+  // Nothing is awaited between this last look and the request.
+  if (!mayStart()) return;
+  const body = buildRemediation(template, node, { healthCheck: ownerReference(check), machine });
+  try {
+    const created = await client.create<KubeObject>(template.type, body, {}, signal);
+    remediations.wrote(trimRemediation(created), undefined);
+    context.tell("Normal", "RemediationCreated", `Created remediation object for node ${name}`, node);
+    logger.info(
+      { nodeHealthCheck: check.metadata.name, node: name, kind: created.kind, remediation: created.metadata.uid },
+      "created a remediation",
+    );
+  } catch (error) {
+    if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
+      // Not this node's fault, and not to be mended by trying again at once: people must read of it.
+      hold(deps, state, name, { reason: error.message, forMs: REFUSED_RETRY_MS, announce: true });
+      return;
+    }
+    if (!isKubeError(error, "AlreadyExists") || template.manyPerNode) throw error;
+    const key = template.namespace === undefined ? { name } : { namespace: template.namespace, name };
+    const found = await client.get(template.type, key, signal);
+    if (isOwnedBy(found, check.metadata.uid)) return remediations.wrote(trimRemediation(found), undefined);
+    const reason = `a ${template.type.kind} of that name exists, and this health check does not own it`;
+    hold(deps, state, name, { reason, forMs: REFUSED_RETRY_MS, announce: true });
+  }
+}
+
+/** Whether the node, as read live, is the one that the decision was about and still wants a remediation. */
+function stillNeeds(deps: ActionDeps, context: ActionContext, decided: Node, live: Node): boolean {
+  const { policy } = context;
+  const { uid, labels } = live.metadata;
+  return (
+    uid === decided.metadata.uid &&
+    policy.selects(labels) &&
+    labels?.[EXCLUDE_FROM_REMEDIATION] !== "true" &&
+    judgeHealth(policy.rules, live.status.conditions, deps.clock.nowMs()).state === "unhealthy"
+  );
+}
+
+async function remove(
+  deps: ActionDeps,
+  context: ActionContext,
+  action: Extract<Action, { type: "delete" }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { remediation, because } = action;
+  const type = typeOf(deps, remediation);
+  if (type === undefined) return;
+  const key = keyOf(remediation.object);
+  const node = await readNode(deps, remediation.nodeName, signal);
+  if (!(await mayDelete(deps, context, { remediation, because, node, type }, signal))) {
+    // Whatever differs is on its way; the action comes back if it does not.
+    throw new Error(`${remediation.object.kind} ${key.name} is not deleted: a live read shows its node otherwise`);
+  }
+  try {
+    await deps.client.delete(type, key, { guard: { uid: remediation.uid } }, signal);
+  } catch (error) {
+    // Gone, or another of the same name by now: either way ours is no more.
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+  }
+  deps.remediations.deletionOrdered(remediation.uid);
+  const note = `Deleted remediation CR of kind ${remediation.object.kind} with name ${key.name}`;
+  context.tell("Normal", "RemediationRemoved", note, remediation.object);
+}
+
+async function mayDelete(
+  deps: ActionDeps,
+  context: ActionContext,
+  found: { remediation: Remediation; because: string; node: Node | undefined; type: ResourceType },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { remediation, because, node, type } = found;
+  const { policy } = context;
+  if (because === "nodeNotSelected") return node !== undefined && !policy.selects(node.metadata.labels);
+  if (because === "nodeHealthy") {
+    return (
+      node !== undefined && judgeHealth(policy.rules, node.status.conditions, deps.clock.nowMs()).state === "healthy"
+    );
+  }
+  if (node !== undefined) return false;
+  try {
+    // The CR says beforehand that its node will go, but the word may arrive after the node has.
+    const live = await deps.client.get(type, keyOf(remediation.object), signal);
+    const { nodeDeletionExpected, succeeded } = readRemediation(trimRemediation(live));
+    return !nodeDeletionExpected || succeeded === "True";
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return true;
+    throw error;
+  }
+}
+
+async function annotate(
+  deps: ActionDeps,
+  action: Extract<Action, { type: "annotate" }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { remediation, annotation, value } = action;
+  const { metadata } = remediation.object;
+  const type = typeOf(deps, remediation);
+  if (type === undefined) return;
+  const { uid, resourceVersion } = metadata;
+  const operations = annotationPatch(metadata.annotations, annotation, value);
+  const key = keyOf(remediation.object);
+  const patched = await deps.client.patch(type, key, { uid, resourceVersion }, operations, {}, signal);
+  deps.remediations.wrote(trimRemediation(patched), resourceVersion);
+  if (annotation === OLD_REMEDIATION_CR) deps.metrics.countOld(remediation.nodeName);
+}
+
+async function consumeConfirmation(deps: ActionDeps, node: Node, signal: AbortSignal): Promise<void> {
+  const { name, uid } = node.metadata;
+  const operations = annotationPatch(node.metadata.annotations, MANUALLY_CONFIRMED_HEALTHY, undefined);
+  try {
+    await deps.client.patch(NODES, { name }, { uid }, operations, {}, signal);
+  } catch (error) {
+    // Somebody else has taken it off, or the node is gone.
+    if (!isKubeError(error, "NotFound", "Conflict", "Invalid")) throw error;
+  }
+}
+
+async function takeLease(
+  deps: ActionDeps,
+  context: ActionContext,
+  node: Node,
+  durationMs: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { check, state } = context;
+  const { name } = node.metadata;
+  const answer = await deps.leases.take(node, holderOf(check), durationMs, signal);
+  if (answer.held) {
+    state.leaseRenewals.set(name, deps.clock.nowMs() + renewLeaseAfterMs(durationMs));
+    return true;
+  }
+  // With a remediation under way there is nothing to hold back; the lease is asked for again all the same.
+  state.leaseRenewals.set(name, deps.clock.nowMs() + LEASE_RETRY_MS);
+  hold(deps, state, name, { reason: answer.reason, forMs: LEASE_RETRY_MS, announce: true });
+  return false;
+}
+
+function hold(
+  deps: ActionDeps,
+  state: CheckState,
+  nodeName: string,
+  options: { reason: string; forMs: number; announce: boolean },
+): void {
+  const { reason, forMs, announce } = options;
+  state.holds.set(nodeName, { reason, announce, untilMs: deps.clock.nowMs() + forMs });
+}
+
+async function readNode(deps: ActionDeps, name: string, signal: AbortSignal): Promise<Node | undefined> {
+  try {
+    return trimNode(await deps.client.get(NODES, { name }, signal));
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}
+
+/** The node's Machine as an owner, where it lies in the CR's namespace: an owner anywhere else would get the CR collected. */
+async function readMachine(
+  deps: ActionDeps,
+  node: Node,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<OwnerReference | undefined> {
+  const [machineNamespace, name] = (node.metadata.annotations?.[MACHINE] ?? "").split("/");
+  if (name === undefined || name === "" || machineNamespace !== namespace || namespace === undefined) return undefined;
+  try {
+    const machine = await deps.client.get(MACHINES, { namespace, name }, signal);
+    return {
+      apiVersion: "machine.openshift.io/v1beta1",
+      kind: "Machine",
+      name,
+      uid: machine.metadata.uid,
+      controller: false,
+    };
+  } catch (error) {
+    if (!isKubeError(error, "NotFound", "Forbidden")) throw error;
+    deps.logger.warn(
+      { node: node.metadata.name, machine: name, reason: error.message },
+      "cannot read the node's Machine",
+    );
+    return undefined;
+  }
+}
+
+function ownerReference(check: HealthCheckObject): OwnerReference {
+  const { apiVersion, kind, metadata } = check;
+  return { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: false };
+}
+
+function annotationPatch(
+  before: Readonly<Record<string, string>> | undefined,
+  annotation: string,
+  value: string | undefined,
+): JsonPatchOperation[] {
+  const path = pointer("metadata", "annotations", annotation);
+  if (value === undefined) return [{ op: "remove", path }];
+  if (before === undefined) return [{ op: "add", path: "/metadata/annotations", value: { [annotation]: value } }];
+  return [{ op: "add", path, value }];
+}
+
+function typeOf(deps: ActionDeps, { object }: Remediation): ResourceType | undefined {
+  const state = deps.remediations.state(object.apiVersion, object.kind);
+  return state.state === "watched" ? state.type : undefined;
+}
+
+function holderOf(check: HealthCheckObject): string {
+  return `NodeHealthCheck-${check.metadata.name}`;
+}

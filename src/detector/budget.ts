@@ -1,0 +1,69 @@
+import type { Health } from "./health.ts";
+
+/** A number of nodes, or a share of them. */
+export type Amount = { unit: "nodes"; count: number } | { unit: "percent"; percent: number };
+
+/** Below it nothing new starts. */
+export type Threshold = { kind: "minHealthy"; amount: Amount } | { kind: "maxUnhealthy"; amount: Amount };
+
+/** How many nodes there are to judge the threshold by. */
+export interface Census {
+  /** Nodes that the selector covers. */
+  selected: number;
+  /** Those of them that are healthy and have no remediation left. */
+  healthy: number;
+  /** Nodes that are gone or were relabelled while their remediation goes on: away, and never to be forgotten for that. */
+  away: number;
+}
+
+/** One node, as far as it counts. */
+export interface Counted {
+  selected: boolean;
+  health: Health;
+  remediations: readonly unknown[];
+}
+
+export interface Allowance {
+  /** How many nodes must be healthy. */
+  required: number;
+  /** Whether they are. */
+  holds: boolean;
+}
+
+const AMOUNT = /^(?:(100|[0-9]{1,2})%|([0-9]{1,9}))$/;
+
+/** What holds where a health check names neither threshold. */
+export const DEFAULT_THRESHOLD: Threshold = { kind: "minHealthy", amount: { unit: "percent", percent: 51 } };
+
+/** Reads `3`, `"3"` or `"40%"`; undefined for anything else: negative, fractional, over 100 %. */
+export function parseAmount(value: number | string): Amount | undefined {
+  const match = AMOUNT.exec(String(value));
+  if (match === null) return undefined;
+  const [, percent, count] = match;
+  return percent === undefined
+    ? { unit: "nodes", count: Number(count) }
+    : { unit: "percent", percent: Number(percent) };
+}
+
+/** Whether remediations may start. Shares are rounded up, as Kubernetes does it for both thresholds. */
+export function judgeThreshold(threshold: Threshold, census: Census): Allowance {
+  const total = census.selected + census.away;
+  const amount = scale(threshold.amount, total);
+  const required = threshold.kind === "minHealthy" ? amount : Math.max(0, total - amount);
+  return { required, holds: census.healthy >= required };
+}
+
+/** Counts nodes; all that are unhealthy, soon will be or have a remediation must be in `nodes`. */
+export function takeCensus(selectedNodes: number, nodes: readonly Counted[]): Census {
+  const ailing = nodes.filter(({ health, remediations }) => health.state !== "healthy" || remediations.length > 0);
+  return {
+    selected: selectedNodes,
+    healthy: selectedNodes - ailing.filter(({ selected }) => selected).length,
+    away: ailing.filter(({ selected, remediations }) => !selected && remediations.length > 0).length,
+  };
+}
+
+function scale(amount: Amount, total: number): number {
+  // Integers in and out: `total * percent` is exact, so no rounding error can lift a whole result by one.
+  return amount.unit === "nodes" ? amount.count : Math.ceil((total * amount.percent) / 100);
+}

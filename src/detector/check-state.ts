@@ -1,0 +1,40 @@
+import type { Node } from "../api/core.ts";
+import type { Hold } from "./decision.ts";
+import type { HealthCheckObject } from "./health-check.ts";
+import { NodeTracker } from "./node-tracker.ts";
+import type { Policy } from "./policy.ts";
+import { compilePolicy } from "./policy.ts";
+
+/** What the detector remembers of one health check beside its status. All of it can be lost: a restart finds it anew. */
+export interface CheckState {
+  uid: string;
+  generation: number | undefined;
+  /** The compiled spec and the nodes it covers, or what is wrong with it. */
+  compiled: { policy: Policy; tracker: NodeTracker } | { problem: string };
+  /** Nodes that the last decision had something to say of; their changes matter though they may not be selected. */
+  attention: ReadonlySet<string>;
+  holds: Map<string, Hold>;
+  /** When the leases that we hold want to be renewed. */
+  leaseRenewals: Map<string, number>;
+  /** Keys of the standing announcements that were told. */
+  told: ReadonlySet<string>;
+}
+
+export function newCheckState(check: HealthCheckObject, nodes: Iterable<Node>, nowMs: number): CheckState {
+  const result = compilePolicy(check.spec);
+  return {
+    uid: check.metadata.uid,
+    generation: check.metadata.generation,
+    compiled:
+      "problem" in result ? result : { policy: result.policy, tracker: new NodeTracker(result.policy, nodes, nowMs) },
+    attention: new Set(),
+    holds: new Map(),
+    leaseRenewals: new Map(),
+    told: new Set(),
+  };
+}
+
+/** Whether the state was made for this very health check and spec. */
+export function isStateOf(state: CheckState, check: HealthCheckObject): boolean {
+  return state.uid === check.metadata.uid && state.generation === check.metadata.generation;
+}

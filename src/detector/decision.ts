@@ -1,0 +1,114 @@
+import type { Node } from "../api/core.ts";
+import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
+import type { Health } from "./health.ts";
+import type { Policy, Step } from "./policy.ts";
+import type { Remediation } from "./remediation.ts";
+import type { Disabled } from "./status.ts";
+import type { Template } from "./template.ts";
+
+// What `decide` is given and what it answers.
+
+/** Reasons of the events on a NodeHealthCheck; they are upstream's. */
+export type EventReason =
+  | "Enabled"
+  | "Disabled"
+  | "DetectedUnhealthy"
+  | "RemediationCreated"
+  | "RemediationRemoved"
+  | "RemediationSkipped"
+  | "InvalidNodeLabel"
+  | "NoTemplateLeft"
+  | "StormRecoveryStarted"
+  | "StormRecoveryCooldownStarted"
+  | "StormRecoveryEnded";
+
+/** Something to tell people about the health check. */
+export interface Announcement {
+  /** Tells standing announcements apart: each is told once while it stands. */
+  key: string;
+  type: "Normal" | "Warning";
+  reason: EventReason;
+  note: string;
+}
+
+/** Keeps a node from a new remediation for a while, by what was learned when one was tried. */
+export interface Hold {
+  /** In words, e.g. who holds the node's lease. */
+  reason: string;
+  untilMs: number;
+  /** Whether people are told by an event. */
+  announce: boolean;
+}
+
+/** All that bears on one node under one health check. */
+export interface NodeFacts {
+  name: string;
+  /** Undefined: there is no such node. */
+  node: Node | undefined;
+  /** Whether the health check's selector covers it. */
+  selected: boolean;
+  health: Health;
+  /** What the health check's status said of it. */
+  previous: UnhealthyNode | undefined;
+  /** CRs for it that this health check owns. */
+  remediations: readonly Remediation[];
+  /** Who else cares for this node, in words: an older health check, or one with a remediation under way. */
+  rival: string | undefined;
+  hold: Hold | undefined;
+  /** When our lease on the node wants to be renewed; undefined: not known to be held. */
+  leaseRenewAtMs: number | undefined;
+}
+
+/** The world as one health check sees it, at one moment. */
+export interface Snapshot {
+  name: string;
+  status: NodeHealthCheckStatus;
+  policy: Policy;
+  /** Resolved templates by step, or why there are none. */
+  templates: ReadonlyMap<Step, Template> | Disabled;
+  /** Nodes that the selector covers. */
+  selectedNodes: number;
+  /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by a person. */
+  nodes: readonly NodeFacts[];
+  /** Control plane nodes that any health check has in remediation. */
+  controlPlaneBusy: ReadonlySet<string>;
+  /** Whether a CR with this name is there that this health check does not own. */
+  isForeign: (template: Template, name: string) => boolean;
+  /** Whether CRs of the record's kind can be seen now. */
+  canSee: (record: RemediationRecord) => boolean;
+  /** Why nothing may start just now, in words: the view of the cluster is stale, or the health check is being deleted. */
+  standstill: string | undefined;
+}
+
+export type Action =
+  /** Take the node's lease for `leaseDurationMs`, then create the CR. */
+  | { type: "create"; node: Node; template: Template; leaseDurationMs: number }
+  /** `value` undefined removes the annotation. */
+  | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
+  /** `because` is what must hold on a live read. */
+  | { type: "delete"; remediation: Remediation; because: "nodeHealthy" | "nodeGone" | "nodeNotSelected" }
+  | { type: "renewLease"; node: Node; leaseDurationMs: number }
+  | { type: "releaseLease"; nodeName: string }
+  /** Take the annotation off by which a person confirmed the node's health. */
+  | { type: "consumeConfirmation"; node: Node };
+
+/** What holds for one node, and why; for logs, events and `explain`. */
+export interface NodeVerdict {
+  name: string;
+  /** One word for what is done: e.g. `remediating`, `create`, `excluded`. */
+  outcome: string;
+  /** The reason, in a sentence. */
+  reason: string;
+}
+
+export interface Decision {
+  actions: Action[];
+  status: NodeHealthCheckStatus;
+  /** Wall-clock time at which the answer changes though nothing else does. */
+  nextCheckMs: number | undefined;
+  /** Changes to tell once the status that shows them is stored. */
+  transitions: Announcement[];
+  /** What stands as long as its key is among these. */
+  standing: Announcement[];
+  nodes: NodeVerdict[];
+}

@@ -1,0 +1,79 @@
+import type { RemediationRecord } from "../api/node-health-check.ts";
+import { parseTimeMs, toTime } from "../runtime/time.ts";
+import type { Step } from "./policy.ts";
+import { remediationKind } from "./policy.ts";
+import type { Remediation } from "./remediation.ts";
+
+/**
+ * The step to take for a node whose attempts so far are `records`: the first in order that has not timed out; undefined
+ * when all have. Where one template stands twice, each of its places needs a timed-out record of its own.
+ */
+export function currentStep(steps: readonly Step[], records: readonly RemediationRecord[]): Step | undefined {
+  const spent = records.filter(({ timedOut }) => timedOut !== undefined);
+  return steps.find((step) => {
+    const index = spent.findIndex((record) => isOfStep(step, record));
+    if (index >= 0) spent.splice(index, 1);
+    return index < 0;
+  });
+}
+
+/** Whether the record is an attempt of this step. The API version is not compared: a kind keeps its meaning across them. */
+export function isOfStep(step: Step, record: RemediationRecord): boolean {
+  const { resource, templateName } = record;
+  return (
+    resource.kind === remediationKind(step.template) &&
+    groupOf(resource.apiVersion ?? "") === groupOf(step.template.apiVersion) &&
+    (templateName === undefined || templateName === "" || templateName === step.template.name)
+  );
+}
+
+/**
+ * The records of one node, brought up to date with its CRs:
+ * a CR without a record (the agent ended between creating and recording) gets one, a CR that carries the time-out mark
+ * makes its record timed out, and an attempt that was not given up and whose CR is gone never happened, so that the next
+ * one counts its time from its own start. Records of kinds that cannot be seen now stay as they are.
+ */
+export function reconcileRecords(
+  previous: readonly RemediationRecord[],
+  remediations: readonly Remediation[],
+  canSee: (record: RemediationRecord) => boolean,
+  nowMs: number,
+): RemediationRecord[] {
+  const byUid = new Map(remediations.map((remediation) => [remediation.uid, remediation]));
+  const kept = previous.flatMap((record) => {
+    const remediation = byUid.get(record.resource.uid ?? "");
+    if (remediation !== undefined) return [withTimeOut(record, remediation)];
+    return record.timedOut !== undefined || !canSee(record) ? [record] : [];
+  });
+  const known = new Set(previous.map(({ resource }) => resource.uid));
+  const adopted = remediations
+    .filter(({ uid }) => !known.has(uid))
+    .map((remediation) => withTimeOut(newRecord(remediation, nowMs), remediation));
+  return [...kept, ...adopted];
+}
+
+function newRecord(remediation: Remediation, nowMs: number): RemediationRecord {
+  const { apiVersion, kind, metadata } = remediation.object;
+  return {
+    resource: {
+      apiVersion,
+      kind,
+      name: metadata.name,
+      uid: metadata.uid,
+      ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
+    },
+    started: toTime(remediation.createdMs ?? nowMs),
+    ...(remediation.templateName !== undefined && { templateName: remediation.templateName }),
+  };
+}
+
+function withTimeOut(record: RemediationRecord, remediation: Remediation): RemediationRecord {
+  if (record.timedOut !== undefined || remediation.timedOut === undefined) return record;
+  // The mark is for people and for the remediator; one that is not a time must not make the status unwritable.
+  return parseTimeMs(remediation.timedOut) === undefined ? record : { ...record, timedOut: remediation.timedOut };
+}
+
+function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf("/");
+  return slash < 0 ? "" : apiVersion.slice(0, slash);
+}

@@ -1,0 +1,44 @@
+import type { NodeCondition } from "../api/core.ts";
+import { parseTimeMs } from "../runtime/time.ts";
+
+/** A condition that makes a node unhealthy once it has stood for `durationMs`. */
+export interface HealthRule {
+  type: string;
+  status: string;
+  durationMs: number;
+}
+
+/** How a node is by its conditions. "Soon unhealthy" is neither: a rule matches, and its duration is not over before `untilMs`. */
+export type Health =
+  | { state: "healthy" }
+  | { state: "soonUnhealthy"; rule: HealthRule; untilMs: number }
+  | { state: "unhealthy"; rule: HealthRule; sinceMs: number };
+
+const HEALTHY: Health = { state: "healthy" };
+
+/**
+ * Judges a node by its conditions at `nowMs`: unhealthy when one rule's duration is over, else soon unhealthy when one
+ * matches. A condition that is absent matches nothing. Neither does one that does not tell since when it stands: its
+ * duration can never be proven, and a power-off needs proof.
+ *
+ * Transition times have whole seconds, rounded down, so a duration is over at most one second early and never late.
+ */
+export function judgeHealth(
+  rules: readonly HealthRule[],
+  conditions: readonly NodeCondition[] | undefined,
+  nowMs: number,
+): Health {
+  let health = HEALTHY;
+  for (const rule of rules) {
+    const condition = conditions?.find(({ type }) => type === rule.type);
+    if (condition?.status !== rule.status) continue;
+    const sinceMs = parseTimeMs(condition.lastTransitionTime);
+    if (sinceMs === undefined) continue;
+    const untilMs = sinceMs + rule.durationMs;
+    if (untilMs <= nowMs) return { state: "unhealthy", rule, sinceMs };
+    if (health.state !== "soonUnhealthy" || untilMs < health.untilMs) {
+      health = { state: "soonUnhealthy", rule, untilMs };
+    }
+  }
+  return health;
+}

@@ -1,0 +1,82 @@
+import { Counter, Gauge, Histogram } from "prom-client";
+import type { Registry } from "prom-client";
+import type { NodeHealthCheckStatus, RemediationRecord } from "../api/node-health-check.ts";
+import { parseTimeMs } from "../runtime/time.ts";
+
+// Names, labels and buckets are upstream's, so that dashboards and alerts go on working. `name` is the node's name,
+// `remediation` the kind of the CR and `namespace` the CR's.
+
+const OLD = "nodehealthcheck_old_remediation_cr";
+const ONGOING = "nodehealthcheck_ongoing_remediation";
+const DURATION = "nodehealthcheck_unhealthy_node_duration_seconds";
+const LABELS = ["name", "namespace", "remediation"] as const;
+type Labels = Record<(typeof LABELS)[number], string>;
+
+/** What the detector counts. */
+export class DetectorMetrics {
+  readonly #old: Counter<"name" | "namespace">;
+  readonly #ongoing: Gauge<(typeof LABELS)[number]>;
+  readonly #durations: Histogram<(typeof LABELS)[number]>;
+
+  readonly #registry: Registry;
+
+  constructor(registry: Registry) {
+    this.#registry = registry;
+    const registers = [registry];
+    this.#old = new Counter({
+      name: OLD,
+      help: "Remediation CRs that were found to be older than 48 h",
+      labelNames: ["name", "namespace"],
+      registers,
+    });
+    this.#ongoing = new Gauge({
+      name: ONGOING,
+      help: "1 for each remediation of an unhealthy node that goes on",
+      labelNames: LABELS,
+      registers,
+    });
+    this.#durations = new Histogram({
+      name: DURATION,
+      help: "How long nodes were unhealthy, from the start of a remediation on",
+      labelNames: LABELS,
+      buckets: [30, 60, 120, 180, 240, 300, 600, 1_200, 2_400, 3_600],
+      registers,
+    });
+  }
+
+  /** Takes the metrics out of the registry, for the next term of leadership to put them in anew. */
+  close(): void {
+    for (const name of [OLD, ONGOING, DURATION]) this.#registry.removeSingleMetric(name);
+  }
+
+  countOld(nodeName: string): void {
+    // Upstream passes the node's namespace, and a node has none.
+    this.#old.inc({ name: nodeName, namespace: "" });
+  }
+
+  /** Takes in that a health check's status went from `before` to `after`. */
+  follow(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus, nowMs: number): void {
+    const stay = new Set((after.unhealthyNodes ?? []).map(({ name }) => name));
+    for (const { name, remediations = [] } of before.unhealthyNodes ?? []) {
+      const kept = new Set((after.unhealthyNodes ?? []).find((entry) => entry.name === name)?.remediations?.map(uidOf));
+      for (const record of remediations) {
+        if (kept.has(uidOf(record))) continue;
+        this.#ongoing.remove(labelsOf(name, record));
+        const startedMs = parseTimeMs(record.started);
+        if (stay.has(name) || startedMs === undefined) continue;
+        this.#durations.observe(labelsOf(name, record), Math.max(0, nowMs - startedMs) / 1_000);
+      }
+    }
+    for (const { name, remediations = [] } of after.unhealthyNodes ?? []) {
+      for (const record of remediations) this.#ongoing.set(labelsOf(name, record), 1);
+    }
+  }
+}
+
+function labelsOf(nodeName: string, { resource }: RemediationRecord): Labels {
+  return { name: nodeName, namespace: resource.namespace ?? "", remediation: resource.kind ?? "" };
+}
+
+function uidOf({ resource }: RemediationRecord): string | undefined {
+  return resource.uid;
+}

@@ -1,0 +1,103 @@
+import { MANUALLY_CONFIRMED_HEALTHY } from "../api/annotations.ts";
+import type { Node, NodeCondition } from "../api/core.ts";
+import type { Change } from "../kube/watched.ts";
+import type { Health } from "./health.ts";
+import { judgeHealth } from "./health.ts";
+import type { Policy } from "./policy.ts";
+
+/**
+ * The nodes that one health check covers, and how each is. It is kept up to date node by node, so that a change costs the
+ * same whether there are ten nodes or ten thousand.
+ */
+export class NodeTracker {
+  readonly #policy: Policy;
+  readonly #selected = new Set<string>();
+  /** Nodes that are not healthy, or that a person confirmed. */
+  readonly #notable = new Map<string, { node: Node; health: Health }>();
+
+  constructor(policy: Policy, nodes: Iterable<Node>, nowMs: number) {
+    this.#policy = policy;
+    for (const node of nodes) this.#take(node, nowMs);
+  }
+
+  /** How many nodes the selector covers. */
+  get selectedNodes(): number {
+    return this.#selected.size;
+  }
+
+  selects(name: string): boolean {
+    return this.#selected.has(name);
+  }
+
+  /** The selected nodes that are not healthy, or that a person confirmed, by name. */
+  get notable(): ReadonlyMap<string, { node: Node; health: Health }> {
+    return this.#notable;
+  }
+
+  /** @returns whether the health check's decision may differ for it. */
+  observe(change: Change<Node>, nowMs: number): boolean {
+    const { name } = change.object.metadata;
+    const wasSelected = this.#selected.has(name);
+    const before = this.#notable.get(name);
+    this.#selected.delete(name);
+    this.#notable.delete(name);
+    if (change.type !== "deleted") this.#take(change.object, nowMs);
+    return wasSelected !== this.#selected.has(name) || before !== undefined || this.#notable.has(name);
+  }
+
+  /** Judges again those whose condition's duration is over by now. */
+  advance(nowMs: number): void {
+    for (const [name, { node, health }] of this.#notable) {
+      if (health.state === "soonUnhealthy" && health.untilMs <= nowMs) {
+        this.#notable.set(name, { node, health: this.judge(node, nowMs) });
+      }
+    }
+  }
+
+  /** How a node is by this health check's conditions, selected or not. */
+  judge(node: Node, nowMs: number): Health {
+    return judgeHealth(this.#policy.rules, node.status.conditions, nowMs);
+  }
+
+  #take(node: Node, nowMs: number): void {
+    const { name, labels, annotations } = node.metadata;
+    if (!this.#policy.selects(labels)) return;
+    this.#selected.add(name);
+    const health = this.judge(node, nowMs);
+    if (health.state !== "healthy" || annotations?.[MANUALLY_CONFIRMED_HEALTHY] !== undefined) {
+      this.#notable.set(name, { node, health });
+    }
+  }
+}
+
+/**
+ * Whether anything differs that a health check looks at. Kubelets report every few seconds, and nearly all of it is news of
+ * no interest: those reports must cost nothing.
+ */
+export function differs(before: Node, after: Node): boolean {
+  const { metadata: a } = before;
+  const { metadata: b } = after;
+  return (
+    a.uid !== b.uid ||
+    !sameStrings(a.labels, b.labels) ||
+    !sameStrings(a.annotations, b.annotations) ||
+    !sameConditions(before.status.conditions, after.status.conditions)
+  );
+}
+
+function sameConditions(a: readonly NodeCondition[] = [], b: readonly NodeCondition[] = []): boolean {
+  if (a.length !== b.length) return false;
+  return a.every((condition, index) => {
+    const other = b[index];
+    return (
+      condition.type === other?.type &&
+      condition.status === other.status &&
+      condition.lastTransitionTime === other.lastTransitionTime
+    );
+  });
+}
+
+function sameStrings(a: Readonly<Record<string, string>> = {}, b: Readonly<Record<string, string>> = {}): boolean {
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}

@@ -1,0 +1,295 @@
+import { HEALTHY_DELAY, MANUALLY_CONFIRMED_HEALTHY, NHC_TIMED_OUT, OLD_REMEDIATION_CR } from "../api/annotations.ts";
+import type { Node } from "../api/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
+import type { RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
+import { parseTimeMs, toTime } from "../runtime/time.ts";
+import type { Announcement, NodeFacts } from "./decision.ts";
+import { currentStep, isOfStep, reconcileRecords } from "./escalation.ts";
+import type { Pass } from "./pass.ts";
+import { checkAgain } from "./pass.ts";
+import type { Step } from "./policy.ts";
+import type { Remediation } from "./remediation.ts";
+import { isControlPlane } from "./template.ts";
+
+/** A CR older than this is counted in a metric, once. */
+export const OLD_REMEDIATION_MS = 48 * 3_600_000;
+/** How long a lease is asked for where the step has no time-out. */
+const LEASE_WITHOUT_TIMEOUT_MS = 600_000;
+/** How much longer than its step a lease lasts. */
+const LEASE_MARGIN_MS = 60_000;
+const CONTROL_PLANE_RETRY_MS = 60_000;
+
+/**
+ * Decides for one node.
+ *
+ * @returns its entry in the status; undefined where there is nothing to say of it.
+ */
+export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefined {
+  const { snapshot, nowMs } = pass;
+  const before = facts.previous?.remediations ?? [];
+  const records = reconcileRecords(before, facts.remediations, snapshot.canSee, nowMs);
+  for (const remediation of facts.remediations) watchAge(pass, remediation);
+  const entry = planByState(pass, facts, records);
+  if (entry === undefined && facts.previous !== undefined && before.length > 0) {
+    pass.decision.actions.push({ type: "releaseLease", nodeName: facts.name });
+  }
+  return entry;
+}
+
+function planByState(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode | undefined {
+  const { node, selected, health, remediations } = facts;
+  const underWay = remediations.length > 0 || records.some((record) => !pass.snapshot.canSee(record));
+  if (node === undefined) return underWay ? planGone(pass, facts, records) : undefined;
+  if (health.state === "healthy") return planHealthy(pass, facts, node, records, underWay);
+  if (!selected) return underWay ? planRelabelled(pass, facts, records) : undefined;
+  if (health.state === "soonUnhealthy") return planSoonUnhealthy(pass, facts, records, health.untilMs);
+  return planUnhealthy(pass, facts, node, records, health.rule);
+}
+
+/** The node object is gone: for most remediators the end of their work, for some a step of it. */
+function planGone(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
+  let kept = false;
+  for (const remediation of facts.remediations) {
+    if (remediation.nodeDeletionExpected && remediation.succeeded !== "True") kept = true;
+    else remove(pass, remediation, "nodeGone");
+  }
+  if (kept) {
+    verdict(pass, facts, "nodeDeletionExpected", "The node is gone, as its remediation said it would be");
+    return entryOf(facts, giveUpOverdue(pass, facts, records));
+  }
+  verdict(pass, facts, "nodeGone", "The node is gone: its remediations are being deleted");
+  return entryOf(facts, records);
+}
+
+/** Healthy by its conditions: after the delay, if there is one, its CRs go; it stays listed until they have. */
+function planHealthy(
+  pass: Pass,
+  facts: NodeFacts,
+  node: Node,
+  records: RemediationRecord[],
+  underWay: boolean,
+): UnhealthyNode | undefined {
+  const { snapshot, nowMs, decision } = pass;
+  const { healthyDelayMs } = snapshot.policy;
+  const confirmed = node.metadata.annotations?.[MANUALLY_CONFIRMED_HEALTHY] !== undefined;
+  if (!underWay) {
+    if (confirmed) decision.actions.push({ type: "consumeConfirmation", node });
+    verdict(pass, facts, "healthy", "No condition makes it unhealthy");
+    return undefined;
+  }
+  const conditionsHealthyTimestamp = facts.previous?.conditionsHealthyTimestamp ?? toTime(nowMs);
+  const entry: UnhealthyNode = { ...entryOf(facts, records), conditionsHealthyTimestamp };
+  const untilMs = healthyDelayMs < 0 ? Infinity : (parseTimeMs(conditionsHealthyTimestamp) ?? nowMs) + healthyDelayMs;
+  // A CR that is going already was released before; the delay does not bring it back.
+  const present = facts.remediations.filter(({ terminating }) => !terminating);
+  if (!confirmed && nowMs < untilMs && present.length > 0) {
+    for (const remediation of present) markDelay(pass, remediation, conditionsHealthyTimestamp);
+    if (untilMs < Infinity) checkAgain(pass, untilMs);
+    const until = untilMs < Infinity ? `until ${toTime(untilMs)}` : "until a person confirms its health";
+    verdict(pass, facts, "healthyDelayed", `Healthy again; its remediations stay ${until}`);
+    return { ...entry, healthyDelayed: true };
+  }
+  for (const remediation of present) remove(pass, remediation, "nodeHealthy");
+  verdict(pass, facts, "recovered", "Healthy again: its remediations are being deleted");
+  return entry;
+}
+
+/** Relabelled away from this health check: nothing new starts, and what is half done is not torn down. */
+function planRelabelled(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
+  const updated = giveUpOverdue(pass, facts, records);
+  const isOver = (remediation: Remediation) =>
+    remediation.succeeded === "True" || remediation.succeeded === "False" || remediation.timedOut !== undefined;
+  if (facts.remediations.every(isOver)) {
+    for (const remediation of facts.remediations) remove(pass, remediation, "nodeNotSelected");
+    verdict(pass, facts, "notSelected", "No longer selected, and its remediation is over: it is being deleted");
+  } else {
+    const reason = `Node ${facts.name} is no longer selected; its remediation runs on to its end`;
+    verdict(pass, facts, "notSelected", reason);
+    announce(pass, { key: `${facts.name}/notSelected`, type: "Normal", reason: "RemediationSkipped", note: reason });
+  }
+  return entryOf(facts, updated);
+}
+
+/** Between healthy and unhealthy: everything stays as it is, escalation too. */
+function planSoonUnhealthy(
+  pass: Pass,
+  facts: NodeFacts,
+  records: RemediationRecord[],
+  untilMs: number,
+): UnhealthyNode | undefined {
+  checkAgain(pass, untilMs);
+  verdict(pass, facts, "soonUnhealthy", `Unhealthy from ${toTime(untilMs)} on, unless its conditions change`);
+  clearDelay(pass, facts);
+  return facts.previous === undefined && records.length === 0 ? undefined : entryOf(facts, records);
+}
+
+function planUnhealthy(
+  pass: Pass,
+  facts: NodeFacts,
+  node: Node,
+  records: RemediationRecord[],
+  rule: { type: string; status: string },
+): UnhealthyNode {
+  const { name, previous } = facts;
+  if (previous === undefined) {
+    const note = `Node matches unhealthy condition. Node "${name}", condition type "${rule.type}", condition status "${rule.status}"`;
+    pass.decision.transitions.push({ key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
+  }
+  clearDelay(pass, facts);
+  const updated = giveUpOverdue(pass, facts, records);
+  const step = currentStep(pass.snapshot.policy.steps, updated);
+  const running = facts.remediations.find(
+    ({ uid }) => step !== undefined && updated.some((record) => record.resource.uid === uid && isOpen(record, step)),
+  );
+  if (running !== undefined && !running.terminating && step !== undefined) {
+    holdLease(pass, facts, node, step);
+    verdict(pass, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
+  } else if (running !== undefined) {
+    // A relapse while the CR of the recovery before is still being undone. The next one starts from nothing.
+    verdict(pass, facts, "waiting", "Its last remediation is still being deleted");
+  } else {
+    start(pass, facts, node, step);
+  }
+  return entryOf(facts, updated);
+}
+
+function isOpen(record: RemediationRecord, step: Step): boolean {
+  return record.timedOut === undefined && isOfStep(step, record);
+}
+
+/** Starts a step, or says why not. */
+function start(pass: Pass, facts: NodeFacts, node: Node, step: Step | undefined): void {
+  const { snapshot, nowMs, decision, gate, controlPlaneBusy } = pass;
+  const { name, rival, hold } = facts;
+  warnOfLabel(pass, node);
+  if (gate !== undefined) return verdict(pass, facts, gate.outcome, gate.reason);
+  if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
+    return skip(
+      pass,
+      facts,
+      "excluded",
+      `Remediation skipped on node ${name}: node has Exclude from Remediation label`,
+    );
+  }
+  if (rival !== undefined) return skip(pass, facts, "rival", `Skipped remediation of node ${name}: ${rival}`);
+  if (step === undefined) {
+    const note = `Remediation timed out, and no template left to try for node ${name}`;
+    announce(pass, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
+    return verdict(pass, facts, "noTemplateLeft", note);
+  }
+  const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);
+  if (template === undefined) return verdict(pass, facts, "disabled", "Its template is not there");
+  if (!template.manyPerNode) {
+    const { kind } = template.type;
+    if (snapshot.isForeign(template, name)) {
+      const reason = `Skipped remediation of node ${name}: a ${kind} of that name exists, and this health check does not own it`;
+      return skip(pass, facts, "foreign", reason);
+    }
+    const left = facts.remediations.find(({ object }) => object.kind === kind && object.metadata.name === name);
+    if (left !== undefined) return verdict(pass, facts, "waiting", `An earlier ${kind} of that name is still there`);
+  }
+  if (isControlPlane(node) && [...controlPlaneBusy].some((busy) => busy !== name)) {
+    checkAgain(pass, nowMs + CONTROL_PLANE_RETRY_MS);
+    const reason = `Skipping remediation of ${name} for preventing control plane / etcd quorum loss, going to retry in a minute`;
+    return skip(pass, facts, "controlPlane", reason);
+  }
+  if (hold !== undefined && nowMs < hold.untilMs) {
+    checkAgain(pass, hold.untilMs);
+    const reason = `Skipped remediation of node ${name}: ${hold.reason}`;
+    return hold.announce ? skip(pass, facts, "held", reason) : verdict(pass, facts, "held", reason);
+  }
+  if (isControlPlane(node)) controlPlaneBusy.add(name);
+  decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step) });
+  verdict(pass, facts, "create", `A ${template.type.kind} is created from ${template.name}`);
+}
+
+/**
+ * Gives up the attempts whose time is over or that failed, so that the next step may start. This goes on below the
+ * threshold and while paused: an attempt's time does not stand still.
+ *
+ * An attempt counts as given up once its CR says so; until then the mark is tried again.
+ */
+function giveUpOverdue(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
+  const { snapshot, nowMs, decision } = pass;
+  return records.map((record) => {
+    if (record.timedOut !== undefined) return record;
+    const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
+    const step = snapshot.policy.steps.find((candidate) => isOfStep(candidate, record));
+    if (remediation === undefined || remediation.terminating || step?.timeoutMs === undefined) return record;
+    const dueMs = (parseTimeMs(record.started) ?? nowMs) + step.timeoutMs;
+    if (nowMs < dueMs && remediation.succeeded !== "False") {
+      checkAgain(pass, dueMs);
+      return record;
+    }
+    const timedOut = toTime(nowMs);
+    if (remediation.succeeded === "True") return { ...record, timedOut };
+    decision.actions.push({ type: "annotate", remediation, annotation: NHC_TIMED_OUT, value: timedOut });
+    return record;
+  });
+}
+
+function holdLease(pass: Pass, facts: NodeFacts, node: Node, step: Step): void {
+  const { nowMs, decision } = pass;
+  const renewAtMs = facts.leaseRenewAtMs ?? nowMs;
+  if (nowMs < renewAtMs) return checkAgain(pass, renewAtMs);
+  decision.actions.push({ type: "renewLease", node, leaseDurationMs: leaseDurationMs(step) });
+}
+
+/** When a lease of this duration wants to be renewed, counted from its last renewal. */
+export function renewLeaseAfterMs(durationMs: number): number {
+  return durationMs - LEASE_MARGIN_MS;
+}
+
+function leaseDurationMs(step: Step): number {
+  return step.timeoutMs === undefined ? LEASE_WITHOUT_TIMEOUT_MS : step.timeoutMs + LEASE_MARGIN_MS;
+}
+
+function watchAge(pass: Pass, remediation: Remediation): void {
+  const { object, createdMs } = remediation;
+  if (createdMs === undefined || object.metadata.annotations?.[OLD_REMEDIATION_CR] !== undefined) return;
+  const oldMs = createdMs + OLD_REMEDIATION_MS;
+  if (pass.nowMs < oldMs) return checkAgain(pass, oldMs);
+  pass.decision.actions.push({ type: "annotate", remediation, annotation: OLD_REMEDIATION_CR, value: "flagon" });
+}
+
+function remove(pass: Pass, remediation: Remediation, because: "nodeHealthy" | "nodeGone" | "nodeNotSelected"): void {
+  if (!remediation.terminating) pass.decision.actions.push({ type: "delete", remediation, because });
+}
+
+function markDelay(pass: Pass, remediation: Remediation, since: string): void {
+  const { healthyDelayMs } = pass.snapshot.policy;
+  if (healthyDelayMs <= 0 || remediation.object.metadata.annotations?.[HEALTHY_DELAY] === since) return;
+  pass.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: since });
+}
+
+// A relapse ends the delay: it starts anew with the next recovery.
+function clearDelay(pass: Pass, facts: NodeFacts): void {
+  for (const remediation of facts.remediations) {
+    if (remediation.object.metadata.annotations?.[HEALTHY_DELAY] === undefined || remediation.terminating) continue;
+    pass.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: undefined });
+  }
+}
+
+function warnOfLabel(pass: Pass, node: Node): void {
+  const { name, labels } = node.metadata;
+  if (labels?.[EXCLUDE_FROM_REMEDIATION] !== "") return;
+  const note = `Node ${name} has exclude-from-remediation label with empty value, label will be ignored. Set value to 'true' to exclude node from remediation`;
+  announce(pass, { key: `${name}/label`, type: "Warning", reason: "InvalidNodeLabel", note });
+}
+
+function skip(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
+  announce(pass, { key: `${facts.name}/${outcome}`, type: "Warning", reason: "RemediationSkipped", note: reason });
+  verdict(pass, facts, outcome, reason);
+}
+
+function announce(pass: Pass, announcement: Announcement): void {
+  pass.decision.standing.push(announcement);
+}
+
+function verdict(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
+  pass.decision.nodes.push({ name: facts.name, outcome, reason });
+}
+
+function entryOf(facts: NodeFacts, records: readonly RemediationRecord[]): UnhealthyNode {
+  return { name: facts.name, ...(records.length > 0 && { remediations: [...records] }) };
+}

@@ -1,0 +1,159 @@
+import type { NodeHealthCheckStatus, UnhealthyNode } from "../api/node-health-check.ts";
+import type { Allowance, Census } from "./budget.ts";
+import { judgeThreshold, takeCensus } from "./budget.ts";
+import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
+import type { Gate, Pass } from "./pass.ts";
+import { checkAgain } from "./pass.ts";
+import { planNode } from "./plan-node.ts";
+import type { Disabled } from "./status.ts";
+import { composeStatus, disabledNote, readDisabled, readStorm } from "./status.ts";
+import type { Storm } from "./storm.ts";
+import { judgeStorm } from "./storm.ts";
+
+const DISABLED_RETRY_MS = 15_000;
+
+/**
+ * Decides what one health check does now. It does no I/O and never looks at a clock: the same snapshot and time give the
+ * same answer, here and in `explain`.
+ *
+ * At most as many remediations start as the threshold allows, since every node that has or gets one counts as not healthy.
+ */
+export function decide(snapshot: Snapshot, nowMs: number): Decision {
+  const { policy, status: previous } = snapshot;
+  const census = takeCensus(snapshot.selectedNodes, snapshot.nodes);
+  const allowance = judgeThreshold(policy.threshold, census);
+  const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.holds, nowMs);
+  const disabled = "reason" in snapshot.templates ? snapshot.templates : undefined;
+  const gate = closedGate(snapshot, { census, allowance, storm, disabled });
+  const pass: Pass = {
+    snapshot,
+    nowMs,
+    gate,
+    controlPlaneBusy: new Set(snapshot.controlPlaneBusy),
+    decision: { actions: [], nextCheckMs: undefined, transitions: [], standing: [], nodes: [] },
+  };
+  const entries = inOrder(snapshot.nodes).flatMap((facts) => planNode(pass, facts) ?? []);
+  const { decision } = pass;
+  if (gate?.announcement !== undefined && entries.length > 0) decision.standing.push(gate.announcement);
+  if (disabled !== undefined) checkAgain(pass, nowMs + DISABLED_RETRY_MS);
+  if (storm.state === "cooldown") checkAgain(pass, storm.sinceMs + (policy.stormCooldownMs ?? 0));
+  const status = composeStatus(
+    {
+      previous,
+      counts: { observedNodes: census.selected, healthyNodes: census.healthy },
+      unhealthyNodes: inStatusOrder(entries, previous),
+      disabled,
+      storm,
+      stormGuard: policy.stormCooldownMs !== undefined,
+      pauseRequests: policy.pauseRequests,
+    },
+    nowMs,
+  );
+  decision.transitions.push(...enablement(previous, status), ...stormTransitions(readStorm(previous), storm));
+  return { ...decision, status };
+}
+
+/** What a health check shows whose spec cannot be understood. What it has under way is left alone. */
+export function decideInvalid(previous: NodeHealthCheckStatus, problem: string, nowMs: number): Decision {
+  const status = composeStatus(
+    {
+      previous,
+      counts: undefined,
+      unhealthyNodes: previous.unhealthyNodes ?? [],
+      disabled: { reason: "SpecInvalid", message: problem },
+      storm: readStorm(previous),
+      stormGuard: false,
+      pauseRequests: [],
+    },
+    nowMs,
+  );
+  return {
+    actions: [],
+    status,
+    nextCheckMs: undefined,
+    transitions: enablement(previous, status),
+    standing: [],
+    nodes: [],
+  };
+}
+
+function closedGate(
+  snapshot: Snapshot,
+  found: { census: Census; allowance: Allowance; storm: Storm; disabled: Disabled | undefined },
+): Gate | undefined {
+  const { policy, standstill } = snapshot;
+  const { census, allowance, storm, disabled } = found;
+  const skipped = (key: string, type: "Normal" | "Warning", note: string): Announcement => ({
+    key,
+    type,
+    reason: "RemediationSkipped",
+    note,
+  });
+  // Its own event and condition tell about a disabled health check.
+  if (disabled !== undefined) return { outcome: "disabled", reason: disabled.message, announcement: undefined };
+  if (policy.pauseRequests.length > 0) {
+    const reason = `Nothing new starts because of pause requests: ${policy.pauseRequests.join(", ")}`;
+    return { outcome: "paused", reason, announcement: skipped("paused", "Normal", reason) };
+  }
+  if (standstill !== undefined) {
+    const reason = `Nothing new starts: ${standstill}`;
+    return { outcome: "standstill", reason, announcement: skipped("standstill", "Warning", reason) };
+  }
+  if (!allowance.holds) {
+    const reason = `Skipped remediation because the number of healthy nodes selected by the selector is ${census.healthy} and should equal or exceed ${allowance.required}`;
+    return { outcome: "threshold", reason, announcement: skipped("threshold", "Warning", reason) };
+  }
+  if (storm.state === "cooldown") {
+    const reason = "Storm recovery active: skipping creation of new remediations";
+    return { outcome: "storm", reason, announcement: skipped("storm", "Warning", reason) };
+  }
+  return undefined;
+}
+
+// Whoever has been unhealthy for longest comes first: it matters where one control plane node at a time may start.
+function inOrder(nodes: readonly NodeFacts[]): NodeFacts[] {
+  const since = ({ health }: NodeFacts) => (health.state === "unhealthy" ? health.sinceMs : Infinity);
+  return [...nodes].sort((a, b) => {
+    const [sinceA, sinceB] = [since(a), since(b)];
+    if (sinceA !== sinceB) return sinceA < sinceB ? -1 : 1;
+    return a.name < b.name ? -1 : 1;
+  });
+}
+
+// Entries keep their places, so that a status does not change for order alone.
+function inStatusOrder(entries: readonly UnhealthyNode[], previous: NodeHealthCheckStatus): UnhealthyNode[] {
+  const places = new Map((previous.unhealthyNodes ?? []).map(({ name }, index) => [name, index]));
+  const place = ({ name }: UnhealthyNode) => places.get(name) ?? places.size;
+  return [...entries].sort((a, b) => place(a) - place(b));
+}
+
+function enablement(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): Announcement[] {
+  const isDisabled = readDisabled(after);
+  if (isDisabled === true && (readDisabled(before) !== true || disabledNote(before) !== disabledNote(after))) {
+    const note = `Disabling NHC. ${disabledNote(after)}`;
+    return [{ key: "disabled", type: "Warning", reason: "Disabled", note }];
+  }
+  if (isDisabled === false && readDisabled(before) !== false) {
+    const note = "No issues found, NodeHealthCheck is enabled.";
+    return [{ key: "enabled", type: "Normal", reason: "Enabled", note }];
+  }
+  return [];
+}
+
+const STORM_EVENTS: Readonly<Record<Storm["state"], Omit<Announcement, "key">>> = {
+  storm: {
+    type: "Warning",
+    reason: "StormRecoveryStarted",
+    note: "Too few nodes are healthy: nothing new starts until enough are, and the cooldown is over",
+  },
+  cooldown: {
+    type: "Warning",
+    reason: "StormRecoveryCooldownStarted",
+    note: "Enough nodes are healthy again: remediation goes on after the cooldown",
+  },
+  calm: { type: "Normal", reason: "StormRecoveryEnded", note: "The storm is over: remediation goes on" },
+};
+
+function stormTransitions(before: Storm, after: Storm): Announcement[] {
+  return before.state === after.state ? [] : [{ key: "storm", ...STORM_EVENTS[after.state] }];
+}

@@ -1,0 +1,159 @@
+import type { EscalatingRemediation, NodeHealthCheckSpec } from "../api/node-health-check.ts";
+import { nodeHealthCheckSpecSchema } from "../api/node-health-check.ts";
+import type { ObjectReference } from "../api/meta.ts";
+import { parseDurationMs } from "../runtime/duration.ts";
+import type { Threshold } from "./budget.ts";
+import { DEFAULT_THRESHOLD, parseAmount } from "./budget.ts";
+import type { HealthRule } from "./health.ts";
+import type { LabelMatcher } from "./selector.ts";
+import { compileSelector, SelectorError } from "./selector.ts";
+
+/** Names one remediation template of any vendor. */
+export interface TemplateReference {
+  apiVersion: string;
+  /** Ends in `Template`. */
+  kind: string;
+  /** Absent for a cluster-scoped template kind. */
+  namespace?: string;
+  name: string;
+}
+
+/** One remediation to try. */
+export interface Step {
+  template: TemplateReference;
+  /** When the next step starts; absent where there is but one, which is never given up. */
+  timeoutMs?: number;
+}
+
+/** A health check's spec, checked and compiled. */
+export interface Policy {
+  selects: LabelMatcher;
+  rules: readonly HealthRule[];
+  threshold: Threshold;
+  /** Absent: no storm guard. */
+  stormCooldownMs?: number;
+  /** Negative: until a person confirms the node's health. */
+  healthyDelayMs: number;
+  pauseRequests: readonly string[];
+  /** In the order in which they are tried. */
+  steps: readonly Step[];
+}
+
+export type PolicyResult = { policy: Policy } | { problem: string };
+
+const STEP_TIMEOUT_MIN_MS = 60_000;
+const TEMPLATE_SUFFIX = "Template";
+
+/** The kind that a template kind is for. */
+export function remediationKind(template: Pick<TemplateReference, "kind">): string {
+  return template.kind.slice(0, -TEMPLATE_SUFFIX.length);
+}
+
+/**
+ * Checks and compiles a spec as the API server holds it. The rules are those of the CRD that ironfence ships; they are
+ * checked here as well because another health-check operator's CRD may be installed in its place, and has none of them.
+ */
+export function compilePolicy(spec: unknown): PolicyResult {
+  const parsed = nodeHealthCheckSpecSchema.safeParse(spec);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    return { problem: `spec.${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is not valid"}` };
+  }
+  try {
+    return { policy: compile(parsed.data) };
+  } catch (error) {
+    if (error instanceof SpecError) return { problem: error.message };
+    if (error instanceof SelectorError) return { problem: `spec.selector: ${error.message}` };
+    throw error;
+  }
+}
+
+class SpecError extends Error {}
+
+function compile(spec: NodeHealthCheckSpec): Policy {
+  const stormCooldownMs =
+    spec.stormCooldownDuration === undefined
+      ? undefined
+      : duration(spec.stormCooldownDuration, "spec.stormCooldownDuration");
+  return {
+    selects: compileSelector(spec.selector),
+    rules: spec.unhealthyConditions.map(({ type, status, duration: text }) => ({
+      type,
+      status,
+      durationMs: duration(text, `spec.unhealthyConditions: duration of ${type}=${status}`),
+    })),
+    threshold: compileThreshold(spec),
+    ...(stormCooldownMs !== undefined && { stormCooldownMs }),
+    healthyDelayMs: signedDuration(spec.healthyDelay ?? "0", "spec.healthyDelay"),
+    pauseRequests: spec.pauseRequests ?? [],
+    steps: compileSteps(spec),
+  };
+}
+
+function compileThreshold(spec: NodeHealthCheckSpec): Threshold {
+  const { minHealthy, maxUnhealthy } = spec;
+  if (minHealthy !== undefined && maxUnhealthy !== undefined) {
+    throw new SpecError("spec.minHealthy and spec.maxUnhealthy exclude each other");
+  }
+  const [kind, value] =
+    maxUnhealthy === undefined ? ["minHealthy" as const, minHealthy] : ["maxUnhealthy" as const, maxUnhealthy];
+  if (value === undefined) return DEFAULT_THRESHOLD;
+  const amount = parseAmount(value);
+  if (amount === undefined)
+    throw new SpecError(`spec.${kind}: ${value} is neither a count nor a share from 0% to 100%`);
+  return { kind, amount };
+}
+
+function compileSteps(spec: NodeHealthCheckSpec): Step[] {
+  const { remediationTemplate, escalatingRemediations } = spec;
+  if ((remediationTemplate === undefined) === (escalatingRemediations === undefined)) {
+    throw new SpecError("exactly one of spec.remediationTemplate and spec.escalatingRemediations must be set");
+  }
+  const steps =
+    escalatingRemediations === undefined
+      ? [{ template: reference(remediationTemplate ?? {}, "spec.remediationTemplate") }]
+      : compileEscalation(escalatingRemediations);
+  if (steps.length === 0) throw new SpecError("spec.escalatingRemediations must not be empty");
+  if (
+    spec.maxUnhealthy !== undefined &&
+    steps.some(({ template }) => template.kind === "MachineDeletionRemediationTemplate")
+  ) {
+    throw new SpecError("spec.maxUnhealthy cannot be used with a MachineDeletionRemediationTemplate");
+  }
+  return steps;
+}
+
+function compileEscalation(list: readonly EscalatingRemediation[]): Step[] {
+  if (new Set(list.map(({ order }) => order)).size < list.length) {
+    throw new SpecError("spec.escalatingRemediations: every order must be unique");
+  }
+  return [...list]
+    .sort((a, b) => a.order - b.order)
+    .map(({ remediationTemplate, order, timeout }) => {
+      const where = `spec.escalatingRemediations of order ${order}`;
+      const timeoutMs = duration(timeout, `${where}: timeout`);
+      if (timeoutMs < STEP_TIMEOUT_MIN_MS) throw new SpecError(`${where}: timeout must be at least 1m`);
+      return { template: reference(remediationTemplate, where), timeoutMs };
+    });
+}
+
+function reference(given: ObjectReference, where: string): TemplateReference {
+  const { apiVersion = "", kind = "", namespace = "", name = "" } = given;
+  if (apiVersion === "" || name === "") throw new SpecError(`${where}: apiVersion, kind and name must be given`);
+  if (!kind.endsWith(TEMPLATE_SUFFIX) || kind === TEMPLATE_SUFFIX) {
+    throw new SpecError(`${where}: kind ${kind} does not end in ${TEMPLATE_SUFFIX}`);
+  }
+  return { apiVersion, kind, name, ...(namespace !== "" && { namespace }) };
+}
+
+function duration(text: string, where: string): number {
+  const durationMs = signedDuration(text, where);
+  if (durationMs < 0) throw new SpecError(`${where} must not be negative`);
+  return durationMs;
+}
+
+function signedDuration(text: string, where: string): number {
+  const durationMs = parseDurationMs(text);
+  if (durationMs === undefined) throw new SpecError(`${where}: ${text} is no duration such as 300s or 1h30m`);
+  return durationMs;
+}

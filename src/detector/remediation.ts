@@ -1,0 +1,87 @@
+import { HEALTHY_DELAY, NHC_TIMED_OUT, NODE_NAME, OLD_REMEDIATION_CR, TEMPLATE_NAME } from "../api/annotations.ts";
+import { IS_CONTROL_PLANE_NODE } from "../api/labels.ts";
+import { trimMeta } from "../api/trim.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import { parseTimeMs } from "../runtime/time.ts";
+
+/** A remediation CR of any kind, as the detector keeps it. */
+export interface RemediationObject extends KubeObject {
+  conditions: readonly { type: string; status: string }[];
+}
+
+/** What the detector reads of a remediation CR of any vendor. */
+export interface Remediation {
+  object: RemediationObject;
+  uid: string;
+  /** The node that it is for. */
+  nodeName: string;
+  templateName: string | undefined;
+  createdMs: number | undefined;
+  /** It has a deletionTimestamp: its remediator is undoing it. */
+  terminating: boolean;
+  /** Status of its condition Succeeded. */
+  succeeded: string | undefined;
+  /** Its remediator will delete the Node, which is no reason to delete the CR. */
+  nodeDeletionExpected: boolean;
+  /** When a health check gave it up. */
+  timedOut: string | undefined;
+}
+
+const KEPT_ANNOTATIONS: readonly string[] = [
+  NODE_NAME,
+  TEMPLATE_NAME,
+  NHC_TIMED_OUT,
+  HEALTHY_DELAY,
+  OLD_REMEDIATION_CR,
+];
+const HEALTH_CHECK_KIND = "NodeHealthCheck";
+
+/** Keeps of a CR what `readRemediation` needs; malformed parts of a foreign status count as absent. */
+export function trimRemediation(raw: KubeObject): RemediationObject {
+  return {
+    apiVersion: raw.apiVersion,
+    kind: raw.kind,
+    metadata: trimMeta(raw.metadata, KEPT_ANNOTATIONS),
+    conditions: readConditions(field(field(raw, "status"), "conditions")),
+  };
+}
+
+export function readRemediation(object: RemediationObject): Remediation {
+  const { uid, name, annotations = {}, creationTimestamp, deletionTimestamp } = object.metadata;
+  const status = (type: string) => object.conditions.find((condition) => condition.type === type)?.status;
+  return {
+    object,
+    uid,
+    nodeName: annotations[NODE_NAME] ?? name,
+    templateName: annotations[TEMPLATE_NAME],
+    createdMs: parseTimeMs(creationTimestamp),
+    terminating: deletionTimestamp !== undefined,
+    succeeded: status("Succeeded"),
+    nodeDeletionExpected: status("PermanentNodeDeletionExpected") === "True",
+    timedOut: annotations[NHC_TIMED_OUT],
+  };
+}
+
+/** Whether the health check of this UID made the CR. A name would not do: a new health check may bear an old one's. */
+export function isOwnedBy(object: KubeObject, uid: string): boolean {
+  return (object.metadata.ownerReferences ?? []).some((owner) => owner.kind === HEALTH_CHECK_KIND && owner.uid === uid);
+}
+
+/** Whether the CR is marked as one for a control plane node. */
+export function isForControlPlane(object: KubeObject): boolean {
+  return object.metadata.labels?.[IS_CONTROL_PLANE_NODE] !== undefined;
+}
+
+function readConditions(value: unknown): { type: string; status: string }[] {
+  if (!Array.isArray(value)) return [];
+  return value.flatMap((condition: unknown) => {
+    const type = field(condition, "type");
+    const status = field(condition, "status");
+    return typeof type === "string" && typeof status === "string" ? [{ type, status }] : [];
+  });
+}
+
+/** A field of a value that may be anything. */
+export function field(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+}

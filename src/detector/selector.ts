@@ -1,0 +1,47 @@
+import type { LabelSelector } from "../api/meta.ts";
+
+/** Whether an object with these labels is selected. */
+export type LabelMatcher = (labels: Readonly<Record<string, string>> | undefined) => boolean;
+
+type Requirement = NonNullable<LabelSelector["matchExpressions"]>[number];
+
+/** Thrown for a selector that no API server would evaluate either. */
+export class SelectorError extends Error {
+  override readonly name = "SelectorError";
+}
+
+/**
+ * Compiles a `metav1.LabelSelector`: every label and every expression must hold. An empty one is refused, since it would
+ * select everything.
+ *
+ * @throws SelectorError with a message for people.
+ */
+export function compileSelector(selector: LabelSelector): LabelMatcher {
+  const labels = Object.entries(selector.matchLabels ?? {});
+  const tests = (selector.matchExpressions ?? []).map(compileRequirement);
+  if (labels.length === 0 && tests.length === 0) {
+    throw new SelectorError("the selector is empty: it would cover every node");
+  }
+  return (found = {}) => labels.every(([key, value]) => found[key] === value) && tests.every((test) => test(found));
+}
+
+// As in apimachinery's labels.Requirement: NotIn holds for an object without the label.
+function compileRequirement(requirement: Requirement): (labels: Readonly<Record<string, string>>) => boolean {
+  const { key, operator } = requirement;
+  const values = requirement.values ?? [];
+  const wantsValues = operator === "In" || operator === "NotIn";
+  if (wantsValues && values.length === 0) throw new SelectorError(`operator ${operator} of key ${key} needs values`);
+  if (!wantsValues && values.length > 0) throw new SelectorError(`operator ${operator} of key ${key} takes no values`);
+  switch (operator) {
+    case "In":
+      return (labels) => labels[key] !== undefined && values.includes(labels[key]);
+    case "NotIn":
+      return (labels) => labels[key] === undefined || !values.includes(labels[key]);
+    case "Exists":
+      return (labels) => labels[key] !== undefined;
+    case "DoesNotExist":
+      return (labels) => labels[key] === undefined;
+    default:
+      throw new SelectorError(`operator ${operator} of key ${key} is none of In, NotIn, Exists, DoesNotExist`);
+  }
+}

@@ -1,0 +1,168 @@
+import type { Node } from "../api/core.ts";
+import type { Watched } from "../kube/watched.ts";
+import type { Census } from "./budget.ts";
+import { takeCensus } from "./budget.ts";
+import type { CheckState } from "./check-state.ts";
+import type { NodeFacts, Snapshot } from "./decision.ts";
+import type { HealthCheckObject } from "./health-check.ts";
+import { isOlder } from "./health-check.ts";
+import type { Health } from "./health.ts";
+import type { NodeTracker } from "./node-tracker.ts";
+import type { Policy } from "./policy.ts";
+import type { Remediation } from "./remediation.ts";
+import { isForControlPlane, isOwnedBy } from "./remediation.ts";
+import { readDisabled } from "./status.ts";
+import { isControlPlane } from "./template.ts";
+
+/** One health check and what is remembered of it. */
+export interface Peer {
+  check: HealthCheckObject;
+  state: CheckState;
+}
+
+/** What a snapshot is taken of. */
+export interface World {
+  check: HealthCheckObject;
+  policy: Policy;
+  tracker: NodeTracker;
+  state: CheckState;
+  /** The other health checks. */
+  peers: readonly Peer[];
+  nodes: Pick<Watched<Node>, "get">;
+  /** Every remediation CR there is, whoever owns it. */
+  remediations: readonly Remediation[];
+  /** Nodes for which a CR is being created at this moment, and by which health check. */
+  starting: ReadonlyMap<string, string>;
+  templates: Snapshot["templates"];
+  canSee: Snapshot["canSee"];
+  standstill: string | undefined;
+}
+
+const HEALTHY: Health = { state: "healthy" };
+
+/** Puts together all that bears on one health check now. */
+export function takeSnapshot(world: World, nowMs: number): Snapshot {
+  const { check, policy, tracker, state, remediations } = world;
+  tracker.advance(nowMs);
+  const own = groupByNode(remediations.filter(({ object }) => isOwnedBy(object, check.metadata.uid)));
+  const previous = new Map((check.status.unhealthyNodes ?? []).map((entry) => [entry.name, entry]));
+  const names = new Set([...tracker.notable.keys(), ...previous.keys(), ...own.keys()]);
+  const rivals = new Rivals(world);
+  const nodes = [...names].map((name): NodeFacts => {
+    const node = world.nodes.get({ name });
+    const selected = node !== undefined && tracker.selects(name);
+    const ownRemediations = own.get(name) ?? [];
+    return {
+      name,
+      node,
+      selected,
+      health: node === undefined ? HEALTHY : (tracker.notable.get(name)?.health ?? tracker.judge(node, nowMs)),
+      previous: previous.get(name),
+      remediations: ownRemediations,
+      rival: rivals.of(name, ownRemediations.length > 0),
+      hold: state.holds.get(name),
+      leaseRenewAtMs: state.leaseRenewals.get(name),
+    };
+  });
+  return {
+    name: check.metadata.name,
+    status: check.status,
+    policy,
+    templates: world.templates,
+    selectedNodes: tracker.selectedNodes,
+    nodes,
+    controlPlaneBusy: controlPlaneBusy(world),
+    isForeign: (template, name) =>
+      remediations.some(
+        ({ object }) =>
+          object.kind === template.type.kind &&
+          object.metadata.name === name &&
+          object.metadata.namespace === template.namespace &&
+          !isOwnedBy(object, check.metadata.uid),
+      ),
+    canSee: world.canSee,
+    standstill: check.metadata.deletionTimestamp === undefined ? world.standstill : "the health check is being deleted",
+  };
+}
+
+/** Counts a health check's nodes as they are at this moment, without all that a whole snapshot holds. */
+export function takeCensusNow(
+  check: HealthCheckObject,
+  tracker: NodeTracker,
+  nodes: World["nodes"],
+  remediations: readonly Remediation[],
+  nowMs: number,
+): Census {
+  tracker.advance(nowMs);
+  const own = groupByNode(remediations.filter(({ object }) => isOwnedBy(object, check.metadata.uid)));
+  const names = new Set([...tracker.notable.keys(), ...own.keys()]);
+  const counted = [...names].map((name) => ({
+    selected: nodes.get({ name }) !== undefined && tracker.selects(name),
+    health: tracker.notable.get(name)?.health ?? HEALTHY,
+    remediations: own.get(name) ?? [],
+  }));
+  return takeCensus(tracker.selectedNodes, counted);
+}
+
+/** Who else cares for a node. */
+class Rivals {
+  readonly #world: World;
+  /** Names of other health checks by node that they have a CR for. */
+  readonly #remediating = new Map<string, string>();
+
+  constructor(world: World) {
+    this.#world = world;
+    for (const { nodeName, object } of world.remediations) {
+      const owner = world.peers.find(({ check }) => isOwnedBy(object, check.metadata.uid));
+      if (owner !== undefined) this.#remediating.set(nodeName, owner.check.metadata.name);
+    }
+  }
+
+  of(nodeName: string, hasOwnRemediation: boolean): string | undefined {
+    const { check, peers, starting } = this.#world;
+    const remediating = this.#remediating.get(nodeName) ?? starting.get(nodeName);
+    if (remediating !== undefined && remediating !== check.metadata.name) {
+      return `NodeHealthCheck ${remediating} is remediating it`;
+    }
+    // What this health check has begun it also finishes, whoever is older.
+    if (hasOwnRemediation) return undefined;
+    const older = peers.find(
+      (peer) =>
+        "tracker" in peer.state.compiled &&
+        peer.state.compiled.tracker.selects(nodeName) &&
+        peer.check.metadata.deletionTimestamp === undefined &&
+        readDisabled(peer.check.status) !== true &&
+        isOlder(peer.check, check),
+    );
+    return older === undefined ? undefined : `the older NodeHealthCheck ${older.check.metadata.name} selects it too`;
+  }
+}
+
+/** Control plane nodes in remediation by whatever health check: by their CRs, by any status, and by what is just starting. */
+function controlPlaneBusy(world: World): Set<string> {
+  const isControlPlaneNode = (name: string) => {
+    const node = world.nodes.get({ name });
+    return node !== undefined && isControlPlane(node);
+  };
+  const busy = new Set<string>();
+  for (const { object, nodeName } of world.remediations) {
+    if (isForControlPlane(object) || isControlPlaneNode(nodeName)) busy.add(nodeName);
+  }
+  for (const name of world.starting.keys()) if (isControlPlaneNode(name)) busy.add(name);
+  for (const { check } of world.peers) {
+    for (const { name, remediations = [] } of check.status.unhealthyNodes ?? []) {
+      if (remediations.length > 0 && isControlPlaneNode(name)) busy.add(name);
+    }
+  }
+  return busy;
+}
+
+function groupByNode(remediations: readonly Remediation[]): Map<string, Remediation[]> {
+  const groups = new Map<string, Remediation[]>();
+  for (const remediation of remediations) {
+    const group = groups.get(remediation.nodeName);
+    if (group === undefined) groups.set(remediation.nodeName, [remediation]);
+    else group.push(remediation);
+  }
+  return groups;
+}

@@ -1,0 +1,159 @@
+import type { Condition } from "../api/meta.ts";
+import type { NodeHealthCheckStatus, UnhealthyNode } from "../api/node-health-check.ts";
+import { parseTimeMs, toTime } from "../runtime/time.ts";
+import type { Storm } from "./storm.ts";
+
+// Strings of this file are upstream's: dashboards and scripts read them.
+
+const DISABLED = "Disabled";
+const STORM_ACTIVE = "StormActive";
+const STORM_COOLDOWN_ACTIVE = "StormCooldownActive";
+const STORM_REASON = "HealthyNodeThresholdChange";
+
+/** Why a health check starts nothing at all, for its condition Disabled. */
+export interface Disabled {
+  reason: "RemediationTemplateNotFound" | "RemediationTemplateInvalid" | "SpecInvalid";
+  message: string;
+}
+
+export interface StatusParts {
+  previous: NodeHealthCheckStatus;
+  /** Undefined where the spec is too broken to count nodes: then nothing is said rather than zero. */
+  counts: { observedNodes: number; healthyNodes: number } | undefined;
+  unhealthyNodes: UnhealthyNode[];
+  disabled: Disabled | undefined;
+  storm: Storm;
+  /** Whether the storm guard is on. */
+  stormGuard: boolean;
+  pauseRequests: readonly string[];
+}
+
+/** The status to show. `lastUpdateTime` moves only when something else does. */
+export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthCheckStatus {
+  const { previous, counts, unhealthyNodes } = parts;
+  const conditions = stormConditions(disabledCondition(previous.conditions ?? [], parts.disabled, nowMs), parts, nowMs);
+  const status: NodeHealthCheckStatus = {
+    ...counts,
+    ...(unhealthyNodes.length > 0 && { unhealthyNodes }),
+    conditions,
+    ...phaseOf(parts),
+  };
+  const { lastUpdateTime, ...before } = previous;
+  if (lastUpdateTime !== undefined && sameJson(before, status)) return previous;
+  return { ...status, lastUpdateTime: toTime(nowMs) };
+}
+
+/** Whether both are the same JSON value, whatever the order of their keys. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  return canonical(a) === canonical(b);
+}
+
+/** What the conditions say about the storm guard. */
+export function readStorm(status: NodeHealthCheckStatus): Storm {
+  const cooldown = findCondition(status.conditions, STORM_COOLDOWN_ACTIVE);
+  if (cooldown?.status === "True") {
+    return { state: "cooldown", sinceMs: parseTimeMs(cooldown.lastTransitionTime) ?? 0 };
+  }
+  return findCondition(status.conditions, STORM_ACTIVE)?.status === "True" ? { state: "storm" } : { state: "calm" };
+}
+
+/** Whether the status says that the health check is disabled; undefined where it says nothing yet. */
+export function readDisabled(status: NodeHealthCheckStatus): boolean | undefined {
+  const condition = findCondition(status.conditions, DISABLED);
+  return condition === undefined ? undefined : condition.status === "True";
+}
+
+/** The reason and message of condition Disabled. */
+export function disabledNote(status: NodeHealthCheckStatus): string {
+  const condition = findCondition(status.conditions, DISABLED);
+  return `${condition?.reason ?? ""}: ${condition?.message ?? ""}`;
+}
+
+function findCondition(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {
+  return conditions?.find((condition) => condition.type === type);
+}
+
+function disabledCondition(
+  conditions: readonly Condition[],
+  disabled: Disabled | undefined,
+  nowMs: number,
+): Condition[] {
+  return disabled === undefined
+    ? setCondition(
+        conditions,
+        {
+          type: DISABLED,
+          status: "False",
+          reason: "NodeHealthCheckEnabled",
+          message: "No issues found, NodeHealthCheck is enabled.",
+        },
+        nowMs,
+      )
+    : setCondition(conditions, { type: DISABLED, status: "True", ...disabled }, nowMs);
+}
+
+// While the cooldown runs the storm counts as active too, as upstream has it.
+function stormConditions(conditions: Condition[], parts: StatusParts, nowMs: number): Condition[] {
+  const { storm, stormGuard } = parts;
+  const wasSet = findCondition(conditions, STORM_ACTIVE) !== undefined;
+  if (!wasSet && (!stormGuard || storm.state === "calm")) return conditions;
+  const active = storm.state !== "calm";
+  const cooling = storm.state === "cooldown";
+  const withStorm = setCondition(
+    conditions,
+    {
+      type: STORM_ACTIVE,
+      status: active ? "True" : "False",
+      reason: STORM_REASON,
+      message: active
+        ? "Nothing new starts until enough nodes are healthy and the cooldown is over."
+        : "The storm is over.",
+    },
+    nowMs,
+  );
+  return setCondition(
+    withStorm,
+    {
+      type: STORM_COOLDOWN_ACTIVE,
+      status: cooling ? "True" : "False",
+      reason: STORM_REASON,
+      message: cooling ? "Enough nodes are healthy again; waiting for the cooldown." : "There is no cooldown now.",
+    },
+    // The cooldown's start is its transition time, so that it survives a restart.
+    storm.state === "cooldown" ? storm.sinceMs : nowMs,
+  );
+}
+
+function setCondition(
+  conditions: readonly Condition[],
+  wanted: Omit<Condition, "lastTransitionTime">,
+  transitionMs: number,
+): Condition[] {
+  const before = findCondition(conditions, wanted.type);
+  const lastTransitionTime =
+    before !== undefined && before.status === wanted.status ? before.lastTransitionTime : toTime(transitionMs);
+  const after = { ...wanted, lastTransitionTime };
+  if (before === undefined) return [...conditions, after];
+  return conditions.map((condition) => (condition.type === wanted.type ? after : condition));
+}
+
+// The first that fits.
+function phaseOf(parts: StatusParts): { phase: string; reason: string } {
+  const { disabled, pauseRequests, unhealthyNodes } = parts;
+  if (disabled !== undefined) {
+    return { phase: "Disabled", reason: `NHC is disabled: ${disabled.reason}: ${disabled.message}` };
+  }
+  if (pauseRequests.length > 0) return { phase: "Paused", reason: `NHC is paused: ${pauseRequests.join(",")}` };
+  if (unhealthyNodes.some(({ remediations }) => (remediations?.length ?? 0) > 0)) {
+    return { phase: "Remediating", reason: `NHC is remediating ${unhealthyNodes.length} nodes` };
+  }
+  return { phase: "Enabled", reason: "NHC is enabled, no ongoing remediation" };
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === "object" && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}

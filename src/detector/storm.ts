@@ -1,0 +1,23 @@
+/**
+ * The storm guard of one health check. From the breach of the threshold on (`storm`) nothing new starts; once regained,
+ * nothing does until the cooldown has passed (`cooldown`), and a new breach in it is a storm again.
+ */
+export type Storm = { state: "calm" } | { state: "storm" } | { state: "cooldown"; sinceMs: number };
+
+/**
+ * @param cooldownMs undefined: the guard is off.
+ * @param thresholdHolds whether enough nodes are healthy now; judged on every pass, so that a storm ends also when every
+ * node recovers.
+ */
+export function judgeStorm(
+  previous: Storm,
+  cooldownMs: number | undefined,
+  thresholdHolds: boolean,
+  nowMs: number,
+): Storm {
+  if (cooldownMs === undefined) return { state: "calm" };
+  if (!thresholdHolds) return { state: "storm" };
+  if (previous.state === "calm") return previous;
+  const sinceMs = previous.state === "cooldown" ? previous.sinceMs : nowMs;
+  return sinceMs + cooldownMs <= nowMs ? { state: "calm" } : { state: "cooldown", sinceMs };
+}

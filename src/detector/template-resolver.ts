@@ -1,0 +1,112 @@
+import { isKubeError } from "../kube/errors.ts";
+import type { ResourceType } from "../kube/resource.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import { DynamicKinds, kindKey } from "./dynamic-kinds.ts";
+import type { Step, TemplateReference } from "./policy.ts";
+import { remediationKind } from "./policy.ts";
+import type { RemediationStore } from "./remediation-store.ts";
+import type { Disabled } from "./status.ts";
+import type { Template, TemplateObject } from "./template.ts";
+import { readTemplate, trimTemplate } from "./template.ts";
+
+/** How old the answer to a GET may be, for templates that may not be watched. */
+const FETCHED_MAX_MS = 15_000;
+
+/** The templates of a health check; `pending` where it is being found out how they are served. */
+export type Resolution = ReadonlyMap<Step, Template> | Disabled | "pending";
+
+/** Finds the templates that steps name, of any kind. They are watched; where a role grants only `get`, they are read. */
+export class TemplateResolver {
+  readonly #runtime: KubeRuntime;
+  readonly #kinds: DynamicKinds<TemplateObject>;
+  readonly #remediations: RemediationStore;
+  readonly #fetched = new Map<string, { object: TemplateObject | undefined; atMs: number }>();
+
+  constructor(runtime: KubeRuntime, remediations: RemediationStore, onChange: () => void, signal: AbortSignal) {
+    this.#runtime = runtime;
+    this.#remediations = remediations;
+    this.#kinds = new DynamicKinds(runtime, { trim: trimTemplate, onChange }, signal);
+  }
+
+  async resolve(steps: readonly Step[], signal: AbortSignal): Promise<Resolution> {
+    const templates = new Map<Step, Template>();
+    for (const step of steps) {
+      const template = await this.#resolveOne(step.template, signal);
+      if (template === "pending" || "reason" in template) return template;
+      templates.set(step, template);
+    }
+    return findClash([...templates.values()]) ?? templates;
+  }
+
+  /** Ends the watches of kinds that are not among `used`. */
+  retain(used: ReadonlySet<string>): void {
+    this.#kinds.retain(used);
+  }
+
+  settled(): Promise<void> {
+    return this.#kinds.settled();
+  }
+
+  async #resolveOne(reference: TemplateReference, signal: AbortSignal): Promise<Template | Disabled | "pending"> {
+    const { apiVersion, kind, namespace, name } = reference;
+    const state = this.#kinds.state(apiVersion, kind);
+    const remediations = this.#remediations.state(apiVersion, remediationKind(reference));
+    if (state.state === "pending" || remediations.state === "pending") return "pending";
+    if (state.state === "absent") return notFound(`this cluster serves no ${kind} of ${apiVersion}`);
+    if (remediations.state === "absent") {
+      return invalid(`this cluster serves no ${remediationKind(reference)} of ${apiVersion}`);
+    }
+    if (remediations.state === "forbidden") {
+      return invalid(`remediations of its kind may not be watched: ${remediations.message}`);
+    }
+    const { type } = state;
+    if (type.namespaced && namespace === undefined)
+      return invalid(`${kind} ${name} is namespaced, and no namespace is given`);
+    const key = type.namespaced && namespace !== undefined ? { namespace, name } : { name };
+    const object = state.state === "watched" ? state.view.get(key) : await this.#fetch(type, key, signal);
+    if (object === undefined)
+      return notFound(`${kind} ${namespace === undefined ? name : `${namespace}/${name}`} not found`);
+    const template = readTemplate(object, remediations.type);
+    return typeof template === "string" ? invalid(template) : template;
+  }
+
+  async #fetch(
+    type: ResourceType,
+    key: { namespace?: string; name: string },
+    signal: AbortSignal,
+  ): Promise<TemplateObject | undefined> {
+    const id = `${kindKey(type.group, type.kind)}/${key.namespace ?? ""}/${key.name}`;
+    const known = this.#fetched.get(id);
+    const nowMs = this.#runtime.clock.monotonicMs();
+    if (known !== undefined && nowMs - known.atMs < FETCHED_MAX_MS) return known.object;
+    let object: TemplateObject | undefined;
+    try {
+      object = trimTemplate(await this.#runtime.client.get(type, key, signal));
+    } catch (error) {
+      if (!isKubeError(error, "NotFound")) throw error;
+    }
+    this.#fetched.set(id, { object, atMs: nowMs });
+    return object;
+  }
+}
+
+// CRs are named after the node, so two templates of one kind would fight for one name, unless names are generated.
+function findClash(templates: readonly Template[]): Disabled | undefined {
+  const clash = templates.find(
+    (a, index) =>
+      !a.manyPerNode &&
+      templates.some(
+        (b, other) => other !== index && kindKey(b.type.group, b.type.kind) === kindKey(a.type.group, a.type.kind),
+      ),
+  );
+  if (clash === undefined) return undefined;
+  return invalid(`${clash.type.kind} is used more than once, and its template ${clash.name} does not support that`);
+}
+
+function notFound(message: string): Disabled {
+  return { reason: "RemediationTemplateNotFound", message: `Remediation template not found: ${message}` };
+}
+
+function invalid(message: string): Disabled {
+  return { reason: "RemediationTemplateInvalid", message: `Remediation template is invalid: ${message}` };
+}
