@@ -1,29 +1,45 @@
+import { parseAllDocuments } from "yaml";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import type { KubeTransport } from "../../src/kube/transport.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
+import { abortReason, sleep } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
-import type { Faults } from "./faults.ts";
+import { ApiError } from "./api-error.ts";
+import { Catalog } from "./catalog.ts";
+import { ConnectionLost } from "./connection.ts";
+import { CUSTOM_RESOURCE_DEFINITIONS, customResources } from "./custom-resources.ts";
+import { FaultPlan } from "./faults.ts";
+import type { FaultAction, Faults, FaultSubject } from "./faults.ts";
+import { createTransport } from "./in-process-transport.ts";
+import { isObject, objectOf, textOf } from "./json.ts";
+import type { ApiObject } from "./json.ts";
+import { BUILT_IN } from "./kinds/built-in.ts";
+import { NAMESPACES } from "./kinds/plain.ts";
+import { parseSelection } from "./list.ts";
+import { openCollection } from "./local-collection.ts";
 import type { LocalCollection } from "./local-collection.ts";
+import { Registry } from "./registry.ts";
+import { answer, findResource } from "./requests.ts";
+import type { Answer, RequestParts } from "./requests.ts";
+import { parseRoute } from "./routes.ts";
+import { Store } from "./store.ts";
+import type { StoreEvent } from "./store.ts";
+import { isTrue, parseWatchOptions, Watch } from "./watch.ts";
 
 /** One HTTP request, as any front hands it in. */
 export interface ApiRequest {
   method: string;
   /** Path and query, encoded. */
   path: string;
-  /** Lower-case names. */
+  /** Lower-case names. `user-agent` is the client's name for faults and counts. */
   headers: Readonly<Record<string, string>>;
   body: string;
 }
 
-/** One answer: whole, or a watch's open stream. */
+/** One answer: whole, or a watch's open stream. Reading a stream throws ConnectionLost where its connection would break. */
 export type ApiResponse =
   | { kind: "whole"; status: number; headers: Record<string, string>; body: string }
   | { kind: "stream"; status: number; headers: Record<string, string>; chunks: AsyncIterable<string> };
-
-/** What `ApiServer.handle` throws where a real connection would break without an answer. */
-export class ConnectionLost extends Error {
-  override readonly name = "ConnectionLost";
-}
 
 /** One request that was answered, for counting. */
 export interface RequestRecord {
@@ -34,39 +50,254 @@ export interface RequestRecord {
   watch: boolean;
   /** HTTP status; undefined where the connection was lost. */
   status: number | undefined;
+  /** Monotonic time of its arrival. */
   startedMs: number;
 }
 
 /**
- * An in-memory Kubernetes API server. It keeps no timer of its own and does no I/O: time and chance are injected, so that a
- * run on a virtual clock replays exactly. `handle` changes the store at once or not at all; nothing awaits in between.
+ * An in-memory Kubernetes API server. It does no I/O, and its timers are those of its watches: time and chance are injected,
+ * so that a run on a virtual clock replays exactly. A request takes effect as a whole or not at all: nothing awaits between
+ * its first read and its last write.
  */
 export interface ApiServer {
+  /**
+   * @param signal the client gives up; ends a watch.
+   * @throws ConnectionLost where a fault breaks the connection; the reason of `signal` where it hangs.
+   */
   handle(request: ApiRequest, signal: AbortSignal): Promise<ApiResponse>;
   /** A client's wire to this server in the same process. */
   transport(options: { client: string }): KubeTransport;
-  /** The store without HTTP, for the stand-ins of the cluster's controllers and for test set-up. */
+  /** A collection without HTTP, for the stand-ins of the cluster's controllers and for setting up tests. */
   collection<T extends KubeObject>(type: ResourceType): LocalCollection<T>;
   readonly faults: Faults;
-  /** Installs CRDs from YAML text (one or more documents); they are Established at once. */
-  installCustomResources(yaml: string): void;
+  /** Creates the objects of YAML text (one or more documents), e.g. CRDs, which are Established at once. */
+  load(yaml: string): void;
   /** Forgets history up to now: older watches and continue tokens get 410. */
   compact(): void;
-  /** Calls `listener` after every request that came through `handle`. */
+  /** Calls `listener` after every request that came through `handle`; a watch counts when it is opened. */
   onRequest(listener: (record: RequestRecord) => void): () => void;
-  /** Ends all watches. */
+  /** Breaks all watches. */
   close(): void;
 }
 
 export interface ApiServerOptions {
   clock: Clock;
   random: Random;
-  /** How many events of one collection a watch can go back; 10,000 where absent. */
+  /** How many events of one collection a watch can go back at least; 10,000 where absent. */
   historyEventsMax?: number;
   /** How often a watch that asked for bookmarks gets one; 60 s where absent. */
   bookmarkPeriodMs?: number;
 }
 
-export function createApiServer(_options: ApiServerOptions): ApiServer {
-  throw new Error("not there yet");
+const DEFAULT_HISTORY_EVENTS_MAX = 10_000;
+const DEFAULT_BOOKMARK_PERIOD_MS = 60_000;
+const FIRST_NAMESPACES = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/** Makes an API server that holds nothing but its first namespaces. */
+export function createApiServer(options: ApiServerOptions): ApiServer {
+  return new InMemoryApiServer(options);
+}
+
+class InMemoryApiServer implements ApiServer {
+  readonly faults = new FaultPlan();
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #bookmarkPeriodMs: number;
+  readonly #store: Store;
+  readonly #catalog = new Catalog();
+  readonly #registry: Registry;
+  readonly #listeners = new Set<(record: RequestRecord) => void>();
+
+  constructor({ clock, random, historyEventsMax, bookmarkPeriodMs }: ApiServerOptions) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#bookmarkPeriodMs = bookmarkPeriodMs ?? DEFAULT_BOOKMARK_PERIOD_MS;
+    this.#store = new Store(historyEventsMax ?? DEFAULT_HISTORY_EVENTS_MAX);
+    this.#registry = new Registry({ store: this.#store, catalog: this.#catalog, clock, random });
+    for (const resource of [...BUILT_IN, CUSTOM_RESOURCE_DEFINITIONS]) this.#catalog.add(resource);
+    this.#store.collection(CUSTOM_RESOURCE_DEFINITIONS.storage).subscribe((event) => this.#serveCustomResources(event));
+    const namespaces = this.collection(NAMESPACES);
+    for (const name of FIRST_NAMESPACES) namespaces.create({ metadata: { name } });
+  }
+
+  async handle(request: ApiRequest, signal: AbortSignal): Promise<ApiResponse> {
+    const [path = "", query = ""] = request.path.split("?", 2);
+    const parts: RequestParts = {
+      method: request.method,
+      path,
+      query: new URLSearchParams(query),
+      contentType: (request.headers["content-type"] ?? "").split(";")[0]?.trim() ?? "",
+      body: request.body,
+    };
+    const watch = request.method === "GET" && isTrue(parts.query.get("watch"));
+    const subject: FaultSubject = { method: request.method, path, client: request.headers["user-agent"] ?? "", watch };
+    const startedMs = this.#clock.monotonicMs();
+    let status: number | undefined;
+    try {
+      const response = await this.#meet(this.faults.take(subject), parts, subject, signal);
+      status = response.status;
+      return response;
+    } finally {
+      const record = { ...subject, path: request.path, status, startedMs };
+      for (const listener of this.#listeners) listener(record);
+    }
+  }
+
+  transport({ client }: { client: string }): KubeTransport {
+    return createTransport(this, { client, clock: this.#clock });
+  }
+
+  collection<T extends KubeObject>(type: ResourceType): LocalCollection<T> {
+    return openCollection(this.#deps(), type);
+  }
+
+  load(yaml: string): void {
+    for (const document of parseAllDocuments(yaml)) {
+      const object: unknown = document.toJS();
+      if (!isObject(object)) continue;
+      const { apiVersion, kind } = object;
+      const resource = this.#catalog.all().find((served) => served.apiVersion === apiVersion && served.kind === kind);
+      if (resource === undefined) throw new Error(`${textOf(apiVersion)} ${textOf(kind)} is not served`);
+      const namespace = textOf(objectOf(object["metadata"])["namespace"]);
+      const options = { subresource: "", dryRun: false, strict: true } as const;
+      this.#registry.create(resource, resource.namespaced ? namespace : "", object, options);
+    }
+  }
+
+  compact(): void {
+    this.#store.compact();
+  }
+
+  onRequest(listener: (record: RequestRecord) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  close(): void {
+    this.faults.cutWatches({});
+  }
+
+  async #meet(
+    fault: FaultAction | undefined,
+    parts: RequestParts,
+    subject: FaultSubject,
+    signal: AbortSignal,
+  ): Promise<ApiResponse> {
+    switch (fault?.kind) {
+      case "status":
+        return failure(injected(fault.status, fault.retryAfterSeconds));
+      case "hang":
+        return hang(signal);
+      case "drop":
+        throw new ConnectionLost("the connection was dropped before the request was read");
+      case "delay":
+        await sleep(this.#clock, fault.delayMs, signal);
+        return this.#respond(parts, subject, signal);
+      case "loseAnswer":
+        this.#respond(parts, subject, AbortSignal.abort());
+        throw new ConnectionLost("the connection was dropped before the answer was sent");
+      default:
+        return this.#respond(parts, subject, signal);
+    }
+  }
+
+  #respond(parts: RequestParts, subject: FaultSubject, signal: AbortSignal): ApiResponse {
+    try {
+      return subject.watch ? this.#watch(parts, subject, signal) : whole(answer(this.#deps(), parts));
+    } catch (error) {
+      if (error instanceof ApiError) return failure(error);
+      throw error;
+    }
+  }
+
+  #watch(parts: RequestParts, subject: FaultSubject, signal: AbortSignal): ApiResponse {
+    const route = parseRoute(parts.path);
+    const resource = route.kind === "resource" ? findResource(this.#catalog, route) : undefined;
+    if (route.kind !== "resource" || resource === undefined || route.name !== "") {
+      return whole(answer(this.#deps(), parts));
+    }
+    const selection = parseSelection(resource, route.namespace, parts.query);
+    const options = parseWatchOptions(parts.query, this.#random);
+    const deps = { store: this.#store, clock: this.#clock, bookmarkPeriodMs: this.#bookmarkPeriodMs };
+    const watch = new Watch(deps, resource, selection, options);
+    const onAbort = (): void => watch.end();
+    signal.addEventListener("abort", onAbort, { once: true });
+    const untrack = this.faults.track(subject, watch);
+    watch.onEnd(() => {
+      untrack();
+      signal.removeEventListener("abort", onAbort);
+    });
+    if (signal.aborted) watch.end();
+    return { kind: "stream", status: 200, headers: { "content-type": "application/json" }, chunks: watch };
+  }
+
+  #deps(): { store: Store; catalog: Catalog; registry: Registry; clock: Clock } {
+    return { store: this.#store, catalog: this.#catalog, registry: this.#registry, clock: this.#clock };
+  }
+
+  /** Custom resources are served as soon as their definition is stored, and go with it. */
+  #serveCustomResources({ type, current, previous }: StoreEvent): void {
+    const known = previous === undefined ? [] : customResources(previous.object);
+    for (const { group, plural } of known) this.#catalog.remove(group, plural);
+    if (type === "DELETED") {
+      this.#removeAll(current.object);
+      return;
+    }
+    for (const resource of customResources(current.object)) {
+      this.#catalog.add(resource);
+      // The history of the collection begins when it is served: a watch from before is too old, as on the real server.
+      this.#store.collection(resource.storage);
+    }
+  }
+
+  #removeAll(definition: ApiObject): void {
+    const storages = new Set(customResources(definition).map(({ storage }) => storage));
+    for (const storage of storages) {
+      const collection = this.#store.collection(storage);
+      for (const stored of collection.values()) this.#store.remove(collection, stored);
+    }
+  }
+}
+
+function whole({ status, contentType, body, warnings }: Answer): ApiResponse {
+  const warning = warnings.map((field) => `299 - "unknown field \\"${field}\\""`).join(", ");
+  const headers = { "content-type": contentType, ...(warning !== "" && { warning }) };
+  return { kind: "whole", status, headers, body };
+}
+
+function failure(error: ApiError): ApiResponse {
+  const retryAfterSeconds = error.details?.retryAfterSeconds;
+  return {
+    kind: "whole",
+    status: error.code,
+    headers: {
+      "content-type": "application/json",
+      ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
+    },
+    body: JSON.stringify(error.toStatus()),
+  };
+}
+
+const REASONS: Readonly<Record<number, string>> = {
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  409: "Conflict",
+  410: "Expired",
+  429: "TooManyRequests",
+  500: "InternalError",
+  503: "ServiceUnavailable",
+  504: "Timeout",
+};
+
+function injected(status: number, retryAfterSeconds: number | undefined): ApiError {
+  const details = retryAfterSeconds === undefined ? undefined : { retryAfterSeconds };
+  return new ApiError(status, REASONS[status] ?? "", `injected failure ${status}`, details);
+}
+
+function hang(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(abortReason(signal));
+    signal.addEventListener("abort", () => reject(abortReason(signal)), { once: true });
+  });
 }

@@ -1,12 +1,12 @@
 /** Which requests a fault is for; an absent field fits every request. */
 export interface RequestMatch {
-  method?: string;
+  method?: string | undefined;
   /** How the path begins, query not counted, e.g. `/api/v1/nodes`. */
-  pathPrefix?: string;
+  pathPrefix?: string | undefined;
   /** How the client's name (its User-Agent) begins. */
-  client?: string;
+  client?: string | undefined;
   /** Only watches, or only what is no watch. */
-  watch?: boolean;
+  watch?: boolean | undefined;
 }
 
 /**
@@ -17,7 +17,7 @@ export interface RequestMatch {
  * delay: the request is held for so long, then goes its way.
  */
 export type FaultAction =
-  | { kind: "status"; status: number; retryAfterSeconds?: number }
+  | { kind: "status"; status: number; retryAfterSeconds?: number | undefined }
   | { kind: "hang" }
   | { kind: "drop" }
   | { kind: "loseAnswer" }
@@ -40,4 +40,74 @@ export interface Faults {
   cutWatches(match: RequestMatch): number;
   /** Takes all faults and lags back. */
   clear(): void;
+}
+
+/** One request, as faults see it. */
+export interface FaultSubject {
+  method: string;
+  path: string;
+  client: string;
+  watch: boolean;
+}
+
+interface LiveWatch {
+  subject: FaultSubject;
+  watch: { lag(lagMs: number): void; cut(): void };
+}
+
+/** Keeps the faults that were asked for, and the watches that they may meet. */
+export class FaultPlan implements Faults {
+  #faults: Fault[] = [];
+  #lags: { match: RequestMatch; lagMs: number }[] = [];
+  readonly #watches = new Set<LiveWatch>();
+
+  inject(fault: Fault): void {
+    this.#faults.push({ ...fault });
+  }
+
+  lagWatches(match: RequestMatch, lagMs: number): void {
+    this.#lags.push({ match, lagMs });
+    for (const { subject, watch } of this.#watches) {
+      if (fits(match, subject)) watch.lag(lagMs);
+    }
+  }
+
+  cutWatches(match: RequestMatch): number {
+    const met = [...this.#watches].filter(({ subject }) => fits(match, subject));
+    for (const { watch } of met) watch.cut();
+    return met.length;
+  }
+
+  clear(): void {
+    this.#faults = [];
+    this.#lags = [];
+    for (const { watch } of this.#watches) watch.lag(0);
+  }
+
+  /** Uses up one time of the first fault that fits. */
+  take(subject: FaultSubject): FaultAction | undefined {
+    const fault = this.#faults.find(({ match }) => fits(match, subject));
+    if (fault === undefined) return undefined;
+    fault.times -= 1;
+    if (fault.times <= 0) this.#faults = this.#faults.filter((other) => other !== fault);
+    return fault.action;
+  }
+
+  /** Lets faults meet an open watch until the function it returns is called. */
+  track(subject: FaultSubject, watch: LiveWatch["watch"]): () => void {
+    const live = { subject, watch };
+    this.#watches.add(live);
+    const lag = this.#lags.findLast(({ match }) => fits(match, subject));
+    if (lag !== undefined) watch.lag(lag.lagMs);
+    return () => this.#watches.delete(live);
+  }
+}
+
+function fits(match: RequestMatch, subject: FaultSubject): boolean {
+  return (
+    (match.method === undefined || match.method === subject.method) &&
+    (match.pathPrefix === undefined || subject.path.startsWith(match.pathPrefix)) &&
+    (match.client === undefined || subject.client.startsWith(match.client)) &&
+    (match.watch === undefined || match.watch === subject.watch)
+  );
 }

@@ -1,5 +1,13 @@
 import type { ObjectKey } from "../../src/kube/client.ts";
-import type { KubeObject } from "../../src/kube/resource.ts";
+import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
+import { toTime } from "../../src/runtime/time.ts";
+import type { Catalog } from "./catalog.ts";
+import { objectOf, textOf } from "./json.ts";
+import { storeKey } from "./registry.ts";
+import type { Registry, Target } from "./registry.ts";
+import type { ServedResource } from "./resource.ts";
+import type { Collection, Store, Stored } from "./store.ts";
 
 /** One change in the store. */
 export interface LocalChange<T extends KubeObject> {
@@ -10,17 +18,75 @@ export interface LocalChange<T extends KubeObject> {
 }
 
 /**
- * One collection of the store, read and written in the same process without HTTP. Writes go through the same checks as a
- * client's. Objects are shared with the store: treat them as frozen. Every failure is an ApiError.
+ * One collection of the store, read and written in the same process without HTTP, by those who are part of the world and not
+ * of the test: their calls are not counted and meet no faults. Writes go through the same checks as a client's. Objects are
+ * shared with the store: treat them as frozen. Every failure is an ApiError.
  */
 export interface LocalCollection<T extends KubeObject> {
   get(key: ObjectKey): T | undefined;
   values(): Iterable<T>;
-  /** Calls `listener` with `ADDED` for all that is there, then with every change at the time of its write. */
+  /** Calls `listener` with `ADDED` for all that is there, then with every change within the write that makes it. */
   subscribe(listener: (change: LocalChange<T>) => void): () => void;
   /** A namespaced object names its namespace itself. */
   create(object: Record<string, unknown>): T;
   /** RFC 7386 merge patch; put `resourceVersion` or `uid` into its metadata to guard it. */
-  mergePatch(key: ObjectKey, patch: Record<string, unknown>, subresource?: string): T;
-  delete(key: ObjectKey, options?: { gracePeriodSeconds?: number; uid?: string }): void;
+  mergePatch(key: ObjectKey, patch: Record<string, unknown>, subresource?: "status" | "finalize"): T;
+  /** Gives a pod its node. */
+  bind(key: ObjectKey, nodeName: string): void;
+  delete(key: ObjectKey, options?: { gracePeriodSeconds?: number; uid?: string; propagationPolicy?: string }): void;
+}
+
+interface Deps {
+  catalog: Catalog;
+  registry: Registry;
+  store: Store;
+  clock: Pick<Clock, "nowMs">;
+}
+
+/** Opens the collection of `type`, which need not be served yet to be opened. */
+export function openCollection<T extends KubeObject>(deps: Deps, type: ResourceType): LocalCollection<T> {
+  const { catalog, registry, store, clock } = deps;
+  const served = (): ServedResource => catalog.get(type);
+  // The caller says what the kind's objects look like: the store knows them as JSON.
+  const show = (stored: Stored): T => stored.as(served()) as unknown as T;
+  const collection = (): Collection => store.collection(served().storage);
+  return {
+    get: (key) => {
+      const stored = collection().get(storeKey(served(), targetOf(key)));
+      return stored === undefined ? undefined : show(stored);
+    },
+    values: () => [...collection().values()].map(show),
+    subscribe: (listener) => {
+      for (const stored of collection().values()) listener({ type: "ADDED", object: show(stored) });
+      return collection().subscribe(({ type, current, previous }) => {
+        listener({ type, object: show(current), ...(previous !== undefined && { previous: show(previous) }) });
+      });
+    },
+    create: (object) => {
+      const resource = served();
+      const namespace = resource.namespaced ? textOf(objectOf(object["metadata"])["namespace"]) : "";
+      const sent = { apiVersion: resource.apiVersion, kind: resource.kind, ...object };
+      return show(registry.create(resource, namespace, sent, { subresource: "", dryRun: false, strict: true }).stored);
+    },
+    mergePatch: (key, patch, subresource) => {
+      const options = { subresource: subresource ?? ("" as const), dryRun: false, strict: true };
+      const text = JSON.stringify(patch);
+      return show(registry.patch(served(), targetOf(key), "application/merge-patch+json", text, options).stored);
+    },
+    bind: (key, nodeName) => {
+      registry.bind(served(), targetOf(key), nodeName, toTime(clock.nowMs()));
+    },
+    delete: (key, { gracePeriodSeconds, uid, propagationPolicy } = {}) => {
+      registry.delete(served(), targetOf(key), {
+        preconditions: { ...(uid !== undefined && { uid }) },
+        gracePeriodSeconds,
+        propagationPolicy,
+        dryRun: false,
+      });
+    },
+  };
+}
+
+function targetOf({ namespace = "", name }: ObjectKey): Target {
+  return { namespace, name };
 }

@@ -1,0 +1,72 @@
+// Objects as they are in JSON. Stored ones are shared between the store, its history and its watchers: nothing here changes
+// a value in place.
+
+export type JsonObject = Record<string, unknown>;
+
+/** An object of the API in any kind. */
+export interface ApiObject extends JsonObject {
+  apiVersion: string;
+  kind: string;
+  metadata: Metadata;
+}
+
+/** `metadata` with the fields that the server itself reads or writes. */
+export interface Metadata extends JsonObject {
+  name: string;
+  namespace?: string;
+  uid: string;
+  /** Absent until it is stored. */
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  deletionGracePeriodSeconds?: number;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  finalizers?: string[];
+  ownerReferences?: OwnerReference[];
+}
+
+export interface OwnerReference extends JsonObject {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  blockOwnerDeletion?: boolean;
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** `value` where it is an object, else an empty one. */
+export function objectOf(value: unknown): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+/** `value` where it is a list, else an empty one. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** `value` where it is a string, else an empty one: Go's zero value. */
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** `object` without the fields of `names`. */
+export function omit(object: JsonObject, ...names: string[]): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+}
+
+/** Whether both are the same JSON, the order of fields aside. */
+export function jsonEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
+  }
+  if (!isObject(a) || !isObject(b)) return false;
+  const names = Object.keys(a).filter((name) => a[name] !== undefined);
+  const others = Object.keys(b).filter((name) => b[name] !== undefined);
+  return names.length === others.length && names.every((name) => Object.hasOwn(b, name) && jsonEqual(a[name], b[name]));
+}

@@ -1,0 +1,228 @@
+import type { Cause } from "./api-error.ts";
+import { isObject, jsonEqual, listOf, objectOf } from "./json.ts";
+import type { JsonObject } from "./json.ts";
+
+// Structural schemas (apiextensions.k8s.io/v1, openAPIV3Schema) as the real server applies them to custom resources: prune,
+// default, validate. `x-kubernetes-validations` (CEL) is the real server's alone.
+
+/** One node of a structural schema. */
+export type Schema = JsonObject;
+
+const INT_OR_STRING = "x-kubernetes-int-or-string";
+const PRESERVE = "x-kubernetes-preserve-unknown-fields";
+const DATE_TIME = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:?\d\d)$/;
+
+/**
+ * Drops the fields that the schema does not know.
+ *
+ * @param unknown gets the paths of what was dropped.
+ */
+export function prune(value: unknown, schema: Schema, path: string, unknown: string[]): unknown {
+  if (Array.isArray(value)) {
+    const items = objectOf(schema["items"]);
+    return value.map((item, index) => prune(item, items, `${path}[${index}]`, unknown));
+  }
+  if (!isObject(value)) return value;
+  const kept: JsonObject = {};
+  for (const [name, field] of Object.entries(value)) {
+    const fieldPath = path === "" ? name : `${path}.${name}`;
+    const fieldSchema = propertySchema(schema, name);
+    if (fieldSchema !== undefined) kept[name] = prune(field, fieldSchema, fieldPath, unknown);
+    else if (schema[PRESERVE] === true) kept[name] = field;
+    else unknown.push(fieldPath);
+  }
+  return kept;
+}
+
+function propertySchema(schema: Schema, name: string): Schema | undefined {
+  const properties = objectOf(schema["properties"]);
+  if (Object.hasOwn(properties, name)) return objectOf(properties[name]);
+  const additional = schema["additionalProperties"];
+  if (isObject(additional)) return additional;
+  return additional === true ? { [PRESERVE]: true } : undefined;
+}
+
+/** Fills in defaults, also where a field that may not be null is. */
+export function applyDefaults(value: unknown, schema: Schema): unknown {
+  if (Array.isArray(value)) {
+    const items = objectOf(schema["items"]);
+    return value.map((item) => applyDefaults(item, items));
+  }
+  if (!isObject(value)) return value;
+  const filled: JsonObject = {};
+  for (const [name, field] of Object.entries(value)) {
+    filled[name] = applyDefaults(field, propertySchema(schema, name) ?? {});
+  }
+  for (const [name, property] of Object.entries(objectOf(schema["properties"]))) {
+    const propertySchema = objectOf(property);
+    if (propertySchema["default"] === undefined) continue;
+    const isMissing = filled[name] === undefined || (filled[name] === null && propertySchema["nullable"] !== true);
+    if (isMissing) filled[name] = applyDefaults(structuredClone(propertySchema["default"]), propertySchema);
+  }
+  return filled;
+}
+
+/** Why `value` does not fit the schema; empty where it does. */
+export function validate(value: unknown, schema: Schema, path: string): Cause[] {
+  if (value === null && schema["nullable"] === true) return [];
+  const typeCause = checkType(value, schema, path);
+  if (typeCause !== undefined) return [typeCause];
+  const causes = [...checkEnum(value, schema, path), ...checkCombinations(value, schema, path)];
+  if (typeof value === "string") causes.push(...checkText(value, schema, path));
+  else if (typeof value === "number") causes.push(...checkNumber(value, schema, path));
+  else if (Array.isArray(value)) causes.push(...checkList(value, schema, path));
+  else if (isObject(value)) causes.push(...checkObject(value, schema, path));
+  return causes;
+}
+
+function checkType(value: unknown, schema: Schema, path: string): Cause | undefined {
+  const isIntOrString = schema[INT_OR_STRING] === true;
+  const wanted = isIntOrString ? "integer,string" : schema["type"];
+  if (typeof wanted !== "string") return undefined;
+  const actual = typeName(value);
+  const fits =
+    wanted.split(",").includes(actual) ||
+    (wanted.includes("integer") && Number.isInteger(value)) ||
+    isNumber(wanted, actual);
+  if (fits) return undefined;
+  const message = `Invalid value: "${actual}": ${path} in body must be of type ${wanted}: "${actual}"`;
+  return { reason: "FieldValueTypeInvalid", message, field: path };
+}
+
+function isNumber(wanted: string, actual: string): boolean {
+  return wanted === "number" && actual === "number";
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "array" : typeof value;
+}
+
+function checkEnum(value: unknown, schema: Schema, path: string): Cause[] {
+  const allowed = schema["enum"];
+  if (!Array.isArray(allowed) || allowed.some((item) => jsonEqual(item, value))) return [];
+  const supported = allowed.map((item) => JSON.stringify(item)).join(", ");
+  const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`;
+  return [{ reason: "FieldValueNotSupported", message, field: path }];
+}
+
+function checkCombinations(value: unknown, schema: Schema, path: string): Cause[] {
+  const fits = (part: unknown): boolean => validate(value, objectOf(part), path).length === 0;
+  const causes = listOf(schema["allOf"]).flatMap((part) => validate(value, objectOf(part), path));
+  const fail = (how: string): void => {
+    causes.push({ reason: "FieldValueInvalid", message: `Invalid value: "": "${path}" must ${how}`, field: path });
+  };
+  const anyOf = listOf(schema["anyOf"]);
+  if (anyOf.length > 0 && !anyOf.some(fits)) fail("validate at least one schema (anyOf)");
+  const oneOf = listOf(schema["oneOf"]);
+  if (oneOf.length > 0 && oneOf.filter(fits).length !== 1) fail("validate one and only one schema (oneOf)");
+  if (schema["not"] !== undefined && fits(schema["not"])) fail("not validate the schema (not)");
+  return causes;
+}
+
+function checkText(value: string, schema: Schema, path: string): Cause[] {
+  const causes: Cause[] = [];
+  const length = countCodePoints(value);
+  const add = (reason: Cause["reason"], message: string): void => {
+    causes.push({ reason, message, field: path });
+  };
+  const { minLength, maxLength, pattern } = schema;
+  if (typeof maxLength === "number" && length > maxLength) {
+    add("FieldValueTooLong", `Too long: may not be more than ${maxLength} bytes`);
+  }
+  const quoted = `Invalid value: ${JSON.stringify(value)}: ${path} in body`;
+  if (typeof minLength === "number" && length < minLength) {
+    add("FieldValueInvalid", `${quoted} should be at least ${minLength} chars long`);
+  }
+  if (typeof pattern === "string" && !new RegExp(pattern, "u").test(value)) {
+    add("FieldValueInvalid", `${quoted} should match '${pattern}'`);
+  }
+  if (schema["format"] === "date-time" && !DATE_TIME.test(value)) {
+    add("FieldValueTypeInvalid", `${quoted} must be of type date-time: ${JSON.stringify(value)}`);
+  }
+  return causes;
+}
+
+/** Lengths are counted in code points, as in Go. */
+function countCodePoints(text: string): number {
+  let count = 0;
+  for (const _codePoint of text) count += 1;
+  return count;
+}
+
+function checkNumber(value: number, schema: Schema, path: string): Cause[] {
+  const causes: Cause[] = [];
+  const add = (what: string): void => {
+    const message = `Invalid value: ${value}: ${path} in body should be ${what}`;
+    causes.push({ reason: "FieldValueInvalid", message, field: path });
+  };
+  const { minimum, maximum, multipleOf } = schema;
+  if (typeof minimum === "number") {
+    if (schema["exclusiveMinimum"] === true && value <= minimum) add(`greater than ${minimum}`);
+    else if (value < minimum) add(`greater than or equal to ${minimum}`);
+  }
+  if (typeof maximum === "number") {
+    if (schema["exclusiveMaximum"] === true && value >= maximum) add(`less than ${maximum}`);
+    else if (value > maximum) add(`less than or equal to ${maximum}`);
+  }
+  if (typeof multipleOf === "number" && value % multipleOf !== 0) add(`a multiple of ${multipleOf}`);
+  return causes;
+}
+
+function checkList(value: readonly unknown[], schema: Schema, path: string): Cause[] {
+  const items = objectOf(schema["items"]);
+  const causes = value.flatMap((item, index) => validate(item, items, `${path}[${index}]`));
+  const { minItems, maxItems } = schema;
+  if (typeof minItems === "number" && value.length < minItems) {
+    const message = `Invalid value: ${value.length}: ${path} in body should have at least ${minItems} items`;
+    causes.push({ reason: "FieldValueInvalid", message, field: path });
+  }
+  if (typeof maxItems === "number" && value.length > maxItems) {
+    const message = `Too many: ${value.length}: must have at most ${maxItems} items`;
+    causes.push({ reason: "FieldValueTooMany", message, field: path });
+  }
+  return [...causes, ...checkUnique(value, schema, path)];
+}
+
+/** Keys of `map` lists and items of `set` lists must be unique (x-kubernetes-list-type). */
+function checkUnique(value: readonly unknown[], schema: Schema, path: string): Cause[] {
+  const listType = schema["x-kubernetes-list-type"];
+  if (listType !== "map" && listType !== "set") return [];
+  const keys = listOf(schema["x-kubernetes-list-map-keys"]).map(String).sort();
+  const seen = new Set<string>();
+  return value.flatMap((item, index): Cause[] => {
+    const object = objectOf(item);
+    const identity = listType === "set" ? item : Object.fromEntries(keys.map((key) => [key, object[key]]));
+    const text = JSON.stringify(identity);
+    if (!seen.has(text)) {
+      seen.add(text);
+      return [];
+    }
+    return [{ reason: "FieldValueDuplicate", message: `Duplicate value: ${text}`, field: `${path}[${index}]` }];
+  });
+}
+
+function checkObject(value: JsonObject, schema: Schema, path: string): Cause[] {
+  const causes: Cause[] = [];
+  for (const [name, field] of Object.entries(value)) {
+    const fieldSchema = propertySchema(schema, name);
+    if (fieldSchema === undefined) continue;
+    causes.push(...validate(field, fieldSchema, path === "" ? name : `${path}.${name}`));
+  }
+  for (const name of listOf(schema["required"]).map(String)) {
+    if (value[name] !== undefined) continue;
+    const field = path === "" ? name : `${path}.${name}`;
+    causes.push({ reason: "FieldValueRequired", message: "Required value", field });
+  }
+  const { minProperties, maxProperties } = schema;
+  const count = Object.keys(value).length;
+  if (typeof minProperties === "number" && count < minProperties) {
+    const message = `Invalid value: ${count}: ${path} in body should have at least ${minProperties} properties`;
+    causes.push({ reason: "FieldValueInvalid", message, field: path });
+  }
+  if (typeof maxProperties === "number" && count > maxProperties) {
+    const message = `Too many: ${count}: must have at most ${maxProperties} items`;
+    causes.push({ reason: "FieldValueTooMany", message, field: path });
+  }
+  return causes;
+}
