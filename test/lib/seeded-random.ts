@@ -1,0 +1,22 @@
+import type { Random } from "../../src/runtime/random.ts";
+
+/** Randomness that a seed fixes (mulberry32): the same seed, the same numbers, UUIDs and bytes. */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const bytes = (size: number): Uint8Array => Uint8Array.from({ length: size }, () => Math.floor(next() * 256));
+  return {
+    next,
+    bytes,
+    uuid: () => {
+      const hex = Buffer.from(bytes(16)).toString("hex");
+      const variant = "89ab"[Math.floor(next() * 4)];
+      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
+    },
+  };
+}
