@@ -62,8 +62,8 @@ export interface ControlPlane {
   readonly failed: Promise<never>;
   /** Writes a kubeconfig with a real token of a ServiceAccount, so that the RBAC that is in force decides. */
   serviceAccountKubeconfig(namespace: string, name: string): Promise<string>;
-  /** Starts a kwok for one node, or for every node annotated `kwok.x-k8s.io/node: fake`. */
-  startKwok(node: string | "all"): Promise<Kwok>;
+  /** Starts a kwok for one node or, without a name, for every node annotated `kwok.x-k8s.io/node: fake`. */
+  startKwok(node?: string): Promise<Kwok>;
   stop(): Promise<void>;
 }
 
@@ -109,15 +109,16 @@ async function start(
   let fail: (error: Error) => void = () => undefined;
   const failed = new Promise<never>((_resolve, reject) => (fail = reject));
   failed.catch(() => undefined);
+  const expectedEnds = new Set<Child>();
   const launch = (program: Program, args: readonly string[], name: string = program): Child => {
     const child = startChild(name, binaries.path(program), args, { logFile: join(folder, `${name}.log`) });
     children.push(child);
     void child.ended.then((message) => {
       if (!stopping.signal.aborted && !expectedEnds.has(child)) fail(new Error(message));
+      return undefined;
     });
     return child;
   };
-  const expectedEnds = new Set<Child>();
 
   const etcdUrl = `http://127.0.0.1:${etcdPort}`;
   const peerUrl = `http://127.0.0.1:${etcdPeerPort}`;
@@ -157,7 +158,7 @@ async function start(
     `--controllers=${CONTROLLERS.join(",")}`,
     "--leader-elect=false",
     "--secure-port=0",
-    "--use-service-account-credentials=false",
+    "--use-service-account-credentials=true",
     `--node-monitor-period=${options.nodeMonitorGracePeriodMs < 10_000 ? "500ms" : "5s"}`,
     `--node-monitor-grace-period=${options.nodeMonitorGracePeriodMs}ms`,
     `--root-ca-file=${pki.file("ca.crt")}`,
@@ -191,7 +192,7 @@ async function start(
     },
     startKwok: async (node) => {
       kwoks += 1;
-      const kwok = launch("kwok", kwokArguments(node, admin, binaries.kwokStages), `kwok-${node}-${kwoks}`);
+      const kwok = launch("kwok", kwokArguments(node, admin, binaries.kwokStages), `kwok-${node ?? "all"}-${kwoks}`);
       return {
         kill: async () => {
           expectedEnds.add(kwok);
@@ -208,16 +209,14 @@ async function start(
   };
 }
 
-function kwokArguments(node: string, kubeconfig: string, stages: string): string[] {
+function kwokArguments(node: string | undefined, kubeconfig: string, stages: string): string[] {
   return [
     `--kubeconfig=${kubeconfig}`,
     `--config=${stages}`,
-    node === "all"
-      ? "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
-      : `--manage-single-node=${node}`,
+    node === "all" ? "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake" : `--manage-single-node=${node}`,
     // Stock nodes renew a 40 s lease every 10 s; with many fake nodes that saves CPU. A single one dies for the sake of a
     // test, whose grace period is short: its lease must be old news by then, as it is with the stock 40 s and 50 s.
-    `--node-lease-duration-seconds=${node === "all" ? 40 : 4}`,
+    `--node-lease-duration-seconds=${node === undefined ? 40 : 4}`,
   ];
 }
 

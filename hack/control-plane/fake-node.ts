@@ -19,8 +19,18 @@ export async function registerNode(api: KubeApi, node: NodeRegistration): Promis
     kind: "Node",
     metadata: {
       name,
-      labels: { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", ...node.labels },
-      annotations: { "kwok.x-k8s.io/node": "fake", ...node.annotations },
+      labels: {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        ...node.labels,
+      },
+      annotations: {
+        "kwok.x-k8s.io/node": "fake",
+        // Without it the attach-detach controller leaves attaching to the kubelet.
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+        ...node.annotations,
+      },
     },
   });
   await reportBoot(api, name, { systemUUID: node.systemUUID ?? randomUUID(), bootID: node.bootID ?? randomUUID() });

@@ -32,7 +32,7 @@ async function up(values: { nodes: string; kubeconfig?: string; "grace-period": 
     for (let index = 1; index <= Number(values.nodes); index += 1) {
       await registerNode(controlPlane.api, { name: `worker-${index}` });
     }
-    await controlPlane.startKwok("all");
+    await controlPlane.startKwok();
     if (values.install) {
       await applyManifests(controlPlane.api, fileURLToPath(new URL("../../deploy/kustomize", import.meta.url)));
       progress(`agent:  ${await controlPlane.serviceAccountKubeconfig("ironfence-system", "ironfence")}`);

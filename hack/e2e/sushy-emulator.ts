@@ -19,19 +19,21 @@ const LAUNCHER = fileURLToPath(new URL("sushy_bmc.py", import.meta.url));
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const READY_TIMEOUT_MS = 30_000;
 const CALL_TIMEOUT_MS = 10_000;
+/** The record leaves out what the harness itself reads; `sushy_bmc.py` knows it by this name. */
+const HARNESS = "ironfence-harness";
 
 /** The account of every emulated BMC. */
 export const BMC_USERNAME = "admin";
 export const BMC_PASSWORD = "emulated";
 
-/** One power order as the BMC took it. */
-export interface PowerOrder {
+/** What the BMC was asked: a power order with its Redfish ResetType, or a reading by the agent that was answered `Off`. */
+export interface BmcRecord {
   /** Milliseconds since the epoch. */
   atMs: number;
   /** UUID of the System. */
   system: string;
-  /** The Redfish ResetType. */
-  order: string;
+  kind: "order" | "read";
+  value: string;
 }
 
 /** A running sushy-emulator with one System a host. */
@@ -43,10 +45,10 @@ export interface SushyEmulator {
   readonly failed: Promise<never>;
   /** Reads a System's PowerState from the emulator's own API. */
   powerState(systemUuid: string): Promise<string>;
-  /** Orders power like a person at the BMC's own page would. */
+  /** Orders power as a person at the BMC's own page would. */
   order(systemUuid: string, resetType: "On" | "ForceOff"): Promise<void>;
-  /** Every power order that the BMC took so far, in order. */
-  orders(systemUuid: string): Promise<PowerOrder[]>;
+  /** Every power order and every Off reading of one System so far, in order. */
+  records(systemUuid: string): Promise<BmcRecord[]>;
   stop(): Promise<void>;
 }
 
@@ -57,7 +59,10 @@ export interface SushyEmulator {
  * @throws Error that says what to install where Python or its venv module is missing.
  */
 export async function installSushyEmulator(progress: Progress, signal: AbortSignal): Promise<string> {
-  const digest = createHash("sha256").update(await readFile(REQUIREMENTS)).digest("hex").slice(0, 12);
+  const digest = createHash("sha256")
+    .update(await readFile(REQUIREMENTS))
+    .digest("hex")
+    .slice(0, 12);
   const folder = join(cacheFolder("sushy-emulator"), digest);
   const python = join(folder, "bin", "python");
   const done = join(folder, ".installed");
@@ -98,14 +103,14 @@ export async function startSushyEmulator(
   const folder = await mkdtemp(join(tmpdir(), "ironfence-sushy-"));
   const [port = 0] = await freePorts(1);
   const caPem = await writeConfiguration(python, folder, port, options.systems, signal);
-  const ordersFile = join(folder, "orders.jsonl");
-  await appendFile(ordersFile, "");
+  const recordFile = join(folder, "record.jsonl");
+  await appendFile(recordFile, "");
 
   let stopping = false;
   const child = startChild("sushy-emulator", python, [LAUNCHER, "--config", join(folder, "emulator.conf"), "--fake"], {
     logFile: join(folder, "emulator.log"),
     cwd: folder,
-    env: { IRONFENCE_BMC_DELAY_S: String(options.powerDelayMs / 1000), IRONFENCE_BMC_ORDERS: ordersFile },
+    env: { IRONFENCE_BMC_DELAY_S: String(options.powerDelayMs / 1000), IRONFENCE_BMC_RECORD: recordFile },
   });
   const failed = child.ended.then((message) => {
     if (stopping) return new Promise<never>(() => undefined);
@@ -120,7 +125,7 @@ export async function startSushyEmulator(
     const response = await request(`${url}${path}`, {
       method,
       dispatcher: agent,
-      headers: { authorization, "content-type": "application/json" },
+      headers: { authorization, "content-type": "application/json", "user-agent": HARNESS },
       signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
@@ -151,12 +156,12 @@ export async function startSushyEmulator(
     order: async (uuid, resetType) => {
       await call("POST", `/redfish/v1/Systems/${uuid}/Actions/ComputerSystem.Reset`, { ResetType: resetType });
     },
-    orders: async (uuid) =>
-      (await readFile(ordersFile, "utf8"))
+    records: async (uuid) =>
+      (await readFile(recordFile, "utf8"))
         .split("\n")
         .filter((line) => line !== "")
-        .map((line) => JSON.parse(line) as PowerOrder)
-        .filter((order) => order.system === uuid),
+        .map((line) => JSON.parse(line) as BmcRecord)
+        .filter((record) => record.system === uuid),
     stop,
   };
 }

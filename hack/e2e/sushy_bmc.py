@@ -1,8 +1,9 @@
 """Starts sushy-emulator with its fake driver, made measurable.
 
-The stock driver takes a random 0 to 11 s for a power change and tells nobody which orders it got. This one takes what
-IRONFENCE_BMC_DELAY_S says and writes each order, with the time at which it was taken, to IRONFENCE_BMC_ORDERS as a line of
-JSON. All else, the HTTP server and its answers above all, is the emulator's own.
+The stock driver takes a random 0 to 11 s for a power change and tells nobody what it was asked. This one takes what
+IRONFENCE_BMC_DELAY_S says and writes each power order, and each reading of "Off" by somebody other than the harness, with
+the time at which it was taken, to IRONFENCE_BMC_RECORD as a line of JSON. All else, the HTTP server and its answers above
+all, is the emulator's own.
 """
 
 import json
@@ -10,11 +11,18 @@ import os
 import sys
 import time
 
+import flask
 from sushy_tools.emulator import main as emulator
 from sushy_tools.emulator.resources.systems import fakedriver
 
 DELAY_S = float(os.environ["IRONFENCE_BMC_DELAY_S"])
-ORDERS_FILE = os.environ["IRONFENCE_BMC_ORDERS"]
+RECORD_FILE = os.environ["IRONFENCE_BMC_RECORD"]
+HARNESS = "ironfence-harness"
+
+
+def record(now, **what):
+    with open(RECORD_FILE, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"atMs": round(now * 1000, 3), **what}) + "\n")
 
 
 class MeasuredDriver(fakedriver.FakeDriver):
@@ -25,8 +33,14 @@ class MeasuredDriver(fakedriver.FakeDriver):
         pending = system.get("pending_power")
         if pending:
             self._update(system, pending_power=dict(pending, apply_time=now + DELAY_S))
-        with open(ORDERS_FILE, "a", encoding="utf-8") as orders:
-            orders.write(json.dumps({"atMs": round(now * 1000, 3), "system": system["uuid"], "order": state}) + "\n")
+        record(now, kind="order", system=system["uuid"], value=state)
+
+    def get_power_state(self, identity):
+        now = time.time()
+        state = super().get_power_state(identity)
+        if state == "Off" and flask.request.headers.get("User-Agent") != HARNESS:
+            record(now, kind="read", system=self.uuid(identity), value=state)
+        return state
 
 
 fakedriver.FakeDriver = MeasuredDriver

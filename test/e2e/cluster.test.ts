@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { eventually } from "../../hack/e2e/eventually.ts";
+import { DEFAULT_WORLD, NAMESPACE, SERVICE_ACCOUNT, repositoryPath, startWorld } from "../../hack/e2e/world.ts";
+import type { World } from "../../hack/e2e/world.ts";
+import { deployDatabase } from "../../hack/e2e/workload.ts";
+import { readManifests, applyObject } from "../../hack/lib/apply.ts";
+import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
+
+// What we ship, on a real API server: manifests, RBAC, admission. And the harness itself: that a fake host dies like a real one.
+
+void describe("the shipped manifests on a real control plane", () => {
+  let world: World;
+  before(async () => {
+    const nodes = [{ name: "worker-1" }, { name: "worker-2" }];
+    world = await startWorld({ ...DEFAULT_WORLD, nodes }, AbortSignal.timeout(120_000));
+  });
+  after(() => world?.stop());
+
+  void test("a silent kubelet's pod stays until the out-of-service taint frees it and its volume", async () => {
+    const { api } = world;
+    const database = await deployDatabase(api, "harness");
+    const first = await database.runningNode();
+    const uid = (await database.pod())?.metadata.uid;
+    await world.host(first).hang();
+    await eventually("Ready=Unknown", 30_000, async () => (await readyStatus(api, first)) === "Unknown");
+    assert.equal((await database.pod())?.metadata.uid, uid, "nothing moves by itself");
+
+    const taints = [{ key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" }];
+    await api.mergePatch(`/api/v1/nodes/${first}`, { spec: { taints } });
+    const second = await database.runningNode(uid);
+    assert.notEqual(second, first);
+    assert.deepEqual(await database.attachedNodes(), [second]);
+
+    await api.mergePatch(`/api/v1/nodes/${first}`, { spec: { taints: null } });
+    await world.host(first).recover();
+    await eventually("Ready=True", 30_000, async () => (await readyStatus(api, first)) === "True");
+    await database.remove();
+  });
+
+  void test("power decides about the kubelet: Off silences it, On boots it into a new boot id", async () => {
+    const { api, bmc } = world;
+    const host = world.host("worker-2");
+    const bootId = await bootIdOf(api, "worker-2");
+    await bmc.order(host.systemUuid, "ForceOff");
+    await eventually("Off", 10_000, async () => (await bmc.powerState(host.systemUuid)) === "Off");
+    await eventually("Ready=Unknown", 30_000, async () => (await readyStatus(api, "worker-2")) === "Unknown");
+    await bmc.order(host.systemUuid, "On");
+    await eventually("Ready=True", 30_000, async () => (await readyStatus(api, "worker-2")) === "True");
+    assert.notEqual(await bootIdOf(api, "worker-2"), bootId);
+    assert.equal(await host.orderCount("ForceOff"), 1);
+  });
+
+  void test("the examples are accepted by the server", async () => {
+    for (const file of ["examples/node-health-check.yaml", "examples/fencing-target.yaml"]) {
+      for (const manifest of await readManifests(repositoryPath(file))) {
+        const stored = await applyObject(world.api, manifest);
+        assert.equal(stored["kind"], manifest.kind, file);
+      }
+    }
+  });
+
+  void test("a health check cannot be deleted while nodes are being remediated, and can be afterwards", async () => {
+    const { api } = world;
+    const path = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/in-use";
+    const selector = { matchLabels: { role: "none" } };
+    const remediationTemplate = {
+      apiVersion: "ironfence.io/v1alpha1",
+      kind: "BareMetalRemediationTemplate",
+      name: "reboot",
+      namespace: NAMESPACE,
+    };
+    await applyObject(api, {
+      apiVersion: "remediation.medik8s.io/v1alpha1",
+      kind: "NodeHealthCheck",
+      metadata: { name: "in-use" },
+      spec: { selector, remediationTemplate },
+    });
+    await api.mergePatch(`${path}/status`, { status: { unhealthyNodes: [{ name: "worker-7" }] } });
+    await eventually("the policy is in force", 30_000, async () => {
+      try {
+        // A policy works some moments after it was created; a dry run asks without deleting.
+        await api.send("DELETE", `${path}?dryRun=All`);
+        return false;
+      } catch (error) {
+        return error instanceof ApiStatusError && error.status === 403;
+      }
+    });
+    await assert.rejects(
+      api.send("DELETE", path),
+      (error) => error instanceof ApiStatusError && error.body.includes("nodes are being remediated (worker-7)"),
+    );
+    await api.mergePatch(`${path}/status`, { status: { unhealthyNodes: [] } });
+    await api.send("DELETE", path);
+  });
+
+  void test("the agent's ServiceAccount may do what the agent does, and nothing more", async () => {
+    const kubeconfig = await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT);
+    const agent = await KubeApi.fromKubeconfig(kubeconfig);
+    try {
+      // Aggregated rules arrive a moment after the roles.
+      await eventually("aggregation", 30_000, () => may(agent, "create ironfence.io/baremetalremediations in team-a"));
+      for (const action of ALLOWED) assert.equal(await may(agent, action), true, `may: ${action}`);
+      for (const action of REFUSED) assert.equal(await may(agent, action), false, `may not: ${action}`);
+    } finally {
+      await agent.close();
+    }
+  });
+
+  void test("a vendor's labelled ClusterRole lends the detector the rights on its kinds", async () => {
+    const agent = await KubeApi.fromKubeconfig(
+      await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT),
+    );
+    try {
+      const action = "create vendor.example/widgetremediations in vendor";
+      assert.equal(await may(agent, action), false);
+      await applyObject(world.api, {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRole",
+        metadata: {
+          name: "vendor-remediation",
+          labels: { "rbac.ext-remediation/aggregate-to-ext-remediation": "true" },
+        },
+        rules: [{ apiGroups: ["vendor.example"], resources: ["widgetremediations"], verbs: ["*"] }],
+      });
+      await eventually("aggregation", 30_000, () => may(agent, action));
+    } finally {
+      await agent.close();
+    }
+  });
+});
+
+/** `verb [group/]resource[:subresource] [in namespace]` */
+const ALLOWED = [
+  "watch nodes",
+  "patch nodes",
+  "delete nodes",
+  "list pods",
+  "delete pods in team-a",
+  "patch pods:status in team-a",
+  "list storage.k8s.io/volumeattachments",
+  "get persistentvolumes",
+  "create events.k8s.io/events in default",
+  "patch events.k8s.io/events in team-a",
+  "watch remediation.medik8s.io/nodehealthchecks",
+  "patch remediation.medik8s.io/nodehealthchecks:status",
+  "watch ironfence.io/baremetalremediations",
+  "patch ironfence.io/baremetalremediations:status in team-a",
+  "delete ironfence.io/baremetalremediations in team-a",
+  "get ironfence.io/baremetalremediationtemplates in team-a",
+  "watch ironfence.io/fencingtargets in ironfence-system",
+  "patch ironfence.io/fencingtargets:status in ironfence-system",
+  "get secrets in ironfence-system",
+  "watch configmaps in ironfence-system",
+  "create coordination.k8s.io/leases in ironfence-system",
+  "patch coordination.k8s.io/leases in ironfence-system",
+  "get coordination.k8s.io/leases in kube-node-lease",
+  "watch coordination.k8s.io/leases in kube-node-lease",
+  "create coordination.k8s.io/leases in medik8s-leases",
+  "delete coordination.k8s.io/leases in medik8s-leases",
+];
+
+const REFUSED = [
+  "create pods in team-a",
+  "patch pods in team-a",
+  "create pods:exec in team-a",
+  "create nodes",
+  "get secrets in team-a",
+  "get secrets in kube-system",
+  "list secrets in ironfence-system",
+  "get configmaps in team-a",
+  "patch configmaps in ironfence-system",
+  "patch coordination.k8s.io/leases in kube-node-lease",
+  "get coordination.k8s.io/leases in team-a",
+  "list ironfence.io/fencingtargets in team-a",
+  "patch ironfence.io/fencingtargets in ironfence-system",
+  "delete remediation.medik8s.io/nodehealthchecks",
+  "patch remediation.medik8s.io/nodehealthchecks",
+  "create rbac.authorization.k8s.io/clusterroles",
+  "delete storage.k8s.io/volumeattachments",
+  "delete persistentvolumes",
+];
+
+async function may(api: KubeApi, action: string): Promise<boolean> {
+  const match = /^(\w+) (?:([\w.-]+)\/)?(\w+)(?::(\w+))?(?: in ([\w-]+))?$/.exec(action);
+  assert.ok(match, action);
+  const [, verb, group, resource, subresource, namespace] = match;
+  const review = (await api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
+    apiVersion: "authorization.k8s.io/v1",
+    kind: "SelfSubjectAccessReview",
+    spec: { resourceAttributes: { verb, group, resource, subresource, namespace } },
+  })) as { status: { allowed: boolean } };
+  return review.status.allowed;
+}
+
+async function readyStatus(api: KubeApi, node: string): Promise<string | undefined> {
+  const { status } = await api.get<{ status: { conditions?: { type: string; status: string }[] } }>(
+    `/api/v1/nodes/${node}`,
+  );
+  return status.conditions?.find((condition) => condition.type === "Ready")?.status;
+}
+
+async function bootIdOf(api: KubeApi, node: string): Promise<string> {
+  return (await api.get<{ status: { nodeInfo: { bootID: string } } }>(`/api/v1/nodes/${node}`)).status.nodeInfo.bootID;
+}
