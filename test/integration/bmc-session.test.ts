@@ -182,5 +182,6 @@ test("a closed driver sends nothing, and closing is quiet whatever the BMC does"
   const unused = openFake(bmc);
   const sent = bmc.requests.length;
   await unused.close();
+  await assert.rejects(unused.forceOff(forever()), hasCode("Aborted"));
   assert.equal(bmc.requests.length, sent);
 });

@@ -1,4 +1,4 @@
-import { linksAt, listAt, objectAt, stringAt } from "./json.ts";
+import { has, linksAt, listAt, objectAt, stringAt } from "./json.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Service } from "./service.ts";
 import { BmcError } from "../errors.ts";
@@ -21,9 +21,10 @@ export async function chooseSystem(service: Service, system: string | undefined,
   const { body } = await service.get(collection, signal);
   const members = linksAt(body, "Members");
   const [only] = members;
+  // A member without a link, an uncounted one or a next page is another System too.
   const counted = body["Members@odata.count"];
-  const more = Object.hasOwn(body, "Members@odata.nextLink") || (typeof counted === "number" && counted > 1);
-  if (members.length > 1 || (listAt(body, "Members")?.length ?? 0) > 1 || more) {
+  const listed = listAt(body, "Members")?.length ?? 0;
+  if (listed > 1 || (typeof counted === "number" && counted > 1) || has(body, "Members@odata.nextLink")) {
     const names = members.slice(0, NAMES_SHOWN_MAX).join(", ").slice(0, 400);
     throw new BmcError(
       "SystemAmbiguous",

@@ -56,7 +56,11 @@ export class Service {
   }
 
   /** The service root, read once: it names collections and changes with the firmware only. */
-  async root(signal: AbortSignal): Promise<JsonObject> {
+  root(signal: AbortSignal): Promise<JsonObject> {
+    return this.#readRoot(AbortSignal.any([signal, this.#lifetime.signal]));
+  }
+
+  async #readRoot(signal: AbortSignal): Promise<JsonObject> {
     if (this.#root !== undefined) return this.#root;
     const answer = await this.#readOnce({ method: "GET", path: ROOT }, signal);
     // DSP0266 wants the root open to all. Where it is not, the well-known places and basic authentication must do.
@@ -185,7 +189,7 @@ export class Service {
       `login at ${this.origin}`,
       this.#callTimeoutMs,
       new AbortController().signal,
-      async (signal) => logIn(this.#connection, await this.root(signal), this.#credentials, signal),
+      async (signal) => logIn(this.#connection, await this.#readRoot(signal), this.#credentials, signal),
     );
     login.catch((error: unknown) => {
       if (error instanceof BmcError && error.code === "AuthFailed") this.#refusal = error;
