@@ -42,6 +42,8 @@ const ROUNDS_MAX = 4;
 const RECHECK_MAX_MS = 60_000;
 /** Nothing starts on a view of the nodes that is older: a bookmark comes every minute even where nothing changes. */
 const NODES_STALE_MS = 180_000;
+/** Longest wait after a pass in which something failed. */
+const BACKOFF_MAX_MS = 15_000;
 /** How soon a pass is run again whose status write met a newer version. */
 const CONFLICT_RETRY_MS = 50;
 
@@ -72,6 +74,7 @@ export class NodeHealthCheckController {
     this.#controller = new Controller(runtime, {
       name: "node-health-check",
       concurrency: CONCURRENCY,
+      maxBackoffMs: BACKOFF_MAX_MS,
       reconcile: (name, passSignal) => this.#reconcile(name, passSignal),
     });
     this.#checks = new WriteThrough(checks);

@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { DEFAULT_THRESHOLD, judgeThreshold, parseAmount } from "../../../src/detector/budget.ts";
+import type { Threshold } from "../../../src/detector/budget.ts";
+
+function threshold(kind: Threshold["kind"], text: number | string): Threshold {
+  const amount = parseAmount(text);
+  assert.ok(amount);
+  return { kind, amount };
+}
+
+describe("threshold", () => {
+  const cases: [Threshold["kind"], number | string, number, number][] = [
+    ["minHealthy", "75%", 10, 8],
+    ["maxUnhealthy", "75%", 10, 2],
+    ["minHealthy", "51%", 3, 2],
+    ["minHealthy", "0%", 10, 0],
+    ["minHealthy", "100%", 10, 10],
+    ["minHealthy", 0, 10, 0],
+    ["minHealthy", 12, 10, 12],
+    ["maxUnhealthy", "0%", 10, 10],
+    ["maxUnhealthy", "100%", 10, 0],
+    ["maxUnhealthy", 3, 10, 7],
+    ["maxUnhealthy", 30, 10, 0],
+    ["maxUnhealthy", "40%", 7, 4],
+    ["minHealthy", "7%", 100, 7],
+    ["minHealthy", "51%", 0, 0],
+  ];
+  for (const [kind, text, selected, required] of cases) {
+    it(`${kind} ${text} of ${selected} nodes wants ${required} healthy`, () => {
+      const judged = judgeThreshold(threshold(kind, text), { selected, healthy: required, away: 0 });
+      assert.deepEqual(judged, { required, holds: true });
+      if (required > 0) {
+        assert.equal(judgeThreshold(threshold(kind, text), { selected, healthy: required - 1, away: 0 }).holds, false);
+      }
+    });
+  }
+
+  it("is 51 % healthy where nothing is said", () => {
+    assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 51, away: 0 }).holds, true);
+    assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 50, away: 0 }).holds, false);
+  });
+
+  it("counts nodes that are away for their remediation, so that deleting a Node buys no second one", () => {
+    const max = threshold("maxUnhealthy", 2);
+    assert.equal(judgeThreshold(max, { selected: 3, healthy: 1, away: 0 }).holds, true);
+    assert.equal(judgeThreshold(max, { selected: 3, healthy: 2, away: 2 }).holds, false);
+  });
+
+  for (const text of ["-1", -1, "101%", "1000%", "1.5", 1.5, "", "%", "5 %", "many"]) {
+    it(`refuses ${JSON.stringify(text)}`, () => assert.equal(parseAmount(text), undefined));
+  }
+});
