@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { RackCommand } from "../../../hack/rack/commands.ts";
 import { runCommand } from "../../../hack/rack/commands.ts";
 import type { RackEvent } from "../../../hack/rack/events.ts";
