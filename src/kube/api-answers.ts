@@ -108,9 +108,12 @@ function errorOfStatus(
   status: Status | undefined,
   retryAfterMs: number | undefined,
 ): KubeError {
-  const causes = (status?.details?.causes ?? []).map((cause) => cause.message ?? "").filter((text) => text !== "");
-  const text = [status?.message ?? "no reason given", ...causes].join("; ").slice(0, MESSAGE_LENGTH_MAX);
-  const code = isFailedGuard(httpStatus, text) ? "Conflict" : codeOf(httpStatus, status?.reason);
+  if (isUnfittingPatch(httpStatus, status)) {
+    const text = `${what}: the object is not what the patch expects (another UID, another version, or changed where it tests)`;
+    return new KubeError("Conflict", text, { status: httpStatus, reason: "Invalid" });
+  }
+  const text = (status?.message ?? "no reason given").slice(0, MESSAGE_LENGTH_MAX);
+  const code = codeOf(httpStatus, status?.reason);
   return new KubeError(code, `${what}: ${httpStatus} ${status?.reason ?? code}: ${text}`, {
     status: httpStatus,
     ...(status?.reason !== undefined && { reason: status.reason }),
@@ -119,11 +122,11 @@ function errorOfStatus(
 }
 
 /**
- * Whether a JSON patch failed at one of the guard's own tests. The API server answers 422 Invalid for every failed test, and
- * only its text tells which one.
+ * Whether a JSON patch did not fit the object: a `test` failed, or a path was not there. The API server answers 422 Invalid
+ * and says neither which nor why (seen on 1.36); what it has checked against a schema names the fields in question.
  */
-function isFailedGuard(httpStatus: number, text: string): boolean {
-  return httpStatus === 422 && /\/metadata\/(uid|resourceVersion)\b.*\bfailed/.test(text);
+function isUnfittingPatch(httpStatus: number, status: Status | undefined): boolean {
+  return httpStatus === 422 && status?.reason === "Invalid" && (status.details?.causes ?? []).length === 0;
 }
 
 function codeOf(httpStatus: number, reason: string | undefined): KubeErrorCode {

@@ -63,7 +63,10 @@ export interface KubeClient {
     options: WriteOptions,
     signal: AbortSignal,
   ): Promise<T>;
-  /** Applies `operations` behind `test` operations for the guard; a guard that does not hold throws Conflict. */
+  /**
+   * Applies `operations` behind `test` operations for the guard; a guard or `test` that does not hold, or a path that is not
+   * there, throws Conflict: read again and decide anew.
+   */
   patch<T extends KubeObject>(
     type: ResourceType,
     key: ObjectKey,
