@@ -52,8 +52,10 @@ function stopSwitchOf(
       return view.synced;
     },
     get stopped() {
-      if (!view.synced)
-        return { reason: `the stop switch (ConfigMap ${namespace}/${STOP_SWITCH_NAME}) is not read yet` };
+      if (!view.synced) {
+        const notRead = `the stop switch (ConfigMap ${namespace}/${STOP_SWITCH_NAME}) is not read yet`;
+        return { reason: view.problem === undefined ? notRead : `${notRead}: ${view.problem}` };
+      }
       const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
       return configMap === undefined ? undefined : stoppedBy(configMap);
     },

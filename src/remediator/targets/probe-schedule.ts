@@ -71,7 +71,7 @@ export function firstDelayMs(
 ): number {
   const reachable = target.status?.conditions?.find((condition) => condition.type === "Reachable");
   if (reachable === undefined || target.status?.observedGeneration !== target.metadata.generation) return 0;
-  const ready = target.status.conditions?.find((condition) => condition.type === "Ready");
+  const ready = target.status?.conditions?.find((condition) => condition.type === "Ready");
   // What ended a conflict may have happened while no agent ran, and only a probe can say what the target is now.
   if (ready?.reason === "Ambiguous") return 0;
   if (reachable.reason === "AuthenticationFailed") return jittered(intervals.authRetryMs, random);

@@ -261,7 +261,10 @@ async function waitForSecrets(runtime: KubeRuntime, secrets: Watched<KubeObject>
     );
   } catch (error) {
     if (signal.aborted) throw error;
-    runtime.logger.warn({ err: error }, "Secrets cannot be watched yet: a rotated password is found at the next probe");
+    runtime.logger.warn(
+      { problem: secrets.problem },
+      "Secrets cannot be watched yet: a rotated password is found at the next probe",
+    );
   }
 }
 

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+
+const read = (path: string): Promise<string> => readFile(new URL(`../../../${path}`, import.meta.url), "utf8");
+
+test("every condition reason of a FencingTarget is explained in docs/fencing-targets.md, and none that does not exist", async () => {
+  const [status, probe, errors, docs] = await Promise.all(
+    [
+      "src/remediator/targets/target-status.ts",
+      "src/remediator/targets/probe.ts",
+      "src/bmc/errors.ts",
+      "docs/fencing-targets.md",
+    ].map(read),
+  );
+  const reasons = new Set<string>();
+  const collect = (text: string, pattern: RegExp): void => {
+    for (const [, reason = ""] of text.matchAll(pattern)) reasons.add(reason);
+  };
+  collect(status ?? "", /\breason: "(\w+)"/g);
+  collect(status ?? "", /\? "(\w+)" : "NotReported"/g);
+  collect(status ?? "", /\? "NothingToCompare" : "(\w+)"/g);
+  const failures = /export type DeviceFailure =([^;]*)Exclude<BmcErrorCode, ([^>]*)>/.exec(probe ?? "");
+  assert.ok(failures);
+  collect(failures[1] ?? "", /"(\w+)"/g);
+  const codes = /export type BmcErrorCode =([^;]*);/.exec(errors ?? "")?.[1] ?? "";
+  for (const [, code = ""] of codes.matchAll(/"(\w+)"/g)) if (!failures[2]?.includes(`"${code}"`)) reasons.add(code);
+  const documented = [...(docs ?? "").matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason ?? "");
+  assert.deepEqual(documented.toSorted(), [...reasons].toSorted());
+});

@@ -1,0 +1,332 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as fc from "fast-check";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import { SECRETS } from "../../../src/api/core-types.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import { BmcError } from "../../../src/bmc/errors.ts";
+import type { FencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
+import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
+import { TargetError } from "../../../src/remediator/targets/host.ts";
+import type { KubeObject } from "../../../src/kube/resource.ts";
+import { address, device, FakeBmc, NAMESPACE, uuid, World } from "./world.ts";
+
+const signal = new AbortController().signal;
+
+function directoryOf(world: World): FencingTargetDirectory {
+  const deps = {
+    runtime: world.runtime,
+    targets: world.view<FencingTarget>(FENCING_TARGETS),
+    namespace: NAMESPACE,
+    openDevice: world.openDevice,
+  };
+  return createFencingTargetDirectory(deps, signal);
+}
+
+function hostOf(directory: FencingTargetDirectory, nodeName: string): FencedHost {
+  const found = directory.find(nodeName);
+  assert.ok(found.found, found.found ? "" : found.message);
+  return found.host;
+}
+
+function ownerOf(remediation: KubeObject): HostOwner {
+  const { uid, name, namespace = "" } = remediation.metadata;
+  return { uid, kind: remediation.kind, namespace, name };
+}
+
+const identity = (n: number): FencingTarget["spec"]["identity"] => ({ verification: "Required", systemUUID: uuid(n) });
+
+test("a host is found by its node's name and by its target's UID", () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const directory = directoryOf(world);
+  const host = hostOf(directory, "n1");
+  assert.equal(directory.byUid(host.ref.uid)?.nodeName, "n1");
+  const missing = directory.find("n2");
+  assert.ok(!missing.found && missing.reason === "NoTarget");
+  assert.match(missing.message, /create one with spec\.nodeName n2/);
+});
+
+test("a target of another namespace is not honoured", () => {
+  const world = new World();
+  const { spec } = world.target("n1", {});
+  world.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
+  world.put<FencingTarget>(FENCING_TARGETS, "n1", { spec }, "tenant");
+  const found = directoryOf(world).find("n1");
+  assert.ok(!found.found && found.reason === "NoTarget");
+});
+
+test("two targets for one node are both ambiguous until one of them goes", () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  world.target("copy", { nodeName: "n1" });
+  const directory = directoryOf(world);
+  const found = directory.find("n1");
+  assert.ok(!found.found && found.reason === "Ambiguous");
+  world.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "copy" });
+  assert.ok(directory.find("n1").found);
+});
+
+test("two targets that point at one System are both ambiguous, however its address is written", () => {
+  const spellings = [
+    "redfish://n1.example/redfish/v1/Systems/1/",
+    "redfish://N1.example:443/redfish/v1/Systems/1",
+    "idrac-redfish+https://n1.example/1",
+    // No System: the only one that there is, hence that one.
+    "https://n1.example",
+  ];
+  for (const spelling of spellings) {
+    const world = new World();
+    world.host("n1", uuid(1));
+    world.target("n2", { devices: [{ ...device("n2"), address: spelling }] });
+    const directory = directoryOf(world);
+    for (const node of ["n1", "n2"]) {
+      const found = directory.find(node);
+      assert.ok(!found.found && found.reason === "Ambiguous", `${spelling} ${node}`);
+    }
+  }
+});
+
+test("two Systems of one BMC are two hosts", () => {
+  const world = new World();
+  world.target("n1", { devices: [{ ...device("n1"), address: "redfish://chassis.example/redfish/v1/Systems/1" }] });
+  world.target("n2", { devices: [{ ...device("n2"), address: "redfish://chassis.example/redfish/v1/Systems/2" }] });
+  const directory = directoryOf(world);
+  assert.ok(directory.find("n1").found && directory.find("n2").found);
+});
+
+test("two targets that claim one system UUID are both ambiguous, also in the other byte order", () => {
+  const world = new World();
+  world.host("n1", uuid(1), { identity: identity(1) });
+  const swapped = "44454c4c-4200-104a-8054-000000000001";
+  world.host("n2", uuid(2), { identity: { verification: "Required", systemUUID: swapped } });
+  const found = directoryOf(world).find("n2");
+  assert.ok(!found.found && found.reason === "Ambiguous");
+});
+
+test("the wrong machine is never powered: with swapped addresses nothing is ordered", async () => {
+  const world = new World();
+  const one = world.host("n1", uuid(1), {
+    identity: identity(1),
+    devices: [{ ...device("n1"), address: address("n2") }],
+  });
+  const two = world.host("n2", uuid(2), {
+    identity: identity(2),
+    devices: [{ ...device("n2"), address: address("n1") }],
+  });
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const verdict = await power.verifyIdentity(undefined, signal);
+  assert.ok(!verdict.verified && verdict.reason === "Mismatch");
+  await assert.rejects(power.forceOff(signal), BmcError);
+  await assert.rejects(power.on(signal), BmcError);
+  await assert.rejects(power.setBootOverride("NetworkOnce", signal), BmcError);
+  two.power = { state: "Off", raw: "Off" };
+  assert.equal((await power.readPower(signal)).state, "Unknown", "another host's Off is no proof");
+  await power.close();
+  assert.deepEqual([...one.orders, ...two.orders], []);
+});
+
+test("a caller who forgets to verify does not get an order through to another host", async () => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(7), { identity: identity(1) });
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  await assert.rejects(power.forceOff(signal), BmcError);
+  assert.deepEqual(bmc.orders, []);
+});
+
+test("a rival that appears after the lookup stops the order", async () => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1), { identity: identity(1) });
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  world.target("copy", { nodeName: "n1" });
+  const verdict = await power.verifyIdentity(undefined, signal);
+  assert.ok(!verdict.verified);
+  await assert.rejects(power.forceOff(signal), BmcError);
+  assert.deepEqual(bmc.orders, []);
+});
+
+test("a host that is who it must be is powered off and on", async () => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1), { identity: identity(1) });
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  assert.ok((await power.verifyIdentity(undefined, signal)).verified);
+  await power.forceOff(signal);
+  assert.equal((await power.readPower(signal)).state, "Off");
+  await power.on(signal);
+  await power.close();
+  assert.deepEqual(bmc.orders, ["ForceOff", "On"]);
+  assert.equal(world.openDrivers, 0);
+});
+
+test("the next level is used where the first does not answer, and its devices must be verified too", async () => {
+  const world = new World();
+  const first = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("pdu", 2)] });
+  world.secret("pdu-bmc", { username: "admin", password: "secret-1" });
+  const pdu = new FakeBmc({});
+  world.bmcs.set(address("pdu"), pdu);
+  first.failure = new BmcError("Unreachable", "n1 is gone");
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  await assert.rejects(power.forceOff(signal), { code: "Unreachable" });
+  assert.deepEqual(pdu.orders, [], "nobody knows whose outlet that is");
+  pdu.identity = { systemUUID: uuid(1) };
+  await power.verifyIdentity(undefined, signal);
+  await power.forceOff(signal);
+  assert.deepEqual(pdu.orders, ["ForceOff"]);
+  assert.equal((await power.readPower(signal)).state, "Off");
+});
+
+test("all devices of a level must say Off before the host is off", async () => {
+  const world = new World();
+  const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
+  world.secret("twin-bmc", { username: "admin", password: "secret-1" });
+  const twin = new FakeBmc({ systemUUID: uuid(1) });
+  world.bmcs.set(address("twin"), twin);
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  twin.deaf = true;
+  await power.forceOff(signal);
+  assert.equal(one.power.state, "Off");
+  assert.notEqual((await power.readPower(signal)).state, "Off");
+  twin.failure = new BmcError("Timeout", "twin is silent");
+  await assert.rejects(power.readPower(signal), { code: "Timeout" });
+});
+
+test("a level whose Off never shows is followed by the next at the second order", async () => {
+  const world = new World();
+  const first = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
+  world.secret("second-bmc", { username: "admin", password: "secret-1" });
+  const second = new FakeBmc({ systemUUID: uuid(1) });
+  world.bmcs.set(address("second"), second);
+  first.deaf = true;
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  await power.forceOff(signal);
+  assert.deepEqual(second.orders, []);
+  await power.forceOff(signal);
+  assert.deepEqual(second.orders, ["ForceOff"]);
+});
+
+test("a missing Secret, a missing key and a bad address each say what to do, and no password is ever in a message", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const directory = directoryOf(world);
+  const open = (): Promise<unknown> => hostOf(directory, "n1").open(signal);
+  const failsWith = (reason: TargetError["reason"], text: RegExp) => (error: unknown) => {
+    assert.ok(error instanceof TargetError);
+    assert.equal(error.reason, reason);
+    assert.match(error.message, text);
+    assert.doesNotMatch(error.message, /secret-1/);
+    return true;
+  };
+  world.secret("n1-bmc", { username: "admin" });
+  await assert.rejects(open(), failsWith("SecretInvalid", /Secret ironfence\/n1-bmc .* has no key password: add it/));
+  world.collection(SECRETS).delete({ namespace: NAMESPACE, name: "n1-bmc" });
+  await assert.rejects(open(), failsWith("SecretNotFound", /FencingTarget ironfence\/n1 does not exist: create it/));
+  world.secret("n1-bmc", { username: "admin", password: "secret-1" });
+  world.target("n1", { devices: [{ ...device("n1"), address: "bad:thing" }] });
+  await assert.rejects(open(), failsWith("AddressInvalid", /spec\.devices\[0\]/));
+  world.secret("ca", { "ca.crt": "no certificate" });
+  const tls = { insecureSkipVerify: false, caSecretRef: { name: "ca", key: "ca.crt" } };
+  world.target("n1", { devices: [{ ...device("n1"), tls }] });
+  await assert.rejects(open(), failsWith("SecretInvalid", /PEM/));
+});
+
+test("a broken first level leaves the second one to fence with", async () => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1), { identity: identity(1), devices: [device("other", 1), device("n1", 2)] });
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  await power.forceOff(signal);
+  assert.deepEqual(bmc.orders, ["ForceOff"]);
+});
+
+test("a host has one owner; the second remediation is told who", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const host = hostOf(directoryOf(world), "n1");
+  const first = ownerOf(world.remediation("r1"));
+  const second = ownerOf(world.remediation("r2"));
+  assert.deepEqual(await host.claim(first, signal), { owned: true });
+  assert.deepEqual(await host.claim(first, signal), { owned: true });
+  assert.deepEqual(await host.claim(second, signal), { owned: false, by: first });
+  await host.release(second, signal);
+  assert.equal(world.liveTarget("n1").status?.owner?.uid, first.uid, "nobody gives up what he does not have");
+  await host.release(first, signal);
+  assert.deepEqual(await host.claim(second, signal), { owned: true });
+});
+
+test("a stale owner is replaced: its CR is gone, was made anew, or has its final condition", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const host = hostOf(directoryOf(world), "n1");
+  const key = { namespace: "default", name: "r1" };
+  const next = async (): Promise<unknown> => {
+    const owner = ownerOf(world.remediation(`r${Math.random()}`));
+    const claimed = await host.claim(owner, signal);
+    if (claimed.owned) await host.release(owner, signal);
+    return claimed.owned;
+  };
+  const first = ownerOf(world.remediation("r1"));
+  await host.claim(first, signal);
+  assert.equal(await next(), false);
+  world.remediation("r1", "False");
+  assert.equal(await next(), true);
+
+  world.remediation("r1");
+  await host.claim(first, signal);
+  world.collection(BARE_METAL_REMEDIATIONS).delete(key);
+  world.remediation("r1");
+  assert.equal(await next(), true, "another UID under the same name is another remediation");
+
+  await host.claim(first, signal);
+  world.collection(BARE_METAL_REMEDIATIONS).delete(key);
+  assert.equal(await next(), true);
+});
+
+test("an owner of an unknown kind is never replaced", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const host = hostOf(directoryOf(world), "n1");
+  await host.claim({ uid: "x", kind: "SomebodyElse", namespace: "default", name: "x" }, signal);
+  const claimed = await host.claim(ownerOf(world.remediation("r1")), signal);
+  assert.equal(claimed.owned, false);
+});
+
+test("a target that was made anew is not claimed through the old one's host", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const host = hostOf(directoryOf(world), "n1");
+  world.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
+  world.target("n1", {});
+  await assert.rejects(host.claim(ownerOf(world.remediation("r1")), signal), { code: "NotFound" });
+  assert.equal(world.liveTarget("n1").status?.owner, undefined);
+});
+
+test("of any number of owners that claim at once, at any interleaving, exactly one gets the host", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), fc.integer({ min: 2, max: 5 }), async (scheduler, count) => {
+      const world = new World();
+      world.host("n1", uuid(1));
+      const host = hostOf(directoryOf(world), "n1");
+      world.beforeWrite = () => scheduler.schedule(Promise.resolve());
+      const owners = Array.from({ length: count }, (_, i) => ownerOf(world.remediation(`r${i}`)));
+      const claims = Promise.all(owners.map((owner) => host.claim(owner, signal)));
+      await scheduler.waitFor(claims);
+      const results = await claims;
+      const winners = owners.filter((_, i) => results[i]?.owned);
+      assert.equal(winners.length, 1);
+      assert.equal(world.liveTarget("n1").status?.owner?.uid, winners[0]?.uid);
+      for (const result of results) if (!result.owned) assert.equal(result.by.uid, winners[0]?.uid);
+    }),
+    { numRuns: 60, verbose: 1 },
+  );
+});
+
+test("recording a reboot leaves no field of the one before", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const host = hostOf(directoryOf(world), "n1");
+  const time = "2026-01-01T00:00:00Z";
+  await host.recordReboot({ time, offConfirmedAt: time, nodeUID: "u", bootID: "b" }, signal);
+  await host.recordReboot({ time, offConfirmedAt: time, nodeUID: "v" }, signal);
+  assert.deepEqual(world.liveTarget("n1").status?.lastReboot, { time, offConfirmedAt: time, nodeUID: "v" });
+});

@@ -1,0 +1,352 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import { NODES, SECRETS } from "../../../src/api/core-types.ts";
+import type { Node } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import type { Condition } from "../../../src/api/meta.ts";
+import { BmcError } from "../../../src/bmc/errors.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
+import { startTargetController } from "../../../src/remediator/targets/target-controller.ts";
+import { address, device, FakeBmc, NAMESPACE, settle, uuid, World } from "./world.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Runs the controller over a world until the test ends. */
+async function start(t: TestContext, world: World): Promise<{ stop: () => Promise<void> }> {
+  const stopping = new AbortController();
+  const { runtime, openDevice } = world;
+  const targets = world.view<FencingTarget>(FENCING_TARGETS);
+  const directory = createFencingTargetDirectory(
+    { runtime, targets, namespace: NAMESPACE, openDevice },
+    stopping.signal,
+  );
+  const nodes = world.view<Node>(NODES);
+  const running = startTargetController(
+    { runtime, targets, nodes, directory, namespace: NAMESPACE, openDevice },
+    stopping.signal,
+  );
+  const stop = async (): Promise<void> => {
+    stopping.abort(new Error("stop"));
+    await running;
+  };
+  t.after(stop);
+  await settle();
+  return { stop };
+}
+
+function condition(world: World, name: string, type: string): Condition | undefined {
+  return world.liveTarget(name).status?.conditions?.find((condition) => condition.type === type);
+}
+
+function verdict(world: World, name: string, type = "Ready"): string {
+  const found = condition(world, name, type);
+  return `${found?.status} ${found?.reason}`;
+}
+
+const logins = (world: World): number => world.calls.filter((call) => call.startsWith("get secrets")).length;
+
+test("a good target is Ready, its node's system UUID pinned, and a note is sent once", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "True Usable");
+  assert.equal(verdict(world, "n1", "Reachable"), "True Answering");
+  assert.equal(verdict(world, "n1", "IdentityVerified"), "True Matched");
+  const { status, metadata } = world.liveTarget("n1");
+  assert.deepEqual(status?.identity, { nodeName: "n1", systemUUID: uuid(1) });
+  assert.equal(status?.powerState, "On");
+  assert.equal(status?.observedGeneration, metadata.generation);
+  await world.clock.advance(60 * MINUTE_MS);
+  assert.deepEqual(
+    world.events.map(({ type, reason }) => `${type} ${reason}`),
+    ["Normal Usable"],
+  );
+  assert.deepEqual(world.bmcs.get(address("n1"))?.orders, [], "a probe orders nothing");
+  assert.equal(world.openDrivers, 0);
+});
+
+test("swapped addresses are found in quiet times: both hosts are a mismatch, and neither is pinned", async (t) => {
+  const world = new World();
+  const one = world.host("n1", uuid(1));
+  const two = world.host("n2", uuid(2));
+  [one.identity, two.identity] = [two.identity, one.identity];
+  await start(t, world);
+  for (const name of ["n1", "n2"]) {
+    assert.equal(verdict(world, name), "False Mismatch");
+    assert.equal(verdict(world, name, "IdentityVerified"), "False Mismatch");
+    assert.equal(world.liveTarget(name).status?.powerState, "Unknown");
+  }
+  assert.equal(world.events.filter(({ type, reason }) => type === "Warning" && reason === "Mismatch").length, 2);
+});
+
+test("nothing is pinned from a node that is not Ready or whose lease is old; it is once the node is back", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  world.node("n1", uuid(1), false);
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False NothingToCompare");
+  assert.equal(world.liveTarget("n1").status?.identity, undefined);
+  world.node("n1", uuid(1));
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+test("a Ready node whose lease is old is not pinned", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const conditions = [{ type: "Ready", status: "True" }];
+  world.node("n1", uuid(1), false);
+  world.put<Node>(NODES, "n1", { spec: {}, status: { conditions, nodeInfo: { systemUUID: uuid(1) } } });
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False NothingToCompare");
+});
+
+test("new hardware under an old node name is pinned anew once node and BMC agree on it", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  await start(t, world);
+  world.node("n1", uuid(5));
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "False Mismatch");
+  assert.equal(world.liveTarget("n1").status?.identity?.systemUUID, uuid(1));
+  bmc.identity = { systemUUID: uuid(5) };
+  await world.clock.advance(15 * MINUTE_MS);
+  assert.equal(verdict(world, "n1", "IdentityVerified"), "True Matched");
+  assert.equal(world.liveTarget("n1").status?.identity?.systemUUID, uuid(5));
+});
+
+test("a wrong password is tried rarely, and at once when its Secret changes", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  bmc.password = "rotated";
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False AuthenticationFailed");
+  assert.match(condition(world, "n1", "Ready")?.message ?? "", /spec\.devices\[0\]\.credentialsSecretRef/);
+  assert.doesNotMatch(JSON.stringify(world.liveTarget("n1")), /secret-1/);
+  assert.equal(bmc.logins, 1);
+  await world.clock.advance(14 * MINUTE_MS);
+  assert.equal(bmc.logins, 1, "no more tries for at least ten minutes");
+  // A spec or Secret that changed in something else is no reason to try the same password.
+  world.target("n1", { maintenance: true });
+  world.secret("n1-bmc", { username: "admin", password: "secret-1", note: "touched" });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(bmc.logins, 1);
+  world.target("n1", { maintenance: false });
+  world.secret("n1-bmc", { username: "admin", password: "rotated" });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+  assert.equal(bmc.logins, 1);
+});
+
+test("a wrong password that was found before a restart is not tried again at the start", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  bmc.password = "rotated";
+  const { stop } = await start(t, world);
+  await stop();
+  for (let restart = 0; restart < 5; restart++) {
+    const { stop } = await start(t, world);
+    await world.clock.advance(MINUTE_MS);
+    await stop();
+  }
+  assert.equal(bmc.logins, 1);
+});
+
+test("a rotated password is found soon where the watch tells of the Secret", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  await start(t, world);
+  world.secret("n1-bmc", { username: "admin", password: "typo" });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "False AuthenticationFailed");
+  world.secret("n1-bmc", { username: "admin", password: bmc.password });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+test("a target without its Secret says so, and is probed soon after the Secret is created", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  world.collection(SECRETS).delete({ namespace: NAMESPACE, name: "n1-bmc" });
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False SecretNotFound");
+  assert.match(condition(world, "n1", "Ready")?.message ?? "", /Secret ironfence\/n1-bmc .* create it/);
+  world.secret("n1-bmc", { username: "admin", password: "secret-1" });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+test("no right to read Secrets is said on the target", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  world.readFailures.set("secrets/n1-bmc", new KubeError("Forbidden", "GET secret n1-bmc: forbidden", { status: 403 }));
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False SecretUnreadable");
+});
+
+test("every failure of a BMC is a reason with a next step", async (t) => {
+  const world = new World();
+  const fails = (name: string, n: number, error: BmcError): void => {
+    world.host(name, uuid(n)).failure = error;
+  };
+  fails("untrusted", 1, new BmcError("TlsUntrusted", "https://untrusted presents SHA-256 AB:CD"));
+  fails("silent", 2, new BmcError("Timeout", "no answer"));
+  fails("two", 3, new BmcError("SystemAmbiguous", "two Systems"));
+  fails("gone", 4, new BmcError("SystemNotFound", "no System 7"));
+  await start(t, world);
+  assert.equal(verdict(world, "untrusted"), "False TlsUntrusted");
+  assert.match(condition(world, "untrusted", "Ready")?.message ?? "", /AB:CD.*caSecretRef.*sha256Fingerprint.*openssl/);
+  assert.equal(verdict(world, "silent"), "False Timeout");
+  assert.equal(verdict(world, "two"), "False SystemAmbiguous");
+  assert.equal(verdict(world, "gone"), "False SystemNotFound");
+  assert.equal(verdict(world, "gone", "IdentityVerified"), "Unknown NoAnswer");
+});
+
+test("a BMC that is away is asked again with growing pauses, and is Ready when it is back", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  bmc.failure = new BmcError("Unreachable", "no route");
+  await start(t, world);
+  const before = logins(world);
+  await world.clock.advance(60 * MINUTE_MS);
+  const tries = logins(world) - before;
+  assert.ok(tries >= 5 && tries <= 20, `${tries} tries an hour`);
+  bmc.failure = undefined;
+  await world.clock.advance(11 * MINUTE_MS);
+  assert.equal(verdict(world, "n1", "Reachable"), "True Answering");
+});
+
+test("two targets for one node are Ambiguous and not probed; the one that is left becomes Ready", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  world.target("copy", { nodeName: "n1" });
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False Ambiguous");
+  assert.equal(verdict(world, "copy"), "False Ambiguous");
+  assert.equal(logins(world), 0);
+  world.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "copy" });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+test("maintenance shows as not Ready, and is over as soon as it is", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  world.target("n1", { maintenance: true });
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False Maintenance");
+  world.target("n1", { maintenance: false });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+test("a target whose node does not exist says so", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1), { identity: { verification: "Required", systemUUID: uuid(1) } });
+  world.collection(NODES).delete({ name: "n1" });
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "True NodeNotFound");
+});
+
+test("a broken second level is a Degraded target that can still be fenced", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1), { devices: [device("n1", 1), device("pdu", 2)] });
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "True Degraded");
+  assert.equal(verdict(world, "n1", "Reachable"), "False SecretNotFound");
+});
+
+test("a BMC that does not say who it is cannot be fenced, unless verification is None", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  bmc.identity = { serialNumber: "To be filled by O.E.M." };
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False NotReported");
+  world.target("n1", { identity: { verification: "None" } });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+  assert.equal(verdict(world, "n1", "IdentityVerified"), "Unknown VerificationDisabled");
+});
+
+test("a host that a remediation owns is left alone, and is probed soon after it is given up", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const { uid, name, namespace = "" } = world.remediation("r1").metadata;
+  const owner = { uid, kind: "BareMetalRemediation", namespace, name, since: "2026-01-01T00:00:00Z" };
+  world.target("n1", {}, { owner });
+  await start(t, world);
+  await world.clock.advance(30 * MINUTE_MS);
+  assert.equal(logins(world), 0);
+  const held = world.liveTarget("n1");
+  world.collection(FENCING_TARGETS).put({ ...held, status: {} } as FencingTarget);
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+test("a host whose owner is gone without giving it up is probed all the same", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const { uid, name, namespace = "" } = world.remediation("r1").metadata;
+  const owner = { uid, kind: "BareMetalRemediation", namespace, name, since: "2026-01-01T00:00:00Z" };
+  world.target("n1", {}, { owner });
+  world.collection(BARE_METAL_REMEDIATIONS).delete({ namespace, name });
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "True Usable");
+  assert.equal(world.liveTarget("n1").status?.owner?.uid, uid, "a probe changes no owner");
+});
+
+test("somebody else's write in between is neither lost nor in the way", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  let races = 2;
+  world.beforeWrite = () => {
+    if (races-- <= 0) return;
+    const live = world.liveTarget("n1");
+    const lastReboot = { time: "2026-01-01T00:00:00Z", offConfirmedAt: "2026-01-01T00:00:00Z" };
+    world.target("n1", live.spec, { ...live.status, lastReboot });
+    const raced = world.liveTarget("n1");
+    raced.metadata.generation = live.metadata.generation ?? 1;
+  };
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "True Usable");
+  assert.ok(world.liveTarget("n1").status?.lastReboot);
+});
+
+test("a thousand quiet targets cost less than one API call a second, as any larger number does", async (t) => {
+  const world = new World();
+  const count = 1_000;
+  const bmc = new FakeBmc({ systemUUID: uuid(1) });
+  world.secret("shared", { username: "admin", password: "secret-1" });
+  for (let n = 0; n < count; n++) {
+    const name = `n${n}`;
+    world.bmcs.set(address(name), Object.assign(new FakeBmc({ systemUUID: uuid(n) }), { password: bmc.password }));
+    const identity = { verification: "Required", systemUUID: uuid(n) } as const;
+    world.target(name, { identity, devices: [{ ...device(name), credentialsSecretRef: { name: "shared" } }] });
+    world.put<Node>(NODES, name, { spec: {}, status: { conditions: [] } });
+  }
+  await start(t, world);
+  // The first pass is a burst of what has never been probed; then it is quiet.
+  for (let i = 0; i < 100 && verdict(world, `n${count - 1}`) !== "True Usable"; i++) await settle();
+  await settle();
+  const before = world.calls.length;
+  const hours = 3;
+  for (let i = 0; i < hours; i++) await world.clock.advance(60 * MINUTE_MS);
+  const perSecond = (world.calls.length - before) / (hours * 3_600);
+  assert.ok(perSecond > 0.3 && perSecond < 1, `${perSecond} calls a second`);
+});
+
+test("when it ends nothing is left: no timer, no subscription, no open device", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  world.host("n2", uuid(2)).failure = new BmcError("Busy", "later");
+  const { stop } = await start(t, world);
+  await stop();
+  assert.equal(world.clock.pending, 0);
+  assert.equal(world.openDrivers, 0);
+  for (const type of [FENCING_TARGETS, NODES, SECRETS])
+    assert.equal(world.collection(type).listenerCount, 0, type.kind);
+});

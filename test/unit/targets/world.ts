@@ -1,0 +1,342 @@
+import { pino } from "pino";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
+import type { Lease, Node, SecretObject } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../../../src/bmc/driver.ts";
+import { BmcError } from "../../../src/bmc/errors.ts";
+import type { DeviceConfig, openDevice } from "../../../src/bmc/open-device.ts";
+import type { Guard, KubeClient, ObjectKey } from "../../../src/kube/client.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import type { EventNote } from "../../../src/kube/events.ts";
+import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";
+import { apiVersionOf } from "../../../src/kube/resource.ts";
+import type { KubeRuntime, WatchOptions } from "../../../src/kube/runtime.ts";
+import type { Change, Watched } from "../../../src/kube/watched.ts";
+import { keyOf, keyText } from "../../../src/kube/watched.ts";
+import type { Clock, Timer } from "../../../src/runtime/clock.ts";
+import type { Random } from "../../../src/runtime/random.ts";
+import { toMicroTime } from "../../../src/runtime/time.ts";
+
+// A small world for target tests: an API server's collections in memory, BMCs at the PowerDriver interface, a manual clock.
+
+export const NAMESPACE = "ironfence";
+
+/** Lets everything that only waits for promises go on. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 30; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+export class ManualClock implements Clock {
+  #nowMs = 1_800_000_000_000;
+  readonly #timers = new Set<{ atMs: number; callback: () => void }>();
+  nowMs(): number {
+    return this.#nowMs;
+  }
+  monotonicMs(): number {
+    return this.#nowMs;
+  }
+  schedule(delayMs: number, callback: () => void): Timer {
+    const timer = { atMs: this.#nowMs + delayMs, callback };
+    this.#timers.add(timer);
+    return { cancel: () => this.#timers.delete(timer) };
+  }
+  get pending(): number {
+    return this.#timers.size;
+  }
+  async advance(byMs: number): Promise<void> {
+    const endMs = this.#nowMs + byMs;
+    for (;;) {
+      await settle();
+      let next: { atMs: number; callback: () => void } | undefined;
+      for (const timer of this.#timers) {
+        if (timer.atMs <= endMs && (next === undefined || timer.atMs < next.atMs)) next = timer;
+      }
+      if (next === undefined) break;
+      this.#timers.delete(next);
+      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      next.callback();
+    }
+    this.#nowMs = endMs;
+    await settle();
+  }
+}
+
+const steady: Random = {
+  next: () => 0.5,
+  uuid: () => "00000000-0000-4000-8000-000000000000",
+  bytes: (n) => new Uint8Array(n),
+};
+
+class Collection implements Watched<KubeObject> {
+  readonly objects = new Map<string, KubeObject>();
+  readonly #listeners = new Set<(change: Change<KubeObject>) => void>();
+  synced = true;
+  lastContactMs = 0;
+  problem: string | undefined;
+  get size(): number {
+    return this.objects.size;
+  }
+  get(key: ObjectKey): KubeObject | undefined {
+    return this.objects.get(keyText(key));
+  }
+  values(): IterableIterator<KubeObject> {
+    return this.objects.values();
+  }
+  subscribe(listener: (change: Change<KubeObject>) => void): () => void {
+    this.#listeners.add(listener);
+    for (const object of this.objects.values()) listener({ type: "added", object });
+    return () => this.#listeners.delete(listener);
+  }
+  get listenerCount(): number {
+    return this.#listeners.size;
+  }
+  readonly #waiting = Promise.withResolvers<void>();
+  sync(): void {
+    this.synced = true;
+    this.#waiting.resolve();
+  }
+  whenSynced(): Promise<void> {
+    return this.synced ? Promise.resolve() : this.#waiting.promise;
+  }
+  put(object: KubeObject): void {
+    const key = keyText(keyOf(object));
+    const previous = this.objects.get(key);
+    this.objects.set(key, object);
+    const change: Change<KubeObject> =
+      previous === undefined ? { type: "added", object } : { type: "updated", object, previous };
+    for (const listener of this.#listeners) listener(change);
+  }
+  delete(key: ObjectKey): void {
+    const object = this.get(key);
+    this.objects.delete(keyText(key));
+    if (object !== undefined) for (const listener of this.#listeners) listener({ type: "deleted", object });
+  }
+}
+
+/** One simulated BMC. */
+export class FakeBmc {
+  power: PowerReading = { state: "On", raw: "On" };
+  identity: Omit<HostIdentity, "device">;
+  failure: BmcError | undefined;
+  password = "secret-1";
+  readonly orders: string[] = [];
+  logins = 0;
+  override: BootOverride = "None";
+  /** Orders are accepted, but nothing happens. */
+  deaf = false;
+  constructor(identity: Omit<HostIdentity, "device">) {
+    this.identity = identity;
+  }
+}
+
+export class World {
+  readonly clock = new ManualClock();
+  readonly events: EventNote[] = [];
+  readonly calls: string[] = [];
+  readonly bmcs = new Map<string, FakeBmc>();
+  openDrivers = 0;
+  /** Called before each write takes effect: the place for races. */
+  beforeWrite: ((key: ObjectKey) => void | Promise<void>) | undefined;
+  /** Answers of reads that fail, by `plural/name`. */
+  readonly readFailures = new Map<string, KubeError>();
+  readonly #collections = new Map<string, Collection>();
+  /** Nodes whose lease is renewed just before anybody looks. */
+  readonly #renewing = new Set<string>();
+  #version = 1;
+  #uid = 1;
+
+  collection(type: ResourceType): Collection {
+    const known = this.#collections.get(type.plural) ?? new Collection();
+    this.#collections.set(type.plural, known);
+    return known;
+  }
+
+  view<T extends KubeObject>(type: ResourceType): Watched<T> {
+    return this.collection(type) as unknown as Watched<T>;
+  }
+
+  put<T extends KubeObject>(type: ResourceType, name: string, content: Partial<T>, namespace?: string): T {
+    const key = namespace === undefined ? { name } : { namespace, name };
+    const before = this.collection(type).get(key);
+    const object = {
+      apiVersion: apiVersionOf(type),
+      kind: type.kind,
+      ...content,
+      metadata: {
+        ...key,
+        uid: before?.metadata.uid ?? `uid-${this.#uid++}`,
+        resourceVersion: String(this.#version++),
+        generation: (before?.metadata.generation ?? 0) + 1,
+      },
+    } as unknown as T;
+    this.collection(type).put(object);
+    return object;
+  }
+
+  target(name: string, spec: Partial<FencingTarget["spec"]>, status?: FencingTarget["status"]): FencingTarget {
+    const key = { namespace: NAMESPACE, name };
+    const before = this.view<FencingTarget>(FENCING_TARGETS).get(key);
+    const kept = status ?? before?.status;
+    return this.put<FencingTarget>(
+      FENCING_TARGETS,
+      name,
+      {
+        spec: {
+          nodeName: name,
+          maintenance: false,
+          identity: { verification: "Required" },
+          devices: [device(name)],
+          ...spec,
+        },
+        ...(kept !== undefined && { status: kept }),
+      },
+      NAMESPACE,
+    );
+  }
+
+  liveTarget(name: string): FencingTarget {
+    const target = this.view<FencingTarget>(FENCING_TARGETS).get({ namespace: NAMESPACE, name });
+    if (target === undefined) throw new Error(`no target ${name}`);
+    return target;
+  }
+
+  secret(name: string, data: Record<string, string>): void {
+    const encoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")] as const);
+    this.put<SecretObject>(SECRETS, name, { data: Object.fromEntries(encoded) }, NAMESPACE);
+  }
+
+  /** A node that is Ready and renews its lease, with its BMC, Secret and target, all of one name. */
+  host(name: string, systemUUID: string, spec: Partial<FencingTarget["spec"]> = {}): FakeBmc {
+    this.node(name, systemUUID);
+    this.secret(`${name}-bmc`, { username: "admin", password: "secret-1" });
+    const bmc = new FakeBmc({ systemUUID });
+    this.bmcs.set(address(name), bmc);
+    this.target(name, spec);
+    return bmc;
+  }
+
+  node(name: string, systemUUID: string, ready = true): void {
+    const conditions = [{ type: "Ready", status: ready ? "True" : "Unknown" }];
+    this.put<Node>(NODES, name, { spec: {}, status: { conditions, nodeInfo: { systemUUID } } });
+    const renewTime = toMicroTime(this.clock.nowMs() - 600_000);
+    this.put<Lease>(LEASES, name, { spec: { renewTime, leaseDurationSeconds: 40 } }, "kube-node-lease");
+    if (ready) this.#renewing.add(name);
+    else this.#renewing.delete(name);
+  }
+
+  remediation(name: string, succeeded?: "True" | "False"): KubeObject {
+    const conditions = succeeded === undefined ? [] : [{ type: "Succeeded", status: succeeded }];
+    return this.put(BARE_METAL_REMEDIATIONS, name, { status: { conditions } } as object, "default");
+  }
+
+  readonly openDevice: typeof openDevice = (config: DeviceConfig): PowerDriver => {
+    if (config.address.startsWith("bad:"))
+      throw new BmcError("Unsupported", `cannot use the BMC address ${config.address}`);
+    const bmc = this.bmcs.get(config.address);
+    this.openDrivers++;
+    const call = <T>(work: (bmc: FakeBmc) => T): Promise<T> => {
+      if (bmc === undefined) return Promise.reject(new BmcError("Unreachable", `${config.address}: no route`));
+      if (bmc.failure !== undefined) return Promise.reject(bmc.failure);
+      if (config.password.reveal() !== bmc.password) {
+        bmc.logins++;
+        return Promise.reject(new BmcError("AuthFailed", `${config.address}: 401`));
+      }
+      return Promise.resolve(work(bmc));
+    };
+    const order = (name: string, state: "On" | "Off"): Promise<void> =>
+      call((bmc) => {
+        bmc.orders.push(name);
+        if (!bmc.deaf) bmc.power = { state, raw: state };
+      });
+    return {
+      address: config.address,
+      identify: () => call((bmc) => ({ ...bmc.identity, device: config.address })),
+      readPower: () => call((bmc) => bmc.power),
+      forceOff: () => order("ForceOff", "Off"),
+      on: () => order("On", "On"),
+      setBootOverride: (override) =>
+        call((bmc) => {
+          bmc.orders.push(`boot ${override}`);
+          bmc.override = override;
+        }),
+      readBootOverride: () => call((bmc) => bmc.override),
+      close: () => {
+        this.openDrivers--;
+        return Promise.resolve();
+      },
+    };
+  };
+
+  readonly client: KubeClient = {
+    get: async <T extends KubeObject>(type: ResourceType, key: ObjectKey): Promise<T> => {
+      this.calls.push(`get ${type.plural}/${key.name}`);
+      await Promise.resolve();
+      const failure = this.readFailures.get(`${type.plural}/${key.name}`);
+      if (failure !== undefined) throw failure;
+      const object = this.collection(type).get(key);
+      if (object === undefined) throw new KubeError("NotFound", `${type.plural} ${key.name} not found`);
+      if (type.kind !== "Lease" || !this.#renewing.has(key.name)) return object as T;
+      return merge(object, { spec: { renewTime: toMicroTime(this.clock.nowMs()) } }) as T;
+    },
+    mergePatch: async <T extends KubeObject>(
+      type: ResourceType,
+      key: ObjectKey,
+      guard: Required<Guard>,
+      content: Record<string, unknown>,
+    ): Promise<T> => {
+      this.calls.push(`patch ${type.plural}/${key.name}`);
+      await this.beforeWrite?.(key);
+      const object = this.collection(type).get(key);
+      if (object === undefined) throw new KubeError("NotFound", `${key.name} not found`);
+      const { uid, resourceVersion } = object.metadata;
+      if (uid !== guard.uid || resourceVersion !== guard.resourceVersion) throw new KubeError("Conflict", "modified");
+      const merged = merge(object, content) as T;
+      const metadata = { ...object.metadata, resourceVersion: String(this.#version++) };
+      const stored = { ...merged, metadata };
+      this.collection(type).put(stored);
+      return stored;
+    },
+    list: unused,
+    create: unused,
+    patch: unused,
+    delete: unused,
+    discover: unused,
+  };
+
+  readonly runtime: KubeRuntime = {
+    client: this.client,
+    clock: this.clock,
+    random: steady,
+    logger: pino({ level: "silent" }),
+    events: { record: (note) => this.events.push(note) },
+    watch: <T extends KubeObject>(options: WatchOptions<T>) => this.view<T>(options.type),
+  };
+}
+
+export function address(name: string): string {
+  return `redfish://${name}.example/redfish/v1/Systems/1`;
+}
+
+export function device(name: string, level = 1): FencingTarget["spec"]["devices"][number] {
+  return { address: address(name), credentialsSecretRef: { name: `${name}-bmc` }, level };
+}
+
+export const uuid = (n: number): string => `4c4c4544-0042-4a10-8054-${String(n).padStart(12, "0")}`;
+
+function unused(): Promise<never> {
+  return Promise.reject(new Error("not used by targets"));
+}
+
+/** RFC 7386. */
+function merge(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== "object" || patch === null || Array.isArray(patch)) return patch;
+  const base = typeof target === "object" && target !== null && !Array.isArray(target) ? target : {};
+  const result: Record<string, unknown> = { ...base };
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete result[key];
+    else result[key] = merge(result[key], value);
+  }
+  return result;
+}
