@@ -1,0 +1,17 @@
+# docker build -t ironfence:0.1.0 .
+FROM node:24-bookworm-slim AS build
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --no-audit --no-fund
+COPY src src
+COPY hack/build hack/build
+RUN node hack/build/main.ts /out/ironfence.js
+
+FROM node:24-bookworm-slim
+# The bundle is an ES module; package.json says so, and has the version.
+COPY --from=build /out/ironfence.js /src/package.json /app/
+# Nothing is written to the file system: run it with a read-only root.
+USER 65532:65532
+ENV NODE_ENV=production
+ENTRYPOINT ["node", "/app/ironfence.js"]
+CMD ["run"]
