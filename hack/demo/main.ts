@@ -7,7 +7,7 @@ import type { Lease, Node } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { systemClock } from "../../src/runtime/system.ts";
-import { startAgent } from "./agent-process.ts";
+import { startAgent } from "../lib/agent-process.ts";
 import { Chronicle } from "./chronicle.ts";
 import { NAMESPACE, NODE_NAMES } from "./objects.ts";
 import { observe } from "./observe.ts";
@@ -47,7 +47,7 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
   const chronicle = new Chronicle(systemClock);
   chronicle.subscribe((entry) => screen.entry(entry));
   screen.title("A rack of six hosts with BMCs, a Kubernetes API, a database pod with a volume on each; all simulated");
-  const agent = startAgent(world.kubeconfigPath, logPath);
+  const agent = startAgent({ kubeconfig: world.kubeconfigPath, logFile: logPath });
   chronicle.note("cluster", `ironfence run --kubeconfig ${world.kubeconfigPath} (its log: ${logPath})`);
   const observed = observe(world, chronicle);
   const refresher = setInterval(() => screen.refresh(world), REFRESH_PERIOD_MS);
@@ -55,7 +55,7 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
   let died: string | undefined;
   const watchAgent = async (): Promise<void> => {
     died = await agent.ended;
-    chronicle.note("cluster", `the agent ${died}`);
+    chronicle.note("cluster", died);
   };
   void watchAgent();
   try {

@@ -1,6 +1,5 @@
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { createKubeClient } from "../../src/kube/api-client.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
@@ -8,6 +7,7 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { startClusterControllers } from "../kube-mock/controllers/cluster-controllers.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
+import { readCrds } from "../lib/crds.ts";
 import { createCertificateAuthority } from "../lib/pki.ts";
 import { startKubelets } from "../rack/kubelet.ts";
 import type { Rack } from "../rack/rack.ts";
@@ -46,7 +46,7 @@ export async function startWorld(folder: string): Promise<World> {
   const stopping = new AbortController();
   const rack = createRack({ clock, random, hosts: NODE_NAMES.map((name) => ({ name, ...HOST })) });
   const kube = await startKubeMock({ clock, random, tls: true });
-  for (const yaml of await readCrds()) kube.server.installCustomResources(yaml);
+  for (const yaml of await readCrds()) kube.server.load(yaml);
   const kubeconfigPath = join(folder, "kubeconfig");
   await writeFile(kubeconfigPath, kube.kubeconfig, { mode: 0o600 });
 
@@ -86,10 +86,4 @@ export async function startWorld(folder: string): Promise<World> {
       await kube.close();
     },
   };
-}
-
-async function readCrds(): Promise<string[]> {
-  const folder = fileURLToPath(new URL("../../deploy/crds/", import.meta.url));
-  const files = (await readdir(folder)).filter((file) => file.endsWith(".yaml"));
-  return Promise.all(files.map((file) => readFile(folder + file, "utf8")));
 }

@@ -1,10 +1,11 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Node } from "../api/core.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../api/fencing-target.ts";
 import { NODES } from "../api/core-types.ts";
 import { trimMeta, trimNode } from "../api/trim.ts";
 import { openDevice } from "../bmc/open-device.ts";
-import type { BindAddress } from "../config/parsers.ts";
+import type { BindAddress, Component } from "../config/parsers.ts";
 import type { RunOptions } from "../config/run-options.ts";
 import { runDetector } from "../detector/detector.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
@@ -14,6 +15,7 @@ import { runLeaderElection } from "../kube/leader-election.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeTransport } from "../kube/transport.ts";
+import type { Watched } from "../kube/watched.ts";
 import { runRemediator } from "../remediator/remediator.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
@@ -101,47 +103,38 @@ export async function runAgentOn(
   }
 }
 
+/** Runs the chosen halves until `signal` aborts; one that ends by itself takes the other with it: half an agent that looks alive would be worse than none. */
 async function runComponents(
   options: RunOptions,
   runtime: KubeRuntime,
   registry: Registry,
-  nodes: ReturnType<typeof runtime.watch<ReturnType<typeof trimNode>>>,
+  nodes: Watched<Node>,
   signal: AbortSignal,
 ): Promise<void> {
+  const failure = new AbortController();
+  const running = AbortSignal.any([signal, failure.signal]);
+  const guard = async (name: Component, component: Promise<void>): Promise<void> => {
+    try {
+      await component;
+      if (!running.aborted) throw new Error(`the ${name} has ended by itself`);
+    } catch (error) {
+      if (!running.aborted) failure.abort(error);
+    }
+  };
   const components: Promise<void>[] = [];
-  const ended = new AbortController();
-  const running = AbortSignal.any([signal, ended.signal]);
   if (options.components.has("detector")) {
     const detectorOptions = { leaseNamespace: options.nodeLeaseNamespace };
-    components.push(runDetector({ runtime, nodes, registry, options: detectorOptions }, running));
+    components.push(guard("detector", runDetector({ runtime, nodes, registry, options: detectorOptions }, running)));
   }
   if (options.components.has("remediator")) {
-    const targets = runtime.watch<FencingTarget>(
-      { type: FENCING_TARGETS, namespace: options.namespace, trim: trimTarget },
-      running,
-    );
-    components.push(
-      runRemediator(
-        {
-          runtime,
-          nodes,
-          targets,
-          namespace: options.namespace,
-          openDevice,
-          registry,
-          options: { concurrency: REMEDIATIONS_AT_ONCE },
-        },
-        running,
-      ),
-    );
+    const { namespace } = options;
+    const targets = runtime.watch<FencingTarget>({ type: FENCING_TARGETS, namespace, trim: trimTarget }, running);
+    const remediatorOptions = { concurrency: REMEDIATIONS_AT_ONCE };
+    const deps = { runtime, nodes, targets, namespace, openDevice, registry, options: remediatorOptions };
+    components.push(guard("remediator", runRemediator(deps, running)));
   }
-  // One half that ends by an error takes the other with it: half an agent that looks alive would be worse than none.
-  const guarded = components.map((component) =>
-    component.finally(() => ended.abort(new Error("another component has ended"))),
-  );
-  const results = await Promise.allSettled(guarded);
-  const failed = results.find((result) => result.status === "rejected");
-  if (failed !== undefined && !signal.aborted) throw failed.reason;
+  await Promise.all(components);
+  if (failure.signal.aborted) throw failure.signal.reason;
 }
 
 function trimTarget(raw: KubeObject): FencingTarget {
