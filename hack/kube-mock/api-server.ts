@@ -17,13 +17,13 @@ import { BUILT_IN } from "./kinds/built-in.ts";
 import { NAMESPACES } from "./kinds/plain.ts";
 import { parseSelection } from "./list.ts";
 import { openCollection } from "./local-collection.ts";
-import type { LocalCollection } from "./local-collection.ts";
+import type { LocalChange, LocalCollection } from "./local-collection.ts";
 import { Registry } from "./registry.ts";
 import { answer, findResource } from "./requests.ts";
 import type { Answer, RequestParts } from "./requests.ts";
 import { parseRoute } from "./routes.ts";
 import { Store } from "./store.ts";
-import type { StoreEvent } from "./store.ts";
+import type { Stored, StoreEvent } from "./store.ts";
 import { isTrue, parseWatchOptions, Watch } from "./watch.ts";
 
 /** One HTTP request, as any front hands it in. */
@@ -69,6 +69,10 @@ export interface ApiServer {
   transport(options: { client: string }): KubeTransport;
   /** A collection without HTTP, for the stand-ins of the cluster's controllers and for setting up tests. */
   collection<T extends KubeObject>(type: ResourceType): LocalCollection<T>;
+  /** One type for each collection there is, in the version that is stored. */
+  kinds(): readonly ResourceType[];
+  /** Calls `listener` for every change of any collection, in its stored version, within the write that makes it. */
+  onChange(listener: (change: LocalChange<KubeObject>) => void): () => void;
   readonly faults: Faults;
   /** Creates the objects of YAML text (one or more documents), e.g. CRDs, which are Established at once. */
   load(yaml: string): void;
@@ -149,6 +153,21 @@ class InMemoryApiServer implements ApiServer {
 
   collection<T extends KubeObject>(type: ResourceType): LocalCollection<T> {
     return openCollection(this.#deps(), type);
+  }
+
+  kinds(): readonly ResourceType[] {
+    const stored = this.#catalog.all().filter(({ fromStorage }) => fromStorage === undefined);
+    return [...new Map(stored.map((resource) => [resource.storage, resource])).values()];
+  }
+
+  onChange(listener: (change: LocalChange<KubeObject>) => void): () => void {
+    return this.#store.subscribe(({ type, current, previous }) => {
+      listener({
+        type,
+        object: toKubeObject(current),
+        ...(previous !== undefined && { previous: toKubeObject(previous) }),
+      });
+    });
   }
 
   load(yaml: string): void {
@@ -257,6 +276,11 @@ class InMemoryApiServer implements ApiServer {
       for (const stored of collection.values()) this.#store.remove(collection, stored);
     }
   }
+}
+
+/** What is stored has its uid and resourceVersion. */
+function toKubeObject({ object }: Stored): KubeObject {
+  return object as unknown as KubeObject;
 }
 
 function whole({ status, contentType, body, warnings }: Answer): ApiResponse {

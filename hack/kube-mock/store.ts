@@ -160,6 +160,7 @@ export class Collection {
 /** Everything the server holds. Every write takes the next revision, which is the `resourceVersion` of what it wrote. */
 export class Store {
   readonly #collections = new Map<string, Collection>();
+  readonly #listeners = new Set<(event: StoreEvent) => void>();
   readonly #eventsMax: number;
   #revision = 1;
 
@@ -177,11 +178,16 @@ export class Store {
     if (known !== undefined) return known;
     const collection = new Collection(this.#eventsMax, this.#revision);
     this.#collections.set(name, collection);
+    collection.subscribe((event) => {
+      for (const listener of this.#listeners) listener(event);
+    });
     return collection;
   }
 
-  collections(): IterableIterator<Collection> {
-    return this.#collections.values();
+  /** Calls `listener` at every change of any collection. */
+  subscribe(listener: (event: StoreEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Stores `object` as the newest state under `key`. */
