@@ -17,11 +17,13 @@ const BOOT_ENABLED = ["Disabled", "Once"] as const;
 const BOOT_MODES = ["UEFI", "Legacy"] as const;
 
 const bootPatchSchema = z.strictObject({
-  Boot: z.strictObject({
-    BootSourceOverrideEnabled: z.enum(BOOT_ENABLED).optional(),
-    BootSourceOverrideTarget: z.enum(BOOT_TARGETS).optional(),
-    BootSourceOverrideMode: z.enum(BOOT_MODES).optional(),
-  }),
+  Boot: z
+    .strictObject({
+      BootSourceOverrideEnabled: z.enum(BOOT_ENABLED).optional(),
+      BootSourceOverrideTarget: z.enum(BOOT_TARGETS).optional(),
+      BootSourceOverrideMode: z.enum(BOOT_MODES).optional(),
+    })
+    .default({}),
 });
 
 export function systemEndpoint(state: ServiceState, id: string, bmc: Bmc): Endpoint {
