@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { describe, it } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { sleep } from "../../../src/runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../src/runtime/deadline.ts";
 import { formatDuration, parseDurationMs } from "../../../src/runtime/duration.ts";
