@@ -1,0 +1,559 @@
+import assert from "node:assert/strict";
+import { afterEach, describe, it } from "node:test";
+import { LEASES, NODES } from "../../src/api/core-types.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { toMicroTime } from "../../src/runtime/time.ts";
+import { DetectorWorld, escalation, reference, vendorCrd, vendorType } from "./detector-fixture.ts";
+
+const EXPECTED = "PermanentNodeDeletionExpected";
+const TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
+
+let world: DetectorWorld;
+afterEach(() => world.stop());
+
+async function enabled(
+  options: { kinds?: string[]; nodes?: number; spec?: Record<string, unknown> } = {},
+): Promise<void> {
+  world = new DetectorWorld(options);
+  for (const kind of options.kinds ?? ["Fence"]) world.template(kind);
+  world.nodes(options.nodes ?? 3);
+  world.check(options.spec ?? {});
+  world.start();
+  await world.until("enabled", () => world.status().phase !== undefined && world.status().phase !== "Disabled");
+}
+
+async function fenced(name = "n1", kind = "Fence") {
+  world.ready(name, "Unknown");
+  await world.until(`a ${kind} for ${name}`, () => fenceOf(name, kind) !== undefined, 12_000);
+  await world.until("recorded", () => entry(name)?.remediations !== undefined);
+  const cr = fenceOf(name, kind);
+  assert.ok(cr);
+  return cr;
+}
+
+const fenceOf = (node: string, kind = "Fence") =>
+  world.fences(kind).find((cr) => cr.metadata.annotations?.["remediation.medik8s.io/node-name"] === node);
+const entry = (name: string) => world.status().unhealthyNodes?.find((unhealthy) => unhealthy.name === name);
+const hold = (kind: string, name: string, finalizers: string[]) =>
+  world.server.collection(vendorType(kind)).mergePatch({ namespace: "fencing", name }, { metadata: { finalizers } });
+const label = (name: string, labels: Record<string, string | null>) =>
+  world.server.collection(NODES).mergePatch({ name }, { metadata: { labels } });
+
+describe("detector: escalation", () => {
+  it("goes through the steps by time-out, marks each, and says when none is left", async () => {
+    await enabled({ kinds: ["A", "B", "C"], spec: escalation("A", "B", "C") });
+    const first = await fenced("n1", "A");
+    const tookMs = await world.until("B", () => fenceOf("n1", "B") !== undefined, 70_000);
+    assert.ok(tookMs <= 61_100, `${tookMs} ms`);
+    const marked = fenceOf("n1", "A");
+    assert.equal(marked?.metadata.uid, first.metadata.uid);
+    assert.ok(marked?.metadata.annotations?.[TIMED_OUT] !== undefined);
+    await world.until("C", () => fenceOf("n1", "C") !== undefined, 70_000);
+    await world.until("none left", () => world.reasons().includes("NoTemplateLeft"), 70_000);
+    await world.clock.advance(120_000);
+    assert.equal(world.told("NoTemplateLeft").length, 1);
+    assert.deepEqual(
+      entry("n1")?.remediations?.map(({ resource, timedOut }) => [resource.kind, timedOut !== undefined]),
+      [
+        ["A", true],
+        ["B", true],
+        ["C", true],
+      ],
+    );
+    world.ready("n1", "True");
+    await world.until("clean", () => world.status().phase === "Enabled");
+    assert.deepEqual([...world.fences("A"), ...world.fences("B"), ...world.fences("C")], []);
+  });
+
+  it("escalates at once when a CR says that it failed", async () => {
+    await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
+    world.report(await fenced("n1", "A"), "Succeeded", "False");
+    await world.until("B", () => fenceOf("n1", "B") !== undefined, 500);
+    assert.ok(fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT] !== undefined);
+  });
+
+  it("does not mark a succeeded CR whose time is over, and goes on to the next", async () => {
+    await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
+    world.report(await fenced("n1", "A"), "Succeeded", "True");
+    await world.until("B", () => fenceOf("n1", "B") !== undefined, 70_000);
+    assert.equal(fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT], undefined);
+  });
+
+  it("stands still while a change of conditions makes the node soon unhealthy again", async () => {
+    await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
+    await fenced("n1", "A");
+    await world.clock.advance(55_000);
+    world.ready("n1", "False");
+    await world.clock.advance(9_000);
+    assert.equal(fenceOf("n1", "B"), undefined);
+    assert.equal(fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT], undefined);
+    await world.until("B", () => fenceOf("n1", "B") !== undefined, 2_000);
+  });
+
+  it("times an attempt out below the threshold too, and starts the next step only above it", async () => {
+    await enabled({ kinds: ["A", "B"], nodes: 4, spec: { ...escalation("A", "B"), minHealthy: 2 } });
+    await fenced("n1", "A");
+    for (const name of ["n2", "n3"]) world.ready(name, "Unknown");
+    await world.until("marked", () => fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT] !== undefined, 61_000);
+    await world.clock.advance(5_000);
+    assert.deepEqual(world.fences("B"), []);
+    for (const name of ["n2", "n3"]) world.ready(name, "True");
+    await world.until("B", () => fenceOf("n1", "B") !== undefined, 1_000);
+  });
+
+  it("takes two templates of one kind where both say that they support it", async () => {
+    world = new DetectorWorld();
+    const annotations = { "remediation.medik8s.io/multiple-templates-support": "true" };
+    world.template("Fence", { name: "soft", annotations });
+    world.template("Fence", { name: "hard", annotations });
+    world.nodes(3);
+    const step = (name: string, order: number) => ({
+      remediationTemplate: reference("Fence", name),
+      order,
+      timeout: "60s",
+    });
+    world.check({ escalatingRemediations: [step("soft", 1), step("hard", 2)] });
+    world.start();
+    const first = await fenced();
+    assert.match(first.metadata.name, /^n1-.+/);
+    world.report(first, "Succeeded", "False");
+    await world.until("the second", () => world.fences().length === 2, 1_000);
+    await world.until("both recorded", () => entry("n1")?.remediations?.length === 2, 1_000);
+    await world.clock.advance(30_000);
+    assert.equal(world.fences().length, 2);
+    assert.deepEqual(
+      entry("n1")?.remediations?.map(({ templateName }) => templateName),
+      ["soft", "hard"],
+    );
+  });
+});
+
+describe("detector: budget", () => {
+  it("starts nothing below minHealthy, counts truly, says why once, and goes on when regained", async () => {
+    await enabled({ nodes: 4, spec: { minHealthy: "75%" } });
+    for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
+    await world.until("told", () => world.reasons().includes("RemediationSkipped"));
+    await world.clock.advance(60_000);
+    assert.deepEqual(world.fences(), []);
+    assert.equal(world.told("RemediationSkipped").length, 1);
+    assert.match(world.told("RemediationSkipped")[0] ?? "", /is 2 and should equal or exceed 3/);
+    assert.deepEqual([world.status().observedNodes, world.status().healthyNodes], [4, 2]);
+    world.ready("n2", "True");
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 500);
+  });
+
+  it("never starts more at once than the threshold allows, though the nodes fail one after the other", async () => {
+    await enabled({ nodes: 6, spec: { maxUnhealthy: 2 } });
+    for (const name of ["n0", "n1"]) world.ready(name, "Unknown");
+    await world.until("two", () => world.fences().length === 2);
+    for (const name of ["n2", "n3"]) world.ready(name, "Unknown");
+    await world.clock.advance(30_000);
+    assert.equal(world.fences().length, 2);
+  });
+
+  it("guards against storms: cooldown after regaining, ended by a new breach", async () => {
+    await enabled({ nodes: 4, spec: { minHealthy: 3, stormCooldownDuration: "60s" } });
+    for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
+    await world.until("storm", () => world.condition("StormActive")?.status === "True");
+    world.ready("n2", "True");
+    await world.until("cooldown", () => world.condition("StormCooldownActive")?.status === "True");
+    await world.clock.advance(50_000);
+    assert.deepEqual(world.fences(), []);
+    world.ready("n2", "Unknown");
+    await world.until("cooldown over", () => world.condition("StormCooldownActive")?.status === "False");
+    assert.equal(world.condition("StormActive")?.status, "True");
+    world.ready("n2", "True");
+    await world.until("cooldown", () => world.condition("StormCooldownActive")?.status === "True");
+    await world.clock.advance(59_000);
+    assert.deepEqual(world.fences(), []);
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 2_000);
+    assert.deepEqual(
+      world.reasons().filter((reason) => reason.startsWith("Storm")),
+      [
+        "StormRecoveryStarted",
+        "StormRecoveryCooldownStarted",
+        "StormRecoveryStarted",
+        "StormRecoveryCooldownStarted",
+        "StormRecoveryEnded",
+      ],
+    );
+  });
+
+  it("ends a storm that recovers in full, so that a lone failure later does not wait (upstream leaves StormActive)", async () => {
+    await enabled({ nodes: 4, spec: { minHealthy: 3, stormCooldownDuration: "60s" } });
+    for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
+    await world.until("storm", () => world.condition("StormActive")?.status === "True");
+    for (const name of ["n1", "n2"]) world.ready(name, "True");
+    await world.until("calm", () => world.condition("StormActive")?.status === "False", 62_000);
+    await fenced("n3");
+  });
+
+  it("remediates one control plane node at a time, over all health checks", async () => {
+    await enabled({ nodes: 1 });
+    world.check({ selector: { matchLabels: { pool: "b" } } }, "other");
+    const role = { "node-role.kubernetes.io/control-plane": "" };
+    world.node("cp0", role);
+    world.node("cp1", { ...role, pool: "b" });
+    for (const name of ["cp0", "cp1"]) world.ready(name, "Unknown");
+    await world.until("one", () => world.fences().length > 0);
+    await world.clock.advance(120_000);
+    assert.equal(world.fences().length, 1);
+    const [first] = world.fences();
+    assert.equal(first?.metadata.labels?.["remediation.medik8s.io/isControlPlaneNode"], "");
+    assert.ok(world.told("RemediationSkipped").some((note) => /control plane/.test(note)));
+    world.ready(first?.metadata.name ?? "", "True");
+    await world.until(
+      "the other",
+      () => world.fences().length === 1 && world.fences()[0]?.metadata.uid !== first?.metadata.uid,
+    );
+  });
+
+  it("fences 60 of 300 nodes that die at once, all within a second", async () => {
+    await enabled({ nodes: 300, spec: { minHealthy: "51%" } });
+    for (let index = 0; index < 60; index += 1) world.ready(`n${index}`, "Unknown");
+    world.requests.length = 0;
+    await world.until("all", () => world.fences().length === 60, 11_000);
+    const asked = world.requests.filter(({ watch, path }) => !watch && !path.includes("/status")).length;
+    assert.ok(asked <= 4 * 60, `${asked} requests`);
+  });
+});
+
+describe("detector: who is left alone", () => {
+  it("nobody new while paused; recovery and status go on", async () => {
+    await enabled();
+    await fenced("n1");
+    world.edit({ pauseRequests: ["upgrade"] });
+    world.ready("n2", "Unknown");
+    await world.until("told", () => world.told("RemediationSkipped").length === 1);
+    await world.clock.advance(30_000);
+    assert.equal(fenceOf("n2"), undefined);
+    assert.deepEqual(
+      [world.status().phase, world.status().observedNodes, world.status().healthyNodes],
+      ["Paused", 3, 1],
+    );
+    world.ready("n1", "True");
+    await world.until("clean", () => world.fences().length === 0, 1_000);
+    world.edit({ pauseRequests: [] });
+    await world.until("a CR", () => fenceOf("n2") !== undefined, 1_000);
+  });
+
+  it("an excluded node; an empty label warns and excludes nothing", async () => {
+    await enabled();
+    label("n1", { "remediation.medik8s.io/exclude-from-remediation": "true" });
+    label("n2", { "remediation.medik8s.io/exclude-from-remediation": "" });
+    for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
+    await world.until("n2", () => fenceOf("n2") !== undefined);
+    assert.equal(fenceOf("n1"), undefined);
+    assert.equal(world.told("InvalidNodeLabel").length, 1);
+    assert.match(world.told("RemediationSkipped").join(), /n1: node has Exclude/);
+    label("n1", { "remediation.medik8s.io/exclude-from-remediation": null });
+    await world.until("n1", () => fenceOf("n1") !== undefined, 500);
+  });
+
+  it("a node whose lease a maintenance tool holds, until it is free; a foreign lease is not touched", async () => {
+    await enabled();
+    const lease = {
+      metadata: { namespace: "medik8s-leases", name: "node-n1" },
+      spec: {
+        holderIdentity: "node-maintenance",
+        leaseDurationSeconds: 3600,
+        acquireTime: toMicroTime(world.clock.nowMs()),
+        renewTime: toMicroTime(world.clock.nowMs()),
+      },
+    };
+    world.server.collection(LEASES).create(lease);
+    world.ready("n1", "Unknown");
+    await world.until("told", () => world.told("RemediationSkipped").some((note) => /node-maintenance/.test(note)));
+    await world.clock.advance(60_000);
+    assert.deepEqual(world.fences(), []);
+    assert.equal(world.leases()[0]?.spec.holderIdentity, "node-maintenance");
+    assert.equal(world.told("RemediationSkipped").length, 1);
+    world.server.collection(LEASES).delete({ namespace: "medik8s-leases", name: "node-n1" });
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 20_000);
+    assert.equal(world.leases()[0]?.spec.holderIdentity, "NodeHealthCheck-check");
+  });
+
+  it("a node whose CR somebody else made: it is said, and the CR stays", async () => {
+    await enabled();
+    const foreign = world.server.collection(vendorType("Fence")).create({
+      metadata: {
+        namespace: "fencing",
+        name: "n1",
+        ownerReferences: [
+          {
+            apiVersion: "remediation.medik8s.io/v1alpha1",
+            kind: "NodeHealthCheck",
+            name: "check",
+            uid: "of-an-earlier-one",
+          },
+        ],
+      },
+      spec: {},
+    });
+    world.ready("n1", "Unknown");
+    await world.until("told", () => world.told("RemediationSkipped").some((note) => /does not own/.test(note)));
+    world.ready("n1", "True");
+    await world.clock.advance(30_000);
+    assert.deepEqual(
+      world.fences().map(({ metadata }) => metadata.uid),
+      [foreign.metadata.uid],
+    );
+  });
+
+  it("a node that two health checks select: the older one cares for it, and the other says so", async () => {
+    await enabled();
+    await world.clock.advance(2_000);
+    world.check({ selector: { matchExpressions: [{ key: "pool", operator: "Exists" }] } }, "a-younger-one");
+    await world.until("enabled", () => world.status("a-younger-one").phase === "Enabled");
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => world.fences().length > 0);
+    await world.clock.advance(30_000);
+    assert.equal(world.fences().length, 1);
+    assert.equal(world.fences()[0]?.metadata.ownerReferences?.[0]?.name, "check");
+    assert.ok(
+      world
+        .told("RemediationSkipped")
+        .some((note) => /older NodeHealthCheck check|NodeHealthCheck check is/.test(note)),
+    );
+  });
+
+  it("a node that a live read shows healthy, whatever a lagging watch says", async () => {
+    await enabled();
+    world.ready("n1", "Unknown");
+    await world.clock.advance(5_000);
+    world.server.faults.lagWatches({ pathPrefix: "/api/v1/nodes" }, 20_000);
+    world.ready("n1", "True");
+    await world.clock.advance(19_000);
+    assert.deepEqual(world.fences(), []);
+    world.server.faults.clear();
+    await world.clock.advance(30_000);
+    assert.deepEqual(world.fences(), []);
+  });
+});
+
+describe("detector: recovery", () => {
+  it("keeps a node listed until its CR is gone, and counts it as not healthy", async () => {
+    await enabled();
+    const cr = await fenced();
+    hold("Fence", cr.metadata.name, ["fence.example/undo"]);
+    world.ready("n1", "True");
+    await world.until("deleted", () => fenceOf("n1")?.metadata.deletionTimestamp !== undefined, 1_000);
+    await world.clock.advance(5_000);
+    assert.equal(world.status().healthyNodes, 2);
+    assert.ok(entry("n1")?.conditionsHealthyTimestamp !== undefined);
+    hold("Fence", cr.metadata.name, []);
+    await world.until("clean", () => world.status().phase === "Enabled" && world.status().healthyNodes === 3, 1_000);
+  });
+
+  it("starts a relapse from nothing: a new CR with its own time, once the old one is gone", async () => {
+    await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
+    const old = await fenced("n1", "A");
+    hold("A", old.metadata.name, ["fence.example/undo"]);
+    await world.clock.advance(50_000);
+    world.ready("n1", "True");
+    await world.until("deleted", () => fenceOf("n1", "A")?.metadata.deletionTimestamp !== undefined, 1_000);
+    world.ready("n1", "Unknown");
+    await world.clock.advance(15_000);
+    assert.equal(world.fences("A").length, 1);
+    hold("A", old.metadata.name, []);
+    await world.until(
+      "a new one",
+      () => world.fences("A").length === 1 && fenceOf("n1", "A")?.metadata.uid !== old.metadata.uid,
+    );
+    await world.clock.advance(50_000);
+    assert.deepEqual(world.fences("B"), []);
+    assert.equal(entry("n1")?.remediations?.length, 1);
+  });
+
+  it("waits for healthyDelay, which a relapse begins anew", async () => {
+    await enabled({ spec: { healthyDelay: "30s" } });
+    await fenced();
+    world.ready("n1", "True");
+    await world.until("delayed", () => entry("n1")?.healthyDelayed === true, 1_000);
+    assert.ok(fenceOf("n1")?.metadata.annotations?.["remediation.medik8s.io/healthy-delay"] !== undefined);
+    await world.clock.advance(25_000);
+    world.ready("n1", "Unknown");
+    await world.clock.advance(5_000);
+    assert.equal(fenceOf("n1")?.metadata.annotations?.["remediation.medik8s.io/healthy-delay"], undefined);
+    world.ready("n1", "True");
+    await world.clock.advance(28_000);
+    assert.equal(world.fences().length, 1);
+    await world.until("deleted", () => world.fences().length === 0, 3_000);
+  });
+
+  it("waits for a person where healthyDelay is negative, and consumes the confirmation", async () => {
+    await enabled({ spec: { healthyDelay: "-1s" } });
+    await fenced();
+    world.ready("n1", "True");
+    await world.clock.advance(600_000);
+    assert.equal(world.fences().length, 1);
+    const annotations = { "remediation.medik8s.io/manually-confirmed-healthy": "yes" };
+    world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { annotations } });
+    await world.until("deleted", () => world.fences().length === 0, 1_000);
+    const confirmed = () =>
+      world.server.collection(NODES).get({ name: "n1" })?.metadata.annotations?.[
+        "remediation.medik8s.io/manually-confirmed-healthy"
+      ];
+    await world.until("consumed", () => confirmed() === undefined, 1_000);
+  });
+
+  it("deletes the CR of a node that was deleted", async () => {
+    await enabled();
+    await fenced();
+    world.server.collection(NODES).delete({ name: "n1" });
+    await world.until("clean", () => world.fences().length === 0 && world.status().unhealthyNodes === undefined, 1_000);
+    assert.equal(world.status().observedNodes, 2);
+  });
+
+  it("keeps it where its remediator said so before, even if that word comes late, until it has succeeded", async () => {
+    await enabled();
+    const cr = await fenced();
+    world.server.faults.lagWatches({ pathPrefix: "/apis/fence.example" }, 3_000);
+    world.report(cr, EXPECTED, "True");
+    world.server.collection(NODES).delete({ name: "n1" });
+    await world.clock.advance(2_000);
+    assert.equal(world.fences().length, 1);
+    world.server.faults.clear();
+    await world.clock.advance(60_000);
+    assert.equal(fenceOf("n1")?.metadata.deletionTimestamp, undefined);
+    world.report(fenceOf("n1") ?? cr, "Succeeded", "True");
+    await world.until("deleted", () => world.fences().length === 0, 1_000);
+  });
+
+  it("leaves a half-done remediation alone when its node is relabelled, and deletes it when it is over", async () => {
+    await enabled();
+    const cr = await fenced();
+    label("n1", { pool: "elsewhere" });
+    await world.clock.advance(30_000);
+    assert.equal(fenceOf("n1")?.metadata.deletionTimestamp, undefined);
+    assert.equal(world.status().observedNodes, 2);
+    world.report(cr, "Succeeded", "False");
+    await world.until("clean", () => world.fences().length === 0 && world.status().unhealthyNodes === undefined, 1_000);
+  });
+
+  it("counts a CR older than 48 hours once", async () => {
+    await enabled();
+    await fenced();
+    await world.clock.advance(48 * 3_600_000);
+    await world.until(
+      "flagged",
+      () => fenceOf("n1")?.metadata.annotations?.["nodehealthcheck.medik8s.io/old-remediation-cr-flag"] === "flagon",
+    );
+    await world.clock.advance(600_000);
+    assert.match(await world.registry.metrics(), /nodehealthcheck_old_remediation_cr\{name="n1",namespace=""\} 1\n/);
+  });
+});
+
+describe("detector: what can be missing or broken", () => {
+  it("a template: Disabled, and enabled when it comes; in between the counts are true", async () => {
+    world = new DetectorWorld();
+    world.nodes(3);
+    world.check();
+    world.start();
+    await world.until("disabled", () => world.status().phase === "Disabled");
+    assert.equal(world.condition("Disabled")?.reason, "RemediationTemplateNotFound");
+    assert.match(world.condition("Disabled")?.message ?? "", /FenceTemplate fencing\/fence-template not found/);
+    world.ready("n1", "Unknown");
+    await world.clock.advance(30_000);
+    assert.deepEqual([world.status().observedNodes, world.status().healthyNodes], [3, 2]);
+    world.template();
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 500);
+    assert.equal(world.condition("Disabled")?.reason, "NodeHealthCheckEnabled");
+    assert.equal(world.told("Disabled").length, 1);
+  });
+
+  it("the CRD of the template's kind: it is picked up when it arrives, without a restart", async () => {
+    world = new DetectorWorld({ kinds: [] });
+    world.nodes(3);
+    world.check();
+    world.start();
+    await world.until("disabled", () => world.condition("Disabled")?.reason === "RemediationTemplateNotFound");
+    world.server.load(vendorCrd("Fence"));
+    world.server.load(vendorCrd("FenceTemplate"));
+    world.template();
+    await world.until("enabled", () => world.status().phase === "Enabled", 40_000);
+  });
+
+  it("a malformed template", async () => {
+    world = new DetectorWorld();
+    world.template("Fence", { spec: { template: {} } });
+    world.nodes(1);
+    world.check();
+    world.start();
+    await world.until("disabled", () => world.condition("Disabled")?.reason === "RemediationTemplateInvalid");
+    assert.match(world.condition("Disabled")?.message ?? "", /no spec\.template\.spec/);
+  });
+
+  it("the namespace of a template, or a second template of a kind that does not support it", async () => {
+    await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
+    world.template("A", { name: "more" });
+    const steps = escalation("A", "B").escalatingRemediations;
+    const { namespace: _, ...nowhere } = reference("A");
+    world.edit({ escalatingRemediations: [{ ...steps[0], remediationTemplate: nowhere }] });
+    await world.until("disabled", () => /no namespace/.test(world.condition("Disabled")?.message ?? ""), 1_000);
+    world.edit({ escalatingRemediations: [steps[0], { ...steps[1], remediationTemplate: reference("A", "more") }] });
+    await world.until("disabled", () => /more than once/.test(world.condition("Disabled")?.message ?? ""), 1_000);
+  });
+
+  it("the right to list templates: they are read one by one", async () => {
+    world = new DetectorWorld();
+    const forbidden = { kind: "status", status: 403 } as const;
+    const path = "/apis/fence.example/v1/fencetemplates";
+    world.server.faults.inject({ match: { pathPrefix: path }, times: 1_000, action: forbidden });
+    world.template();
+    world.nodes(3);
+    world.check();
+    world.start();
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    await fenced();
+  });
+
+  it("the content of a template is copied as it is: unknown fields, nulls in lists, order", async () => {
+    const content = { z: [3, 1, 2], a: { deep: [{ x: 0.5 }, {}, []] }, "odd/key": "", n: 0, no: false };
+    world = new DetectorWorld();
+    world.template("Fence", { spec: { template: { spec: content } } });
+    world.nodes(3);
+    world.check();
+    world.start();
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    const cr = await fenced();
+    assert.equal(JSON.stringify(cr.spec), JSON.stringify(content));
+  });
+
+  it("one node's CR cannot be made: the others' are, people are told, and it is tried again", async () => {
+    await enabled();
+    const path = "/api/v1/nodes/n0";
+    world.server.faults.inject({ match: { pathPrefix: path }, times: 20, action: { kind: "status", status: 500 } });
+    for (const name of ["n0", "n1"]) world.ready(name, "Unknown");
+    await world.until("n1", () => fenceOf("n1") !== undefined);
+    await world.until("n0", () => fenceOf("n0") !== undefined, 120_000);
+  });
+
+  it("the answer to a creation: the CR is found, and there is no second one", async () => {
+    await enabled();
+    const match = { method: "POST", pathPrefix: "/apis/fence.example/v1/namespaces/fencing/fences" };
+    world.server.faults.inject({ match, times: 1, action: { kind: "loseAnswer" } });
+    await fenced();
+    await world.clock.advance(30_000);
+    assert.equal(world.fences().length, 1);
+    assert.equal(entry("n1")?.remediations?.[0]?.resource.uid, world.fences()[0]?.metadata.uid);
+  });
+
+  it("the right to create CRs: it is told", async () => {
+    await enabled();
+    const match = { method: "POST", pathPrefix: "/apis/fence.example/v1/namespaces/fencing/fences" };
+    world.server.faults.inject({ match, times: 1, action: { kind: "status", status: 403 } });
+    world.ready("n1", "Unknown");
+    await world.until("told", () => world.told("RemediationSkipped").length === 1);
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 20_000);
+  });
+
+  it("a health check is deleted: its Kubernetes garbage collection cleans up, and others go on", async () => {
+    await enabled();
+    await fenced();
+    world.server.collection(NODE_HEALTH_CHECKS).delete({ name: "check" });
+    await world.clock.advance(2_000);
+    world.check({}, "next");
+    await world.until("enabled", () => world.status("next").phase !== undefined);
+  });
+});

@@ -1,0 +1,247 @@
+import { readFileSync } from "node:fs";
+import { Registry } from "prom-client";
+import { createApiServer } from "../../hack/kube-mock/api-server.ts";
+import type { ApiServer, RequestRecord } from "../../hack/kube-mock/api-server.ts";
+import { LEASES, NODES } from "../../src/api/core-types.ts";
+import type { Lease, Node } from "../../src/api/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
+import { trimNode } from "../../src/api/trim.ts";
+import { runDetector } from "../../src/detector/detector.ts";
+import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import type { EventNote } from "../../src/kube/events.ts";
+import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
+import { toTime } from "../../src/runtime/time.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { seededRandom } from "../lib/seeded-random.ts";
+import { VirtualClock } from "../lib/virtual-clock.ts";
+
+// The detector on an in-memory API server, in virtual time, with remediation kinds of a vendor that it has never heard of.
+
+const NAMESPACES: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Namespace",
+  plural: "namespaces",
+  namespaced: false,
+};
+const CLIENT = "detector";
+
+export interface Fence extends KubeObject {
+  spec: Record<string, unknown>;
+  status?: { conditions?: { type: string; status: string }[] };
+}
+
+/** A kind of the vendor's. */
+export function vendorType(kind: string): ResourceType {
+  return { group: "fence.example", version: "v1", kind, plural: `${kind.toLowerCase()}s`, namespaced: true };
+}
+
+/** The CRD of one kind of the vendor's, which keeps whatever is put into it. */
+export function vendorCrd(kind: string): string {
+  const { group, plural } = vendorType(kind);
+  return JSON.stringify({
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: "Namespaced",
+      names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase() },
+      versions: [
+        {
+          name: "v1",
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          schema: {
+            openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+          },
+        },
+      ],
+    },
+  });
+}
+
+export class DetectorWorld {
+  readonly clock = new VirtualClock(Date.UTC(2026, 0, 1));
+  readonly server: ApiServer = createApiServer({ clock: this.clock, random: seededRandom(1) });
+  readonly registry = new Registry();
+  readonly notes: EventNote[] = [];
+  readonly requests: RequestRecord[] = [];
+  #stop = new AbortController();
+  #running: Promise<unknown> = Promise.resolve();
+
+  constructor(options: { kinds?: string[] } = {}) {
+    this.server.load(
+      readFileSync(new URL("../../deploy/crds/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url), "utf8"),
+    );
+    for (const kind of options.kinds ?? ["Fence"]) {
+      this.server.load(vendorCrd(kind));
+      this.server.load(vendorCrd(`${kind}Template`));
+    }
+    for (const name of ["fencing", "medik8s-leases"]) {
+      this.server.collection(NAMESPACES).create({ metadata: { name } });
+    }
+    this.server.onRequest((record) => {
+      if (record.client.startsWith(CLIENT)) this.requests.push(record);
+    });
+  }
+
+  /** Starts the detector, or starts it anew after `stop`. */
+  start(): void {
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    const runtime = createKubeRuntime({
+      transport: this.server.transport({ client: CLIENT }),
+      clock: this.clock,
+      random: seededRandom(2),
+      logger: createLogger(process.env["DETECTOR_LOG"] === undefined ? "silent" : "debug"),
+      controllerName: "ironfence.io/agent",
+      instance: "test",
+    });
+    const events = { record: (note: EventNote) => void this.notes.push(note) };
+    const nodes = runtime.watch({ type: NODES, trim: trimNode }, signal);
+    this.#running = runDetector(
+      {
+        runtime: { ...runtime, events },
+        nodes,
+        registry: this.registry,
+        options: { leaseNamespace: "medik8s-leases" },
+      },
+      signal,
+    ).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error("the test has ended"));
+    await this.clock.advance(1_000);
+    await this.#running;
+  }
+
+  /** Lets time pass in small steps until `done`. @throws Error when it does not come in `withinMs`. */
+  async until(what: string, done: () => boolean, withinMs = 60_000): Promise<number> {
+    const startMs = this.clock.nowMs();
+    while (!done()) {
+      if (this.clock.nowMs() - startMs > withinMs) {
+        const status = JSON.stringify(
+          this.checks().map((check) => check.status),
+          undefined,
+          1,
+        );
+        throw new Error(
+          `not within ${withinMs} ms: ${what}; statuses: ${status}; events: ${JSON.stringify(this.reasons())}`,
+        );
+      }
+      await this.clock.advance(20);
+    }
+    return this.clock.nowMs() - startMs;
+  }
+
+  node(name: string, labels: Record<string, string> = {}, annotations: Record<string, string> = {}): void {
+    this.server.collection<Node>(NODES).create({
+      metadata: { name, labels: { pool: "a", ...labels }, annotations },
+      spec: {},
+    });
+    this.ready(name, "True");
+  }
+
+  nodes(count: number, prefix = "n"): string[] {
+    const names = Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+    for (const name of names) this.node(name);
+    return names;
+  }
+
+  /** Sets the node's condition Ready as of now. */
+  ready(name: string, status: "True" | "False" | "Unknown"): void {
+    const conditions = [{ type: "Ready", status, lastTransitionTime: toTime(this.clock.nowMs()) }];
+    this.server.collection<Node>(NODES).mergePatch({ name }, { status: { conditions } }, "status");
+  }
+
+  template(
+    kind = "Fence",
+    options: { name?: string; spec?: unknown; annotations?: Record<string, string> } = {},
+  ): void {
+    const {
+      name = `${kind.toLowerCase()}-template`,
+      spec = { template: { spec: { mode: "off" } } },
+      annotations = {},
+    } = options;
+    this.server.collection(vendorType(`${kind}Template`)).create({
+      metadata: { namespace: "fencing", name, annotations },
+      spec,
+    });
+  }
+
+  check(spec: Record<string, unknown> = {}, name = "check"): void {
+    this.server.collection(NODE_HEALTH_CHECKS).create({
+      metadata: { name },
+      spec: {
+        selector: { matchLabels: { pool: "a" } },
+        unhealthyConditions: [
+          { type: "Ready", status: "False", duration: "10s" },
+          { type: "Ready", status: "Unknown", duration: "10s" },
+        ],
+        minHealthy: 0,
+        ...(spec["escalatingRemediations"] === undefined && { remediationTemplate: reference("Fence") }),
+        ...spec,
+      },
+    });
+  }
+
+  edit(spec: Record<string, unknown>, name = "check"): void {
+    this.server.collection(NODE_HEALTH_CHECKS).mergePatch({ name }, { spec });
+  }
+
+  checks(): NodeHealthCheck[] {
+    return [...this.server.collection<NodeHealthCheck>(NODE_HEALTH_CHECKS).values()];
+  }
+
+  status(name = "check") {
+    return this.checks().find(({ metadata }) => metadata.name === name)?.status ?? {};
+  }
+
+  condition(type: string, name = "check") {
+    return this.status(name).conditions?.find((condition) => condition.type === type);
+  }
+
+  fences(kind = "Fence"): Fence[] {
+    return [...this.server.collection<Fence>(vendorType(kind)).values()];
+  }
+
+  /** Plays the remediator: sets a condition of the CR. */
+  report(cr: Fence, type: string, status: string): void {
+    const conditions = [...(cr.status?.conditions ?? []), { type, status }];
+    const { name, namespace = "" } = cr.metadata;
+    this.server.collection(vendorType(cr.kind)).mergePatch({ namespace, name }, { status: { conditions } }, "status");
+  }
+
+  leases(): Lease[] {
+    return [...this.server.collection<Lease>(LEASES).values()];
+  }
+
+  reasons(): string[] {
+    return this.notes.map(({ reason }) => reason);
+  }
+
+  /** Notes of one reason. */
+  told(reason: string): string[] {
+    return this.notes.filter((note) => note.reason === reason).map(({ note }) => note);
+  }
+}
+
+export function reference(kind: string, name = `${kind.toLowerCase()}-template`) {
+  return { apiVersion: "fence.example/v1", kind: `${kind}Template`, namespace: "fencing", name };
+}
+
+export function escalation(...kinds: string[]) {
+  return {
+    escalatingRemediations: kinds.map((kind, index) => ({
+      remediationTemplate: reference(kind),
+      order: index + 1,
+      timeout: "60s",
+    })),
+  };
+}

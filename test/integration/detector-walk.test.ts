@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { DetectorWorld } from "./detector-fixture.ts";
+
+describe("detector: the walk of one node", () => {
+  let world: DetectorWorld;
+  beforeEach(() => {
+    world = new DetectorWorld();
+    world.template();
+    world.nodes(3);
+    world.check();
+    world.start();
+  });
+  afterEach(() => world.stop());
+
+  it("creates one CR by the contract when the duration is over, and no sooner", async () => {
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    assert.equal(world.status().observedNodes, 3);
+    assert.equal(world.status().healthyNodes, 3);
+    world.ready("n1", "Unknown");
+    const tookMs = await world.until("a CR", () => world.fences().length > 0, 12_000);
+    assert.ok(tookMs >= 9_000 && tookMs <= 10_100, `${tookMs} ms`);
+    const [cr] = world.fences();
+    const [check] = world.checks();
+    assert.ok(cr !== undefined && check !== undefined);
+    assert.equal(cr.metadata.name, "n1");
+    assert.equal(cr.metadata.namespace, "fencing");
+    assert.equal(cr.kind, "Fence");
+    assert.deepEqual(cr.spec, { mode: "off" });
+    assert.deepEqual(cr.metadata.annotations, {
+      "remediation.medik8s.io/node-name": "n1",
+      "remediation.medik8s.io/template-name": "fence-template",
+    });
+    assert.deepEqual(cr.metadata.labels, { "app.kubernetes.io/part-of": "node-healthcheck-controller" });
+    assert.deepEqual(cr.metadata.ownerReferences, [
+      {
+        apiVersion: "remediation.medik8s.io/v1alpha1",
+        kind: "NodeHealthCheck",
+        name: "check",
+        uid: check.metadata.uid,
+        controller: false,
+      },
+    ]);
+    await world.until("recorded", () => (world.status().unhealthyNodes?.[0]?.remediations?.length ?? 0) === 1);
+    const { unhealthyNodes, phase, reason, observedNodes, healthyNodes } = world.status();
+    assert.deepEqual(unhealthyNodes, [
+      {
+        name: "n1",
+        remediations: [
+          {
+            resource: {
+              apiVersion: "fence.example/v1",
+              kind: "Fence",
+              namespace: "fencing",
+              name: "n1",
+              uid: cr.metadata.uid,
+            },
+            started: cr.metadata.creationTimestamp,
+            templateName: "fence-template",
+          },
+        ],
+      },
+    ]);
+    assert.deepEqual([phase, reason], ["Remediating", "NHC is remediating 1 nodes"]);
+    assert.deepEqual([observedNodes, healthyNodes], [3, 2]);
+    const [lease] = world.leases();
+    assert.equal(lease?.metadata.name, "node-n1");
+    assert.equal(lease?.spec.holderIdentity, "NodeHealthCheck-check");
+    assert.equal(lease?.spec.leaseDurationSeconds, 600);
+    assert.deepEqual(world.reasons(), ["Enabled", "RemediationCreated", "DetectedUnhealthy"]);
+    assert.match(
+      await world.registry.metrics(),
+      /nodehealthcheck_ongoing_remediation\{name="n1",namespace="fencing",remediation="Fence"\} 1/,
+    );
+  });
+
+  it("deletes the CR, releases the lease and clears the status once the node is well", async () => {
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    world.ready("n1", "Unknown");
+    await world.until("recorded", () => world.status().phase === "Remediating");
+    world.ready("n1", "True");
+    await world.until("gone", () => world.fences().length === 0 && world.status().phase === "Enabled", 2_000);
+    await world.until("lease released", () => world.leases().length === 0, 2_000);
+    assert.equal(world.status().unhealthyNodes, undefined);
+    assert.equal(world.status().healthyNodes, 3);
+    assert.deepEqual(world.told("RemediationRemoved").length, 1);
+    const metrics = await world.registry.metrics();
+    assert.doesNotMatch(metrics, /nodehealthcheck_ongoing_remediation\{/);
+    assert.match(metrics, /nodehealthcheck_unhealthy_node_duration_seconds_count\{.*name="n1".*\} 1/);
+  });
+
+  it("needs three requests for a CR, and none at rest", async () => {
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    await world.clock.advance(2_000);
+    world.requests.length = 0;
+    await world.clock.advance(30_000);
+    assert.deepEqual(
+      world.requests.filter(({ watch }) => !watch),
+      [],
+    );
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => world.fences().length > 0);
+    const asked = world.requests
+      .filter(({ watch, path }) => !watch && !path.includes("/status"))
+      .map(({ method, path }) => `${method} ${path.split("?")[0]}`);
+    assert.deepEqual(asked.slice(0, 3), [
+      "GET /api/v1/nodes/n1",
+      "POST /apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases",
+      "POST /apis/fence.example/v1/namespaces/fencing/fences",
+    ]);
+  });
+
+  it("counts a restart as nothing: no second CR, the records and the clock of the attempt as before", async () => {
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => world.fences().length > 0);
+    const [before] = world.fences();
+    // Perhaps before the status was written: then the CR itself is the record.
+    await world.stop();
+    world.start();
+    await world.until("recorded", () => world.status().phase === "Remediating");
+    await world.clock.advance(5_000);
+    assert.deepEqual(
+      world.fences().map(({ metadata }) => metadata.uid),
+      [before?.metadata.uid],
+    );
+    assert.equal(world.status().unhealthyNodes?.[0]?.remediations?.[0]?.started, before?.metadata.creationTimestamp);
+  });
+});
