@@ -1,0 +1,56 @@
+import { join } from "node:path";
+import { startChild, tail } from "../lib/processes.ts";
+import type { Child } from "../lib/processes.ts";
+import { NAMESPACE, SERVICE_ACCOUNT, repositoryPath } from "./world.ts";
+import type { World } from "./world.ts";
+
+/** An agent in a process of its own. */
+export interface Agent {
+  readonly instance: string;
+  readonly running: boolean;
+  readonly pid: number;
+  /** SIGKILL: no clean-up, no release of the lease. */
+  kill(): Promise<void>;
+  /** SIGTERM, as Kubernetes ends a pod. */
+  stop(): Promise<void>;
+  /** The end of its log. */
+  log(): string;
+}
+
+/** Starts the agent as a user does, with a token of the shipped ServiceAccount. */
+export async function startAgent(
+  world: World,
+  instance: string,
+  flags: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Agent> {
+  const kubeconfig = await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT);
+  const child: Child = startChild(
+    instance,
+    process.execPath,
+    [
+      repositoryPath("src/main.ts"),
+      "run",
+      `--kubeconfig=${kubeconfig}`,
+      `--namespace=${NAMESPACE}`,
+      "--metrics-bind-address=127.0.0.1:0",
+      "--health-probe-bind-address=127.0.0.1:0",
+      "--log-level=debug",
+      ...flags,
+    ],
+    { logFile: join(world.controlPlane.folder, `${instance}.log`), env: { POD_NAME: instance, ...env } },
+  );
+  return {
+    instance,
+    pid: child.pid,
+    get running() {
+      return child.running;
+    },
+    kill: async () => {
+      child.kill("SIGKILL");
+      await child.ended;
+    },
+    stop: () => child.stop(),
+    log: () => tail(child.logFile),
+  };
+}

@@ -1,0 +1,90 @@
+import type { BmcRecord } from "./sushy-emulator.ts";
+import type { World } from "./world.ts";
+
+/** A node as the chronicle looks at it. */
+export interface NodeView {
+  metadata: {
+    name: string;
+    uid: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+  spec: { taints?: { key: string; value?: string; effect: string }[]; unschedulable?: boolean };
+  status: { conditions?: { type: string; status: string }[]; nodeInfo?: { bootID?: string } };
+}
+
+/** A BareMetalRemediation as tests look at it. */
+export interface RemediationView {
+  metadata: { name: string; namespace: string; uid: string; annotations?: Record<string, string> };
+  status?: {
+    phase?: string;
+    retryCount?: number;
+    conditions?: { type: string; status: string; reason: string; message: string }[];
+    timeline?: { step: string; time: string; message?: string }[];
+  };
+}
+
+/** One change as it was seen on a watch. */
+export interface Seen<T> {
+  /** Milliseconds since the epoch. */
+  atMs: number;
+  type: "ADDED" | "MODIFIED" | "DELETED";
+  object: T;
+}
+
+export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
+export const QUARANTINE = "ironfence.io/quarantine";
+
+/** What happened in a world since the chronicle was opened: every version of every node, remediation and pod. */
+export interface Chronicle {
+  nodes(name: string): Seen<NodeView>[];
+  remediations(node: string): Seen<RemediationView>[];
+  pods(uid: string): Seen<{ metadata: { uid: string } }>[];
+  /** What a host's BMC was asked since then. */
+  bmc(node: string): Promise<BmcRecord[]>;
+  close(): void;
+}
+
+/** Opens a chronicle; what it misses before it returns is in its first `ADDED`s. */
+export function openChronicle(world: World): Chronicle {
+  const closed = new AbortController();
+  const openedMs = Date.now();
+  const follow = <T>(path: string): Seen<T>[] => {
+    const seen: Seen<T>[] = [];
+    void world.api.watch<T>(
+      path,
+      ({ type, object, atMs }) => {
+        if (type !== "BOOKMARK" && type !== "ERROR") seen.push({ type, object, atMs });
+      },
+      closed.signal,
+    );
+    return seen;
+  };
+  const nodes = follow<NodeView>("/api/v1/nodes");
+  const remediations = follow<RemediationView>("/apis/ironfence.io/v1alpha1/baremetalremediations");
+  const pods = follow<{ metadata: { uid: string } }>("/api/v1/pods");
+  return {
+    nodes: (name) => nodes.filter(({ object }) => object.metadata.name === name),
+    remediations: (node) =>
+      remediations.filter(
+        ({ object }) =>
+          (object.metadata.annotations?.["remediation.medik8s.io/node-name"] ?? object.metadata.name) === node,
+      ),
+    pods: (uid) => pods.filter(({ object }) => object.metadata.uid === uid),
+    bmc: async (node) =>
+      (await world.bmc.records(world.host(node).systemUuid)).filter((record) => record.atMs >= openedMs),
+    close: () => closed.abort(),
+  };
+}
+
+export function hasTaint(node: NodeView, key: string): boolean {
+  return node.spec.taints?.some((taint) => taint.key === key) === true;
+}
+
+export function readyOf(node: NodeView): string | undefined {
+  return node.status.conditions?.find((condition) => condition.type === "Ready")?.status;
+}
+
+export function conditionOf(remediation: RemediationView | undefined, type: string) {
+  return remediation?.status?.conditions?.find((condition) => condition.type === type);
+}

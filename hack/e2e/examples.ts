@@ -1,0 +1,50 @@
+import { applyObject, readManifests } from "../lib/apply.ts";
+import type { Manifest } from "../lib/apply.ts";
+import { BMC_PASSWORD, BMC_USERNAME } from "./sushy-emulator.ts";
+import { repositoryPath } from "./world.ts";
+import type { World } from "./world.ts";
+
+// The files of examples/ as users take them: only names, addresses, accounts and waiting times are replaced.
+
+/** What of the example stands for a user's own values. */
+type Substitutions = Readonly<Record<string, string>>;
+
+function substitute(manifest: Manifest, substitutions: Substitutions): Manifest {
+  let text = JSON.stringify(manifest);
+  for (const [from, to] of Object.entries(substitutions)) text = text.replaceAll(from, to);
+  return JSON.parse(text) as Manifest;
+}
+
+/** A device account's and trust anchor's values; the right ones where absent. */
+export interface TargetOverrides {
+  password?: string;
+  /** What the example's FencingTarget becomes beside its substitutions. */
+  change?: (target: Manifest) => Manifest;
+}
+
+/** Applies examples/fencing-target.yaml for one host of the world. */
+export async function applyFencingTarget(world: World, node: string, overrides: TargetOverrides = {}): Promise<void> {
+  const { url, caPem } = world.bmc;
+  const secrets: Record<string, Record<string, string>> = {
+    [`${node}-bmc`]: { username: BMC_USERNAME, password: overrides.password ?? BMC_PASSWORD },
+    "bmc-ca": { "ca.crt": caPem },
+  };
+  const address = `${url.replace("https:", "redfish:")}/redfish/v1/Systems/${world.host(node).systemUuid}`;
+  const manifests = await readManifests(repositoryPath("examples/fencing-target.yaml"));
+  for (const example of manifests) {
+    const manifest = substitute(example, {
+      "worker-1": node,
+      "redfish://bmc-1.example/redfish/v1/Systems/1": address,
+    });
+    if (manifest.kind === "Secret") manifest["stringData"] = secrets[manifest.metadata.name];
+    const changed = manifest.kind === "FencingTarget" ? overrides.change?.(manifest) : undefined;
+    await applyObject(world.api, changed ?? manifest);
+  }
+}
+
+/** Applies examples/node-health-check.yaml with conditions that need to stand for one second only. */
+export async function applyHealthCheck(world: World, change: (manifest: Manifest) => Manifest = (same) => same) {
+  for (const example of await readManifests(repositoryPath("examples/node-health-check.yaml"))) {
+    await applyObject(world.api, change(substitute(example, { '"duration":"60s"': '"duration":"1s"' })));
+  }
+}

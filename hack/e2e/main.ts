@@ -1,0 +1,100 @@
+import { globSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { run } from "node:test";
+import { spec } from "node:test/reporters";
+import { prepareBinaries } from "../control-plane/binaries.ts";
+import { startControlPlane } from "../control-plane/control-plane.ts";
+import { installSushyEmulator } from "./sushy-emulator.ts";
+import { repositoryPath } from "./world.ts";
+
+const HELP = `Tests the agent on real parts: etcd, kube-apiserver, controller manager, scheduler, kwok, sushy-emulator.
+
+  npm run test:e2e [-- FILE…]      FILE: test files; test/e2e and the real half of test/conformance where absent
+
+The first run prepares what is missing: the control plane's programs ($KUBEBUILDER_ASSETS, the cache folder, or a build with
+Go that takes about 7 minutes) and sushy-emulator (Python 3 with venv). Later runs start at once. It ends with 0 only if
+every test has run and passed.
+`;
+
+const FILE_TIMEOUT_MS = 12 * 60_000;
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+const progress = (line: string): void => void process.stderr.write(`e2e: ${line}\n`);
+
+const stop = new AbortController();
+for (const name of ["SIGINT", "SIGTERM"] as const)
+  process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+
+/** Runs test files one after another, since each starts a control plane of its own. */
+async function runFiles(files: readonly string[]): Promise<Counts> {
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const tests = run({ files: [...files], concurrency: 1, timeout: FILE_TIMEOUT_MS, signal: stop.signal });
+  tests.on("test:summary", ({ file, counts: of }) => {
+    // One summary a file and one over all.
+    if (file !== undefined) return;
+    counts.passed = of.passed;
+    counts.failed = of.tests - of.passed - of.skipped - of.todo;
+    counts.skipped = of.skipped + of.todo;
+  });
+  const lines = tests.compose(spec());
+  lines.pipe(process.stdout);
+  await new Promise((resolve, reject) => lines.once("end", resolve).once("error", reject));
+  return counts;
+}
+
+/** The API conformance suite: the same cases as against the in-memory server, on a real one without any nodes. */
+async function runConformance(files: readonly string[]): Promise<Counts> {
+  const controlPlane = await startControlPlane({ progress, nodeMonitorGracePeriodMs: 50_000 }, stop.signal);
+  try {
+    process.env.IRONFENCE_E2E_KUBECONFIG = controlPlane.kubeconfig;
+    return await Promise.race([runFiles(files), controlPlane.failed]);
+  } finally {
+    await controlPlane.stop();
+  }
+}
+
+async function main(chosen: readonly string[]): Promise<number> {
+  const all = ["test/conformance/*real.test.ts", "test/e2e/*.test.ts"].flatMap((pattern) =>
+    globSync(pattern, { cwd: repositoryPath("") }).sort(),
+  );
+  const files = chosen.length > 0 ? chosen : all;
+  const isConformance = (file: string): boolean => file.includes("conformance/");
+  const startedMs = performance.now();
+  await prepareBinaries(progress, stop.signal);
+  await installSushyEmulator(progress, stop.signal);
+
+  const results: Counts[] = [];
+  const conformance = files.filter(isConformance).map(repositoryPath);
+  const scenarios = files.filter((file) => !isConformance(file)).map(repositoryPath);
+  if (conformance.length > 0) results.push(await runConformance(conformance));
+  if (scenarios.length > 0) results.push(await runFiles(scenarios));
+
+  const sum = (key: keyof Counts): number => results.reduce((total, counts) => total + counts[key], 0);
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
+  progress(
+    `${sum("passed")} passed, ${sum("failed")} failed, ${sum("skipped")} skipped in ${files.length} files, ${seconds} s`,
+  );
+  // A test that was skipped has shown nothing, and a run without tests even less.
+  const proven = sum("passed") > 0 && sum("failed") === 0 && sum("skipped") === 0 && results.length > 0;
+  return proven ? 0 : 1;
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { help: { type: "boolean", short: "h", default: false } },
+});
+if (values.help) {
+  process.stdout.write(HELP);
+} else {
+  try {
+    process.exitCode = await main(positionals);
+  } catch (error) {
+    progress(`could not run: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  }
+}
