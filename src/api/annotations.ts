@@ -17,5 +17,7 @@ export const MANUALLY_CONFIRMED_HEALTHY = "remediation.medik8s.io/manually-confi
 /** On a node: `namespace/name` of its Machine. */
 export const MACHINE = "machine.openshift.io/machine";
 
-/** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our taints there. Only marks so signed are ours. */
+/** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put the out-of-service taint there. Without it the taint is foreign. */
 export const FENCED_BY = "ironfence.io/fenced-by";
+/** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
+export const QUARANTINED_BY = "ironfence.io/quarantined-by";

@@ -59,31 +59,46 @@ export const bareMetalRemediationStatusSchema = z.object({
   conditions: conditionsSchema.optional(),
   attempt: z
     .object({
-      id: z.string().meta({ description: "Identifies one power cycle; marks on the node carry it." }),
-      action: z.string().meta({ description: "The step that was stored before it was taken." }),
-      startedAt: timeSchema,
-      deadline: timeSchema,
+      id: z.string().meta({ description: "Identifies one power-off order; the taint on the node carries it." }),
+      kind: z.enum(["Reboot", "Reprovision"]).meta({ description: "What this power cycle is for." }),
+      action: z.enum(["None", "Inherited", "ForceOff", "On"]).meta({
+        description:
+          "The last power order, stored before it is sent. Inherited: none yet, but the previous owner may have left the host off.",
+      }),
+      actionAt: z.string().meta({ format: "date-time" }),
+      sent: z.boolean().meta({ description: "Whether the order has left: answered, or perhaps lost on the way." }),
+      done: z.boolean().meta({ description: "Whether the order's effect has been read back." }),
+      startedAt: z.string().meta({ format: "date-time" }),
+      deadline: z.string().meta({ format: "date-time", description: "When the present phase is out of time." }),
+      offConfirmedAt: z.string().meta({ format: "date-time" }).optional(),
+      bootOverride: z.boolean().meta({ description: "Whether a boot override may be set and must be cleared." }),
     })
     .optional(),
-  retryCount: z.int().min(0).optional(),
+  retryCount: z.int().min(0).optional().meta({ description: "Power cycles begun after the first." }),
+  provenReboots: z.int().min(0).optional().meta({ description: "Reboots in which the host was proven off." }),
+  outcome: z
+    .object({ verdict: z.enum(["Failed", "TimedOut", "Deleted"]), reason: z.string(), message: z.string() })
+    .optional()
+    .meta({ description: "Why the remediation is being undone." }),
   lastRemediated: timeSchema.optional(),
   node: z
     .object({
       name: z.string(),
       uid: z.string().optional(),
-      bootID: z.string().optional(),
+      bootID: z.string().optional().meta({ description: "The boot that the present attempt ends." }),
     })
     .optional(),
   target: z
     .object({
       kind: z.string(),
       name: z.string(),
-      namespace: z.string().optional(),
+      namespace: z.string(),
       uid: z.string(),
     })
     .optional(),
   backup: z
     .object({
+      nodeUID: z.string().meta({ description: "The Node object that was saved before it was deleted." }),
       labels: z.record(z.string(), z.string()).optional(),
       annotations: z.record(z.string(), z.string()).optional(),
       taints: z.array(taintSchema).optional(),

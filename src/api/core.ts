@@ -42,7 +42,7 @@ export interface Pod extends KubeObject {
   spec: {
     nodeName?: string;
     tolerations?: Toleration[];
-    volumes?: { name: string; persistentVolumeClaim?: { claimName: string } }[];
+    volumes?: { name: string; persistentVolumeClaim?: { claimName: string }; ephemeral?: object }[];
   };
   status?: { phase?: string; conditions?: NodeCondition[] };
 }

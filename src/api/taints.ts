@@ -14,6 +14,6 @@ export const QUARANTINE: Taint = { key: "ironfence.io/quarantine", value: "fence
 export const CONDITION_TAINT_PREFIX = "node.kubernetes.io/";
 
 /** Whether both are one taint: Kubernetes tells taints apart by key and effect. */
-export function sameTaint(a: Taint, b: Taint): boolean {
+export function sameTaint(a: Pick<Taint, "key" | "effect">, b: Pick<Taint, "key" | "effect">): boolean {
   return a.key === b.key && a.effect === b.effect;
 }

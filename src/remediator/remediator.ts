@@ -1,9 +1,22 @@
 import type { Registry } from "prom-client";
+import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { Node } from "../api/core.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import type { openDevice } from "../bmc/open-device.ts";
+import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
+import { keyOf, keyText, parseKey } from "../kube/watched.ts";
+import { createMetrics } from "./metrics.ts";
+import { RemediationIndex } from "./remediation-index.ts";
+import { Session, trimRemediation } from "./session.ts";
+import { isFinal } from "./state.ts";
+import { watchStopSwitch } from "./stop-switch.ts";
+import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
+import { startTargetController } from "./targets/target-controller.ts";
+import type { WalkerDeps } from "./walker.ts";
+import { refresh, walk } from "./walker.ts";
 
 export interface RemediatorOptions {
   /** How many remediations may be worked on at the same moment; those that only wait for something do not count. */
@@ -21,10 +34,93 @@ export interface RemediatorDeps {
   options: RemediatorOptions;
 }
 
+/** Longest wait after an error of our own, e.g. a status that this version cannot read. */
+const ERROR_BACKOFF_MAX_MS = 60_000;
+
 /**
  * Serves every `BareMetalRemediation` of the cluster until `signal` aborts; nothing of it runs after it has settled, and
  * every device session is closed. Call it only while the agent's lease is held, with a signal that aborts when it is lost.
  */
 export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): Promise<void> {
-  await deps.targets.whenSynced(signal);
+  const { runtime, nodes, targets, namespace, openDevice } = deps;
+  const ended = new AbortController();
+  const running = AbortSignal.any([signal, ended.signal]);
+  const directory = createFencingTargetDirectory({ runtime, targets, namespace, openDevice }, running);
+  const stopSwitch = watchStopSwitch(runtime, namespace, running);
+  const remediations = runtime.watch<BareMetalRemediation>(
+    { type: BARE_METAL_REMEDIATIONS, trim: trimRemediation },
+    running,
+  );
+  const index = new RemediationIndex();
+  const sessions = new Map<string, Session>();
+  const metrics = createMetrics(deps.registry);
+  const walker: WalkerDeps = {
+    runtime,
+    nodes,
+    directory,
+    stopSwitch,
+    metrics,
+    siblingsOf: (session) => index.ofNode(session.nodeName).filter((other) => other.metadata.uid !== session.uid),
+  };
+
+  const endSession = async (key: string): Promise<void> => {
+    const session = sessions.get(key);
+    sessions.delete(key);
+    metrics.inFlight(sessions.size);
+    await session?.close();
+  };
+  const beginSession = async (key: string, watched: BareMetalRemediation): Promise<Session | undefined> => {
+    const session = new Session(runtime, watched, () => controller.enqueue(key));
+    sessions.set(key, session);
+    metrics.inFlight(sessions.size);
+    const { phase } = watched.status ?? {};
+    // What an earlier process or leader stored last counts, not what a watch shows that may lag behind it.
+    const mayLag = phase !== undefined && !isFinal(phase);
+    return !mayLag || (await refresh(runtime, session, running)) ? session : undefined;
+  };
+  const controller: Controller = new Controller(runtime, {
+    name: "remediation",
+    concurrency: deps.options.concurrency,
+    maxBackoffMs: ERROR_BACKOFF_MAX_MS,
+    reconcile: async (key, signal) => {
+      const watched = remediations.get(parseKey(key));
+      if (watched === undefined || sessions.get(key)?.uid !== watched.metadata.uid) await endSession(key);
+      if (watched === undefined) return;
+      const session = sessions.get(key) ?? (await beginSession(key, watched));
+      if (session === undefined) return endSession(key);
+      session.absorb(watched);
+      const requeueAfterMs = await walk(walker, session, signal);
+      if (requeueAfterMs !== undefined) return { requeueAfterMs };
+      if (isFinal(session.status.phase)) await endSession(key);
+    },
+  });
+
+  const wake = (keys: Iterable<BareMetalRemediation>): void => {
+    for (const remediation of keys) controller.enqueue(keyText(keyOf(remediation)));
+  };
+  const unsubscribe = [
+    remediations.subscribe((change) => {
+      index.apply(change);
+      wake([change.object]);
+      // Who waits for a host looks again when a remediation of the same node moves.
+      wake(index.siblings(change.object));
+    }),
+    nodes.subscribe(({ object }) => wake(index.ofNode(object.metadata.name))),
+    targets.subscribe(({ object }) => wake(index.ofTarget(object))),
+    stopSwitch.subscribe(() => wake(remediations.values())),
+  ];
+  const background: Promise<void>[] = [];
+  try {
+    await Promise.all([targets.whenSynced(running), nodes.whenSynced(running), remediations.whenSynced(running)]);
+    background.push(startTargetController({ runtime, targets, nodes, directory, namespace, openDevice }, running));
+    background.push(controller.run(running));
+    await Promise.all(background);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    ended.abort(new Error("the remediator has ended"));
+    for (const stop of unsubscribe) stop();
+    await Promise.allSettled(background);
+    await Promise.all([...sessions.values()].map((session) => session.close()));
+  }
 }

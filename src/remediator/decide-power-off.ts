@@ -1,0 +1,166 @@
+import { orderOff } from "./decide-start.ts";
+import { deviceGate, fail, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
+import type { Decision, Now, Walk } from "./snapshot.ts";
+import { processing } from "./status.ts";
+import {
+  OFF_CONFIRM_GAP_MS,
+  POLL_FAST_MS,
+  POLL_FAST_WINDOW_MS,
+  POLL_SLOW_MS,
+  POWER_PROOF_AGE_MAX_MS,
+  POWER_REREAD_MS,
+  RENEWAL_TIMEOUT_MS,
+  RENEWAL_WAIT_MS,
+  REORDER_AFTER_MS,
+} from "./timings.ts";
+
+/** How long a reading may take that is late already. */
+const LATE_READ_MS = 1_000;
+
+/** The intent is stored: sees to it that the order was sent once, that its effect is proven, and that it hit the right host. */
+export function decidePoweringOff(walk: Walk, now: Now): Decision {
+  const { attempt, seen } = walk;
+  const order = seen.order?.attemptId === attempt.id && seen.order.action === "ForceOff" ? seen.order : undefined;
+  if (order !== undefined && order.outcome !== "Rejected" && !attempt.sent) {
+    return move(walk, now, {
+      to: "PoweringOff",
+      step: "PowerOffSent",
+      message:
+        order.outcome === "Acknowledged" ? "the BMC took the order" : "the BMC's answer was lost: its state will tell",
+      attempt: { ...attempt, sent: true },
+    });
+  }
+  const { power } = seen;
+  if (attempt.sent && power.provenAtMs !== undefined) return decideProven(walk, power.provenAtMs, now);
+  if (walk.remainingMs <= 0) {
+    const { reason, message } = seen.device ?? {
+      reason: "PowerOffTimeout" as const,
+      message: `the host was not proven off in time; its BMC says ${power.last?.raw ?? "nothing"}`,
+    };
+    return failAttempt(walk, now, reason, message);
+  }
+  const waiting = deviceGate(walk, now);
+  if (waiting !== undefined) return waiting;
+  if (needsNewOrder(walk, order?.outcome, now)) return reorder(walk, now);
+  return readDue(walk, now) ?? wait(walk, untilNextRead(walk, now));
+}
+
+/**
+ * Whether a further order is needed. It gets an id of its own, so that no id ever stands for two power-offs:
+ * - the last one was refused, so it had no effect;
+ * - the host was proven off by the last one, and is not off any more;
+ * - the last one has not taken effect in REORDER_AFTER_MS;
+ * - this process does not know whether the last one was sent (it restarted), and the host reads Off: an order that has no
+ *   effect on a host that is off, and makes an end of a reading that lies.
+ */
+function needsNewOrder(walk: Walk, outcome: "Acknowledged" | "Uncertain" | "Rejected" | undefined, now: Now): boolean {
+  const { attempt, seen } = walk;
+  if (outcome === "Rejected") return true;
+  const last = seen.power.last;
+  if (last === undefined) return false;
+  if (last.state === "Off") return !attempt.sent;
+  if (attempt.done) return true;
+  return last.state === "On" && orderAgeMs(walk, now) >= REORDER_AFTER_MS;
+}
+
+function orderAgeMs(walk: Walk, now: Now): number {
+  const { attempt, seen } = walk;
+  if (seen.order?.attemptId === attempt.id) return now.monotonicMs - seen.order.atMs;
+  return now.epochMs - attempt.actionAtMs;
+}
+
+function reorder(walk: Walk, now: Now): Decision {
+  return (
+    stopGate(walk, now, walk.attempt, walk.plan.powerOffTimeoutMs) ??
+    identityGate(walk, now) ??
+    orderOff(walk, now, walk.freshId, "the host is to be powered off once more: the last order did not do it for good")
+  );
+}
+
+function readDue(walk: Walk, now: Now): Decision | undefined {
+  return untilNextRead(walk, now) <= 0 ? run({ do: "readPower" }) : undefined;
+}
+
+/** Milliseconds until the power is to be read again while a change is awaited. */
+export function untilNextRead(walk: Walk, now: Now): number {
+  const { power } = walk.seen;
+  if (power.last === undefined) return 0;
+  const fastMs = orderAgeMs(walk, now) < POLL_FAST_WINDOW_MS ? POLL_FAST_MS : POLL_SLOW_MS;
+  const gapMs = power.last.state === "Off" && power.offReads === 1 ? OFF_CONFIRM_GAP_MS : fastMs;
+  return power.last.atMs + gapMs - now.monotonicMs;
+}
+
+/**
+ * The host that answers is off. Before anything is released: is it the node's host? A node whose lease was renewed shortly
+ * before the order may be alive, and then its kubelet renews again, since it runs on another host than the one that is off.
+ */
+function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
+  const { attempt, seen } = walk;
+  const reread = rereadPower(walk, now);
+  if (reread !== undefined) return reread;
+  const { lease } = seen;
+  if (lease === undefined) return run({ do: "readLease" });
+  const renewedAtMs = lease.renewedAtMs ?? -Infinity;
+  const wrong = wrongHost(walk, provenAtMs, now);
+  if (wrong !== undefined) return wrong;
+  const mayLive = lease.renewTimeMs !== undefined && attempt.actionAtMs - lease.renewTimeMs < lease.durationMs;
+  if (mayLive) {
+    const clearAtMs = Math.max(provenAtMs, renewedAtMs) + RENEWAL_WAIT_MS;
+    if (now.monotonicMs < clearAtMs) {
+      return { notes: [], effects: [], nextCheckMs: Math.min(clearAtMs - now.monotonicMs, POWER_REREAD_MS) };
+    }
+    // The watch that tells of renewals may have fallen silent: a live look has the last word.
+    if (lease.readAtMs < clearAtMs) return run({ do: "readLease" });
+  }
+  if (walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id) {
+    return run({ do: "taint", attemptId: attempt.id });
+  }
+  return release(walk, now);
+}
+
+/**
+ * Keeps the proof fresh: undefined while it is. A reading that is not Off, or none in time, voids it (`recordReading`,
+ * `recordFailedReading`).
+ */
+export function rereadPower(walk: Walk, now: Now): Decision | undefined {
+  const { power, device } = walk.seen;
+  const ageMs = power.offAtMs === undefined ? Infinity : now.monotonicMs - power.offAtMs;
+  if (ageMs < POWER_REREAD_MS) return undefined;
+  const retryInMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
+  const leftMs = POWER_PROOF_AGE_MAX_MS - ageMs;
+  if (retryInMs > 0 && leftMs > 0) return { notes: [], effects: [], nextCheckMs: Math.min(retryInMs, leftMs) };
+  return run({ do: "readPower", withinMs: Math.max(leftMs, LATE_READ_MS) });
+}
+
+/** Fails for good if the node's lease is renewed although the host that was powered off is off. */
+export function wrongHost(walk: Walk, provenAtMs: number, now: Now): Decision | undefined {
+  const renewedAtMs = walk.seen.lease?.renewedAtMs;
+  if (renewedAtMs === undefined || renewedAtMs <= provenAtMs + RENEWAL_TIMEOUT_MS) return undefined;
+  const message = `node ${walk.nodeName} renewed its lease after the host was proven off: the target's devices power another host; correct the FencingTarget`;
+  return fail(walk, now, "WrongHost", message, [
+    { type: "IdentityVerified", status: "False", reason: "WrongHost", message },
+    { type: "PowerOffConfirmed", status: "False", reason: "WrongHost", message },
+  ]);
+}
+
+function release(walk: Walk, now: Now): Decision {
+  const { attempt, plan, status, seen } = walk;
+  const provenAgoMs = now.monotonicMs - (seen.power.provenAtMs ?? now.monotonicMs);
+  const first = attempt.offConfirmedAtMs === undefined;
+  const offConfirmedAtMs = attempt.offConfirmedAtMs ?? Math.round(now.epochMs - provenAgoMs);
+  const whose = seen.taint?.found === "Foreign" ? "; the out-of-service taint of somebody else is left as it is" : "";
+  const message = `the host was read Off twice after the order${whose}`;
+  return move(walk, now, {
+    to: "Releasing",
+    step: "PowerOffConfirmed",
+    message,
+    attempt: { ...attempt, done: true, offConfirmedAtMs, deadlineMs: offConfirmedAtMs + plan.drainTimeoutMs },
+    conditions: [
+      ...processing("Releasing", message),
+      { type: "PowerOffConfirmed", status: "True", reason: "ReadOff", message },
+    ],
+    fields: {
+      provenReboots: (status.provenReboots ?? 0) + (first && attempt.kind === "Reboot" ? 1 : 0),
+    },
+  });
+}

@@ -1,0 +1,144 @@
+import { untilNextRead } from "./decide-power-off.ts";
+import type { Node } from "../api/core.ts";
+import { isReady } from "./marks.ts";
+import { deviceGate, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
+import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
+import type { ConditionChange } from "./status.ts";
+import { conditionOf, processing } from "./status.ts";
+import { toTime } from "../runtime/time.ts";
+import { REORDER_AFTER_MS } from "./timings.ts";
+
+/** The intent is stored: orders the host on until it reads On. On is idempotent, so it may be sent again after a restart. */
+export function decidePoweringOn(walk: Walk, now: Now): Decision {
+  const { attempt, seen, plan } = walk;
+  const order = seen.order?.attemptId === attempt.id && seen.order.action === "On" ? seen.order : undefined;
+  if (seen.power.last?.state === "On" && order !== undefined) return recordOn(walk, order.atMs, now);
+  const due =
+    order === undefined ||
+    order.outcome === "Rejected" ||
+    (seen.power.last?.state === "Off" && now.monotonicMs - order.atMs >= REORDER_AFTER_MS);
+  if (due && order === undefined) {
+    const paused = stopGate(walk, now, attempt, plan.powerOnTimeoutMs);
+    if (paused !== undefined) return paused;
+  }
+  if (walk.remainingMs <= 0) {
+    const { reason, message } = seen.device ?? {
+      reason: "PowerOnTimeout" as const,
+      message: `the host did not read On in time; its BMC says ${seen.power.last?.raw ?? "nothing"}`,
+    };
+    return failAttempt(walk, now, reason, message);
+  }
+  const waiting = deviceGate(walk, now);
+  if (waiting !== undefined) return waiting;
+  if (due) {
+    return (
+      stopGate(walk, now, attempt, plan.powerOnTimeoutMs) ??
+      identityGate(walk, now) ??
+      run({ do: "powerOn", attemptId: attempt.id })
+    );
+  }
+  const inMs = untilNextRead(walk, now);
+  return inMs <= 0 ? run({ do: "readPower" }) : wait(walk, inMs);
+}
+
+function recordOn(walk: Walk, onOrderedAtMs: number, now: Now): Decision {
+  const { attempt, seen, plan, status } = walk;
+  const orderedAtMs = Math.round(now.epochMs - (now.monotonicMs - onOrderedAtMs));
+  if (!seen.rebootRecorded) {
+    return run({
+      do: "recordReboot",
+      offConfirmedAtMs: attempt.offConfirmedAtMs ?? orderedAtMs,
+      onOrderedAtMs: orderedAtMs,
+    });
+  }
+  const message = "the host reads On";
+  return move(walk, now, {
+    to: "Rejoining",
+    step: "PoweredOn",
+    message,
+    attempt: { ...attempt, sent: true, done: true, deadlineMs: orderedAtMs + plan.timeoutMs },
+    conditions: [...processing("Rejoining", message), { type: "PoweredOn", status: "True", reason: "ReadOn", message }],
+    fields: { lastRemediated: toTime(orderedAtMs), node: status.node ?? { name: walk.nodeName } },
+  });
+}
+
+/** Whether a node is in another boot than the one that the attempt ended, and in the Node object that it should be in. */
+export function isNewBoot(walk: Pick<Walk, "status">, node: Node): boolean {
+  const { uid, bootID } = walk.status.node ?? {};
+  const deleted = conditionOf(walk.status, "PermanentNodeDeletionExpected")?.status === "True";
+  if (deleted && node.metadata.uid === uid) return false;
+  const present = node.status.nodeInfo?.bootID;
+  return bootID === undefined || (present !== undefined && present !== bootID);
+}
+
+/** The host is on: waits for its kubelet in a new boot, and takes the quarantine off. */
+export function decideRejoining(walk: Walk, now: Now): Decision {
+  const { seen, node, attempt } = walk;
+  if (!seen.devicesClosed) return run({ do: "closeDevices" });
+  if (walk.remainingMs <= 0) {
+    return failAttempt(walk, now, "RejoinTimeout", `node ${walk.nodeName} did not rejoin after power-on in time`);
+  }
+  const restoring = restoreLabels(walk);
+  if (restoring !== undefined) return restoring;
+  // Only a change of the lease that this process saw after power-on counts: the clocks of nodes may differ from ours.
+  const onOrderedAtMs = seen.order?.action === "On" ? seen.order.atMs : -Infinity;
+  const renewed = (seen.lease?.renewedAtMs ?? -Infinity) > onOrderedAtMs;
+  const rejoined = node !== undefined && isNewBoot(walk, node) && renewed;
+  if (!rejoined) return wait(walk, walk.remainingMs);
+  if (!seen.quarantineLifted) return run({ do: "liftQuarantine" });
+  const message = `node ${walk.nodeName} has rejoined with a new boot`;
+  const conditions: ConditionChange[] = [...processing("Restoring", message)];
+  if (conditionOf(walk.status, "PermanentNodeDeletionExpected") !== undefined) {
+    conditions.push({ type: "PermanentNodeDeletionExpected", status: "False", reason: "NodeRejoined", message });
+  }
+  return move(walk, now, { to: "Restoring", step: "NodeRejoined", message, attempt, conditions });
+}
+
+/** Gives the new Node object of a node that we deleted back what the old one had: at once, before it is Ready. */
+export function restoreLabels(snapshot: Snapshot): Decision | undefined {
+  const { node, status, seen } = snapshot;
+  const { backup } = status;
+  if (node === undefined || backup === undefined || node.metadata.uid === backup.nodeUID) return undefined;
+  return seen.restoredUid === node.metadata.uid ? undefined : run({ do: "restoreNode" });
+}
+
+/** The node is back: waits until it is Ready, leaves nothing of ours behind, and only then says so. */
+export function decideRestoring(walk: Walk, now: Now): Decision {
+  const { attempt, seen, node } = walk;
+  if (walk.remainingMs <= 0) {
+    const { reason, message } = seen.device ?? {
+      reason: "ReadyTimeout" as const,
+      message: `node ${walk.nodeName} rejoined, but was not Ready in time`,
+    };
+    return failAttempt(walk, now, reason, message);
+  }
+  const restoring = restoreLabels(walk);
+  if (restoring !== undefined) return restoring;
+  if (node === undefined || !isReady(node)) return wait(walk, walk.remainingMs);
+  if (attempt.bootOverride) {
+    const waiting = deviceGate(walk, now);
+    if (waiting !== undefined) return waiting;
+    if (seen.override !== "None") return run({ do: "setBootOverride", override: "None" });
+    const message = "no boot override is left";
+    return move(walk, now, {
+      to: "Restoring",
+      step: "BootOverrideCleared",
+      message,
+      attempt: { ...attempt, bootOverride: false },
+    });
+  }
+  if (!seen.devicesClosed) return run({ do: "closeDevices" });
+  if (!seen.hostReleased) return run({ do: "releaseHost" });
+  const message = `node ${walk.nodeName} is Ready in a new boot`;
+  return move(walk, now, {
+    to: "Succeeded",
+    step: "Succeeded",
+    message,
+    attempt,
+    conditions: [
+      { type: "NodeRestored", status: "True", reason: "Ready", message },
+      { type: "Processing", status: "False", reason: "Succeeded", message },
+      { type: "Succeeded", status: "True", reason: "NodeRestored", message },
+    ],
+  });
+}

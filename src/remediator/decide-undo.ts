@@ -1,0 +1,197 @@
+import { untilNextRead } from "./decide-power-off.ts";
+import { restoreLabels } from "./decide-return.ts";
+import { identityVerdict, move, run, stopGate } from "./moves.ts";
+import type { Decision, Effect, Now, Snapshot, Walk } from "./snapshot.ts";
+import type { Attempt, Outcome } from "./state.ts";
+import { mayHaveTurnedOff } from "./state.ts";
+import { conditionOf } from "./status.ts";
+import { IDENTITY_AGE_MAX_MS, REORDER_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "./timings.ts";
+
+/**
+ * Takes back what was done, in the order in which it is safe: the out-of-service taint off, the boot override cleared, the
+ * host on, the quarantine off, the host given up; then the verdict. With a successor waiting the host is handed over as it
+ * is: the successor proves and powers it anew.
+ */
+export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; outcome: Outcome }, now: Now): Decision {
+  const { seen, host } = snapshot;
+  const walk: Walk = { ...snapshot, attempt: state.attempt };
+  if (!seen.taintCleared) return run({ do: "untaint" });
+  if (host.found && seen.claim === undefined) return run({ do: "claimHost" });
+  const owned = host.found && seen.claim?.owned === true;
+  if (!owned && inherits(walk)) {
+    // The owner may be about to hand the host over to this remediation: then the On is ours to send.
+    if (seen.claim?.owned === false && seen.claim.undoing) return reclaim(walk, now);
+  }
+  if (owned) {
+    const pending = restorePower(walk, now);
+    if (pending !== undefined) return pending;
+  }
+  const rejoining = awaitNode(walk, now);
+  if (rejoining !== undefined) return rejoining;
+  if (!seen.marksCleared) return run({ do: "clearMarks" });
+  if (!seen.devicesClosed) return run({ do: "closeDevices" });
+  if (owned && !seen.hostReleased) return run({ do: "releaseHost" });
+  return conclude(walk, state.outcome, now);
+}
+
+function inherits(walk: Walk): boolean {
+  return walk.attempt.action === "Inherited";
+}
+
+const RECLAIM_MS = 1_000;
+
+function reclaim(walk: Walk, now: Now): Decision {
+  const { claim } = walk.seen;
+  const ageMs = claim?.owned === false ? now.monotonicMs - claim.atMs : RECLAIM_MS;
+  return ageMs >= RECLAIM_MS ? run({ do: "claimHost" }) : { notes: [], effects: [], nextCheckMs: RECLAIM_MS - ageMs };
+}
+
+/** Clears the boot override and powers the host on. Undefined once that is done, not owed, or given up. */
+function restorePower(walk: Walk, now: Now): Decision | undefined {
+  const { attempt, seen } = walk;
+  const owesOn = mayHaveTurnedOff(attempt);
+  if (!owesOn && !attempt.bootOverride) return undefined;
+  if (owesOn) {
+    const { successor } = seen;
+    if (successor === undefined) return run({ do: "checkSuccessor" });
+    const isOld = now.monotonicMs - successor.atMs > SUCCESSOR_AGE_MAX_MS;
+    if (isOld && walk.siblings.some((sibling) => sibling.waiting)) return run({ do: "checkSuccessor" });
+    if (successor.waiting && !attempt.bootOverride) return undefined;
+  }
+  if (hasGivenUp(walk)) return undefined;
+  const device = deviceWait(walk, now);
+  if (device !== undefined) return device;
+  if (attempt.bootOverride) return clearOverride(walk, now);
+  return powerOn(walk, now);
+}
+
+/** A remediation that is being deleted keeps trying: nobody else would power the host on again. */
+function hasGivenUp(walk: Walk): boolean {
+  if (walk.remediation.deleting) return false;
+  const hopeless = walk.seen.device?.final === true || walk.seen.identity?.verdict.verified === false;
+  return hopeless || (walk.stop === undefined && walk.remainingMs <= 0);
+}
+
+function deviceWait(walk: Walk, now: Now): Decision | undefined {
+  const { device } = walk.seen;
+  if (device === undefined) return undefined;
+  const inMs = device.retryAtMs - now.monotonicMs;
+  if (inMs <= 0) return undefined;
+  return { notes: [], effects: [], nextCheckMs: inMs };
+}
+
+function clearOverride(walk: Walk, now: Now): Decision {
+  if (walk.seen.override !== "None") return run({ do: "setBootOverride", override: "None" });
+  const message = "no boot override is left";
+  return move(walk, now, {
+    to: "Undoing",
+    step: "BootOverrideCleared",
+    message,
+    attempt: { ...walk.attempt, bootOverride: false },
+  });
+}
+
+function powerOn(walk: Walk, now: Now): Decision {
+  const { attempt, seen, plan } = walk;
+  const { last } = seen.power;
+  const order = seen.order?.action === "On" ? seen.order : undefined;
+  if (last?.state === "On" && isSettled(walk, now)) {
+    const message = "the host reads On";
+    return move(walk, now, {
+      to: "Undoing",
+      step: "PoweredOnAgain",
+      message,
+      attempt: {
+        ...attempt,
+        action: "On",
+        actionAtMs: now.epochMs,
+        sent: true,
+        done: true,
+        deadlineMs: now.epochMs + plan.timeoutMs,
+      },
+      conditions: [{ type: "PoweredOn", status: "True", reason: "ReadOn", message }],
+    });
+  }
+  if (
+    last?.state === "Off" &&
+    (order === undefined || order.outcome === "Rejected" || now.monotonicMs - order.atMs >= REORDER_AFTER_MS)
+  ) {
+    const paused = stopGate(walk, now, attempt, plan.powerOnTimeoutMs);
+    if (paused !== undefined) return paused;
+    const verdict = identityVerdict(walk, now);
+    if (verdict === undefined) return run({ do: "verifyIdentity" });
+    if (!verdict.verified) return { notes: [], effects: [], nextCheckMs: IDENTITY_AGE_MAX_MS };
+    const effect: Effect = { do: "powerOn", attemptId: attempt.id };
+    if (attempt.action === "On") return run(effect);
+    const message = "the host is to be powered on again";
+    const intent: Attempt = { ...attempt, action: "On", actionAtMs: now.epochMs, sent: false, done: false };
+    return move(walk, now, { to: "Undoing", step: "PoweringOnAgain", message, attempt: intent }, [effect]);
+  }
+  const inMs = untilNextRead(walk, now);
+  return inMs <= 0 ? run({ do: "readPower" }) : { notes: [], effects: [], nextCheckMs: inMs };
+}
+
+/** Whether On can be believed: an order to power off that has not been seen to work may still be about to. */
+function isSettled(walk: Walk, now: Now): boolean {
+  const { attempt, seen } = walk;
+  if (attempt.action !== "ForceOff" || attempt.done) return true;
+  const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
+  if (order?.outcome === "Rejected") return true;
+  const ageMs = order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - order.atMs;
+  return ageMs >= REORDER_AFTER_MS;
+}
+
+/**
+ * Gives a node that this remediation deleted its labels back once it has joined anew, and says so. Undefined where there is
+ * nothing to give back, or nobody yet to give it to.
+ */
+export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | undefined {
+  if (!isNodeAwaited(snapshot)) return undefined;
+  const { node, status } = snapshot;
+  if (node === undefined || node.metadata.uid === status.backup?.nodeUID) return undefined;
+  const restoring = restoreLabels(snapshot);
+  if (restoring !== undefined) return restoring;
+  const message = `node ${snapshot.nodeName} has joined anew and has its labels back`;
+  return move(snapshot, now, {
+    to: snapshot.state.name,
+    step: "NodeRejoined",
+    message,
+    conditions: [{ type: "PermanentNodeDeletionExpected", status: "False", reason: "NodeRejoined", message }],
+  });
+}
+
+/** Whether this remediation has deleted the Node object and it has not joined anew yet. */
+function isNodeAwaited(snapshot: Snapshot): boolean {
+  const announced = conditionOf(snapshot.status, "PermanentNodeDeletionExpected")?.status === "True";
+  return announced && snapshot.status.backup !== undefined;
+}
+
+/** A remediation that is being deleted takes the saved labels with it, so it waits for the node for a while. */
+function awaitNode(walk: Walk, now: Now): Decision | undefined {
+  const restoring = restoreDeletedNode(walk, now);
+  if (restoring !== undefined) return restoring;
+  const waits = isNodeAwaited(walk) && walk.remediation.deleting && walk.seen.successor?.waiting !== true;
+  return waits && walk.remainingMs > 0 ? { notes: [], effects: [], nextCheckMs: walk.remainingMs } : undefined;
+}
+
+function conclude(walk: Walk, outcome: Outcome, now: Now): Decision {
+  if (outcome.verdict === "Deleted") return run({ do: "dropFinalizer" });
+  const owes = mayHaveTurnedOff(walk.attempt);
+  const handedOver = walk.seen.successor?.waiting === true;
+  const message = !owes
+    ? outcome.message
+    : handedOver
+      ? `${outcome.message}; the host is handed over as it is to the remediation that waits for it`
+      : `${outcome.message}; the host may still be OFF: power it on by hand`;
+  return move(walk, now, {
+    to: "Failed",
+    step: "Failed",
+    message,
+    warning: true,
+    attempt: walk.attempt,
+    conditions: [
+      { type: "Processing", status: "False", reason: outcome.reason, message },
+      { type: "Succeeded", status: "False", reason: outcome.reason, message },
+    ],
+  });
+}

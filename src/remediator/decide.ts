@@ -1,0 +1,87 @@
+import { fail, run, undo } from "./moves.ts";
+import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
+import type { Attempt, Outcome } from "./state.ts";
+import { decidePoweringOff } from "./decide-power-off.ts";
+import { decideProvisioning, decideReleasing } from "./decide-release.ts";
+import { decidePoweringOn, decideRejoining, decideRestoring } from "./decide-return.ts";
+import { decideResolving, decideVerifying } from "./decide-start.ts";
+import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
+
+/**
+ * What to do next about one remediation: the one place from which every transition comes. Pure: it depends on its arguments
+ * alone, and called again with the same it says the same.
+ */
+export function decide(snapshot: Snapshot, now: Now): Decision {
+  const { state } = snapshot;
+  switch (state.name) {
+    case "Succeeded":
+    case "Failed":
+      return decideFinal(snapshot, now);
+    case "Undoing":
+      return decideUndoing(snapshot, state, now);
+    case "Resolving":
+      return decideAbort(snapshot, now) ?? decideResolving(snapshot, state.attempt, now);
+    case "Verifying":
+      return onOwnHost(snapshot, state.attempt, now, decideVerifying);
+    case "PoweringOff":
+      return onOwnHost(snapshot, state.attempt, now, decidePoweringOff);
+    case "Releasing":
+      return onOwnHost(snapshot, state.attempt, now, decideReleasing);
+    case "Provisioning":
+      return onOwnHost(snapshot, state.attempt, now, decideProvisioning);
+    case "PoweringOn":
+      return onOwnHost(snapshot, state.attempt, now, decidePoweringOn);
+    case "Rejoining":
+      return onOwnHost(snapshot, state.attempt, now, decideRejoining);
+    case "Restoring":
+      return onOwnHost(snapshot, state.attempt, now, decideRestoring);
+    default:
+      return impossible(state);
+  }
+}
+
+/** Compiles only while every state has a case of its own. */
+function impossible(state: never): never {
+  throw new Error(`no such state: ${JSON.stringify(state)}`);
+}
+
+/** A verdict never changes. A node that comes back late still gets its labels; else all that is left is to let the object go. */
+function decideFinal(snapshot: Snapshot, now: Now): Decision {
+  const { deleting, hasFinalizer } = snapshot.remediation;
+  const restoring = restoreDeletedNode(snapshot, now);
+  if (restoring !== undefined) return restoring;
+  return deleting && hasFinalizer ? run({ do: "dropFinalizer" }) : { notes: [], effects: [] };
+}
+
+/** Every state of the walk after the host is taken: an abort comes first, and nothing is done to a host that is not ours. */
+function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: Walk, now: Now) => Decision): Decision {
+  const aborted = decideAbort(snapshot, now);
+  if (aborted !== undefined) return aborted;
+  if (!snapshot.host.found) {
+    return fail(
+      snapshot,
+      now,
+      "TargetGone",
+      `${snapshot.host.message}; if the host is off, it stays off: power it on by hand`,
+    );
+  }
+  const { claim } = snapshot.seen;
+  if (claim === undefined) return run({ do: "claimHost" });
+  if (!claim.owned) {
+    const { namespace, name } = claim.by;
+    return fail(snapshot, now, "HostLost", `the host belongs to remediation ${namespace}/${name} now`);
+  }
+  return walk({ ...snapshot, attempt }, now);
+}
+
+function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
+  const { deleting, timedOut, hasFinalizer } = snapshot.remediation;
+  // Without our finalizer nothing has been begun, and the API server deletes the object by itself.
+  if (deleting && !hasFinalizer) return { notes: [], effects: [] };
+  const outcome: Outcome | undefined = deleting
+    ? { verdict: "Deleted", reason: "RemediationDeleted", message: "the remediation is being deleted" }
+    : timedOut
+      ? { verdict: "TimedOut", reason: "TimedOut", message: "the health check has given this remediation up" }
+      : undefined;
+  return outcome === undefined ? undefined : undo(snapshot, now, outcome);
+}

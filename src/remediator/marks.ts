@@ -1,0 +1,89 @@
+import { FENCED_BY, QUARANTINED_BY } from "../api/annotations.ts";
+import type { Node, Taint } from "../api/core.ts";
+import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../api/taints.ts";
+import type { JsonPatchOperation } from "../kube/client.ts";
+
+// Our two marks on a node: the out-of-service taint, which stands only while its host is proven off, and the quarantine. Each
+// is signed by an annotation of its own, so that a taint of the same key that somebody else has put there is never touched.
+
+/** The signature of one power-off order of a remediation. */
+export function signature(remediationUid: string, attemptId: string): string {
+  return `${remediationUid}/${attemptId}`;
+}
+
+/** Whose out-of-service taint a node bears. Any effect counts: Kubernetes' own controllers look at the key alone. */
+export function outOfServiceOf(node: Node): "Ours" | "Foreign" | "None" {
+  if (!taintsOf(node).some((taint) => taint.key === OUT_OF_SERVICE.key)) return "None";
+  return node.metadata.annotations?.[FENCED_BY] === undefined ? "Foreign" : "Ours";
+}
+
+/** Whether the node bears an out-of-service taint that ironfence has signed, in whichever remediation. */
+export function signedTaint(node: Node): boolean {
+  return outOfServiceOf(node) === "Ours";
+}
+
+/** Whether the node bears our quarantine. */
+export function isQuarantined(node: Node): boolean {
+  return taintsOf(node).some((taint) => sameTaint(taint, QUARANTINE));
+}
+
+export function isReady(node: Node): boolean {
+  return (node.status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
+}
+
+/** What is to become of each mark; absent leaves it. */
+export interface MarkChange {
+  outOfService?: "on" | "off";
+  quarantine?: "on" | "off";
+}
+
+/**
+ * The patch that brings a live node's marks to what is wanted, for one guarded write; empty where nothing is to be done.
+ *
+ * @param signedBy the signature of the attempt that sets marks.
+ * @param ownedBy takes off only marks whose signature begins with this; absent where the caller owns the node's host, and so
+ * all that ironfence has signed there.
+ */
+export function markPatch(
+  node: Node,
+  change: MarkChange,
+  signedBy: string,
+  ownedBy?: string,
+): readonly JsonPatchOperation[] {
+  const annotations = { ...node.metadata.annotations };
+  let taints = [...taintsOf(node)];
+  const mayTakeOff = (signature: string | undefined): boolean =>
+    signature !== undefined && (ownedBy === undefined || signature.startsWith(`${ownedBy}/`));
+  if (change.outOfService === "on" && outOfServiceOf(node) !== "Foreign") {
+    taints = [...taints.filter((taint) => !sameTaint(taint, OUT_OF_SERVICE)), OUT_OF_SERVICE];
+    annotations[FENCED_BY] = signedBy;
+  }
+  if (change.outOfService === "off" && mayTakeOff(annotations[FENCED_BY])) {
+    taints = taints.filter((taint) => !sameTaint(taint, OUT_OF_SERVICE));
+    delete annotations[FENCED_BY];
+  }
+  if (change.quarantine === "on") {
+    taints = [...taints.filter((taint) => !sameTaint(taint, QUARANTINE)), QUARANTINE];
+    annotations[QUARANTINED_BY] = signedBy;
+  }
+  if (change.quarantine === "off" && mayTakeOff(annotations[QUARANTINED_BY])) {
+    taints = taints.filter((taint) => !sameTaint(taint, QUARANTINE));
+    delete annotations[QUARANTINED_BY];
+  }
+  const operations: JsonPatchOperation[] = [];
+  if (!sameSignatures(node.metadata.annotations ?? {}, annotations)) {
+    operations.push({ op: "add", path: "/metadata/annotations", value: annotations });
+  }
+  if (JSON.stringify(taints) !== JSON.stringify(taintsOf(node))) {
+    operations.push({ op: "add", path: "/spec/taints", value: taints });
+  }
+  return operations;
+}
+
+function sameSignatures(before: Record<string, string>, after: Record<string, string>): boolean {
+  return before[FENCED_BY] === after[FENCED_BY] && before[QUARANTINED_BY] === after[QUARANTINED_BY];
+}
+
+function taintsOf(node: Node): readonly Taint[] {
+  return node.spec.taints ?? [];
+}

@@ -1,0 +1,39 @@
+import { Counter, Gauge, Histogram } from "prom-client";
+import type { Registry } from "prom-client";
+
+export interface RemediatorMetrics {
+  finished(result: "Succeeded" | "Failed", reason: string): void;
+  /** A state was left after `seconds`. */
+  left(state: string, seconds: number): void;
+  inFlight(count: number): void;
+}
+
+const STEP_BUCKETS_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600];
+
+/** The remediator's metrics; docs/remediation.md lists them. */
+export function createMetrics(registry: Registry): RemediatorMetrics {
+  const registers = [registry];
+  const finished = new Counter({
+    name: "ironfence_remediations_total",
+    help: "Finished remediations by result and reason.",
+    labelNames: ["result", "reason"],
+    registers,
+  });
+  const steps = new Histogram({
+    name: "ironfence_remediation_step_seconds",
+    help: "Time that remediations spent in each state.",
+    labelNames: ["state"],
+    buckets: STEP_BUCKETS_SECONDS,
+    registers,
+  });
+  const inFlight = new Gauge({
+    name: "ironfence_remediations_in_flight",
+    help: "Remediations without a verdict.",
+    registers,
+  });
+  return {
+    finished: (result, reason) => finished.inc({ result, reason }),
+    left: (state, seconds) => steps.observe({ state }, seconds),
+    inFlight: (count) => inFlight.set(count),
+  };
+}

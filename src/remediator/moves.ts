@@ -1,0 +1,185 @@
+import type { Reason } from "./reasons.ts";
+import type { Decision, Effect, Now, Snapshot, Walk } from "./snapshot.ts";
+import type { Attempt, Outcome } from "./state.ts";
+import type { ConditionChange, StatusChange } from "./status.ts";
+import { changeStatus, conditionOf, processing } from "./status.ts";
+import type { IdentityVerdict } from "./targets/host.ts";
+import { IDENTITY_AGE_MAX_MS } from "./timings.ts";
+
+// The moves that every state is made of. All are pure.
+
+/** Runs one effect. */
+export function run(effect: Effect): Decision {
+  return { notes: [], effects: [effect] };
+}
+
+/** Looks again in `inMs` milliseconds, or earlier if something changes; never later than the state's deadline. */
+export function wait(snapshot: Snapshot, inMs: number): Decision {
+  return { notes: [], effects: [], nextCheckMs: Math.max(0, Math.min(inMs, Math.max(snapshot.remainingMs, 0))) };
+}
+
+/** Stores a step, then runs `effects`. */
+export function move(snapshot: Snapshot, now: Now, change: StatusChange, effects: readonly Effect[] = []): Decision {
+  return { ...changeStatus(snapshot, now, change), effects };
+}
+
+/** Stays in the state and says why; looks again in `inMs`, or where that is absent when something changes. */
+export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, message: string, inMs?: number): Decision {
+  const said = conditionOf(snapshot.status, "Processing");
+  if (said?.status === "True" && said.reason === reason && said.message === message) {
+    return { notes: [], effects: [], ...(inMs !== undefined && { nextCheckMs: inMs }) };
+  }
+  const { state } = snapshot;
+  return move(snapshot, now, {
+    to: state.name,
+    step: reason,
+    message,
+    warning: reason !== "HostBusy",
+    ...("attempt" in state && state.attempt !== undefined && { attempt: state.attempt }),
+    conditions: processing(reason, message),
+  });
+}
+
+/**
+ * The stop switch, in a state that is about to send a power order. While it is on the remediation waits and its time stands
+ * still: once it is off again, the state starts anew with `timeoutMs`.
+ */
+export function stopGate(snapshot: Snapshot, now: Now, attempt: Attempt, timeoutMs: number): Decision | undefined {
+  if (snapshot.stop !== undefined) return waitBecause(snapshot, now, snapshot.stop.reason, snapshot.stop.message);
+  const said = conditionOf(snapshot.status, "Processing")?.reason;
+  if (said !== "Paused" && said !== "Maintenance") return undefined;
+  const message = "power orders are allowed again";
+  return move(snapshot, now, {
+    to: snapshot.state.name,
+    step: "Resumed",
+    message,
+    attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },
+    conditions: processing("Resumed", message),
+  });
+}
+
+/** Waits out a device's failure; fails for good where more tries would do harm. Undefined where the device may be called. */
+export function deviceGate(snapshot: Walk, now: Now): Decision | undefined {
+  const { device } = snapshot.seen;
+  if (device === undefined) return undefined;
+  if (device.final) return fail(snapshot, now, device.reason, device.message);
+  const inMs = device.retryAtMs - now.monotonicMs;
+  return inMs <= 0
+    ? undefined
+    : waitBecause(snapshot, now, device.reason, device.message, Math.min(inMs, Math.max(snapshot.remainingMs, 0)));
+}
+
+/** Sees to it that the host's identity is verified right now. Undefined where it is. */
+export function identityGate(snapshot: Walk, now: Now): Decision | undefined {
+  const verdict = identityVerdict(snapshot, now);
+  if (verdict === undefined) return run({ do: "verifyIdentity" });
+  if (verdict.verified) return undefined;
+  const reason = verdict.reason === "Mismatch" ? "IdentityMismatch" : "IdentityUnknown";
+  return fail(snapshot, now, reason, verdict.message, [
+    { type: "IdentityVerified", status: "False", reason, message: verdict.message },
+  ]);
+}
+
+/** What a check of the identity found that is fresh enough for a power order; undefined where one is due. */
+export function identityVerdict(snapshot: Walk, now: Now): IdentityVerdict | undefined {
+  const { identity } = snapshot.seen;
+  return identity === undefined || now.monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS ? undefined : identity.verdict;
+}
+
+/** The attempt did not help: the next one begins, or the verdict is Failed. */
+export function failAttempt(snapshot: Walk, now: Now, reason: Reason, message: string): Decision {
+  const { plan, status, attempt } = snapshot;
+  const begun = (status.retryCount ?? 0) + 1;
+  const budget = 1 + plan.retryLimit;
+  if (begun < budget) return beginAttempt(snapshot, now, attempt.kind, `${reason}: ${message}`);
+  if (plan.type !== "Escalate" || attempt.kind === "Reprovision") return fail(snapshot, now, reason, message);
+  const proven = status.provenReboots ?? 0;
+  if (proven < budget) {
+    const why = `${reason}: ${message}; not reprovisioned: only ${proven} of ${budget} reboots proved the host off`;
+    return fail(snapshot, now, "RebootsNotProven", why);
+  }
+  return beginAttempt(snapshot, now, "Reprovision", `${reason}: ${message}; the reboots are spent`);
+}
+
+/** Begins a further power cycle. What the last one did to the host's power is carried over: an undo may owe it an On. */
+function beginAttempt(snapshot: Walk, now: Now, kind: Attempt["kind"], why: string): Decision {
+  const { plan, status, attempt } = snapshot;
+  const retryCount = (status.retryCount ?? 0) + 1;
+  const message = `attempt ${retryCount + 1} (${kind}) begins: ${why}`;
+  return move(snapshot, now, {
+    to: "Verifying",
+    step: "AttemptFailed",
+    message,
+    warning: true,
+    attempt: newAttempt(snapshot, now, kind, attempt, plan.powerOffTimeoutMs),
+    conditions: [...processing("Verifying", message), ...untouched("NewAttempt", message)],
+    fields: { retryCount },
+  });
+}
+
+/** A fresh attempt in its first state. */
+export function newAttempt(
+  snapshot: Snapshot,
+  now: Now,
+  kind: Attempt["kind"],
+  previous: Attempt | undefined,
+  timeoutMs: number,
+): Attempt {
+  return {
+    id: snapshot.freshId,
+    kind,
+    action: previous?.action ?? "None",
+    actionAtMs: previous?.actionAtMs ?? now.epochMs,
+    sent: previous?.sent ?? false,
+    done: previous?.done ?? false,
+    startedAtMs: now.epochMs,
+    deadlineMs: now.epochMs + timeoutMs,
+    offConfirmedAtMs: undefined,
+    bootOverride: previous?.bootOverride ?? false,
+  };
+}
+
+/** The conditions of a power cycle of which nothing has been done. */
+export function untouched(reason: string, message: string): ConditionChange[] {
+  return (["PowerOffConfirmed", "WorkloadsReleased", "PoweredOn", "NodeRestored"] as const).map((type) => ({
+    type,
+    status: "False",
+    reason,
+    message,
+  }));
+}
+
+/** No attempt follows: all is taken back, then Succeeded=False with this reason. */
+export function fail(
+  snapshot: Snapshot,
+  now: Now,
+  reason: Reason,
+  message: string,
+  conditions: readonly ConditionChange[] = [],
+): Decision {
+  return undo(snapshot, now, { verdict: "Failed", reason, message }, conditions);
+}
+
+/** Begins to take back what was done. */
+export function undo(
+  snapshot: Snapshot,
+  now: Now,
+  outcome: Outcome,
+  conditions: readonly ConditionChange[] = [],
+): Decision {
+  const { plan, state } = snapshot;
+  const deadlineMs = now.epochMs + plan.powerOnTimeoutMs;
+  const begun =
+    "attempt" in state && state.attempt !== undefined
+      ? state.attempt
+      : newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs);
+  return move(snapshot, now, {
+    to: "Undoing",
+    step: outcome.reason,
+    message: outcome.message,
+    warning: outcome.verdict !== "Deleted",
+    attempt: { ...begun, deadlineMs },
+    outcome,
+    conditions: [...processing("Undoing", outcome.message), ...conditions],
+  });
+}

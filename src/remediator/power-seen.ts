@@ -1,0 +1,20 @@
+import type { PowerReading } from "../bmc/driver.ts";
+import type { PowerSeen } from "./snapshot.ts";
+import { POWER_PROOF_AGE_MAX_MS } from "./timings.ts";
+
+/** Before any reading, and after every power-off order: what was read before an order proves nothing about it. */
+export const NOTHING_READ: PowerSeen = { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
+
+/** Two Off readings in a row prove a host off, and any other reading voids the proof. */
+export function recordReading(seen: PowerSeen, reading: PowerReading, atMs: number): PowerSeen {
+  const last = { ...reading, atMs };
+  if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
+  const offReads = seen.offReads + 1;
+  return { last, offReads, offAtMs: atMs, provenAtMs: seen.provenAtMs ?? (offReads >= 2 ? atMs : undefined) };
+}
+
+/** A reading that failed says nothing; but a proof that could not be renewed in time is none any more. */
+export function recordFailedReading(seen: PowerSeen, atMs: number): PowerSeen {
+  const fresh = seen.offAtMs !== undefined && atMs - seen.offAtMs < POWER_PROOF_AGE_MAX_MS;
+  return fresh ? seen : NOTHING_READ;
+}

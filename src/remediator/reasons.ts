@@ -1,0 +1,89 @@
+import type { BmcErrorCode } from "../bmc/errors.ts";
+import { BmcError } from "../bmc/errors.ts";
+import { TargetError } from "./targets/host.ts";
+
+/** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. A closed set. */
+export type Reason =
+  | "NodeNotFound"
+  | "NoTarget"
+  | "Ambiguous"
+  | "HostBusy"
+  | "Paused"
+  | "Maintenance"
+  | "BMCUnreachable"
+  | "BMCTimeout"
+  | "BMCBusy"
+  | "BMCRefused"
+  | "BMCBadResponse"
+  | "BMCAuthenticationFailed"
+  | "BMCCertificateUntrusted"
+  | "BMCPrivilegeTooLow"
+  | "BMCSystemNotFound"
+  | "BMCSystemAmbiguous"
+  | "BMCUnsupported"
+  | "SecretNotFound"
+  | "SecretInvalid"
+  | "AddressInvalid"
+  | "IdentityMismatch"
+  | "IdentityUnknown"
+  | "WrongHost"
+  | "ControlPlaneNode"
+  | "RebootRequired"
+  | "RebootsNotProven"
+  | "VerifyTimeout"
+  | "PowerOffTimeout"
+  | "ProvisionTimeout"
+  | "PowerOnTimeout"
+  | "RejoinTimeout"
+  | "ReadyTimeout"
+  | "HostLost"
+  | "TargetGone"
+  | "TimedOut"
+  | "RemediationDeleted";
+
+/** What stands in the way of a device. */
+export interface DeviceProblem {
+  reason: Reason;
+  /** Names the device and what to do. */
+  message: string;
+  /** More tries change nothing, or do harm. */
+  final: boolean;
+}
+
+const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; final: boolean; nextStep: string }> = {
+  Unreachable: {
+    reason: "BMCUnreachable",
+    final: false,
+    nextStep: "check its power, its network and spec.devices[].address",
+  },
+  Timeout: { reason: "BMCTimeout", final: false, nextStep: "check its network, or reset the BMC" },
+  Busy: { reason: "BMCBusy", final: false, nextStep: "it asked to come back later" },
+  Refused: { reason: "BMCRefused", final: false, nextStep: "look at its event log" },
+  BadResponse: { reason: "BMCBadResponse", final: false, nextStep: "check that the address is a BMC's, or reset it" },
+  AuthFailed: {
+    reason: "BMCAuthenticationFailed",
+    final: true,
+    nextStep: "correct user and password in the Secret of the FencingTarget",
+  },
+  TlsUntrusted: {
+    reason: "BMCCertificateUntrusted",
+    final: true,
+    nextStep: "set tls.caSecretRef or tls.sha256Fingerprint of the device",
+  },
+  PrivilegeTooLow: {
+    reason: "BMCPrivilegeTooLow",
+    final: true,
+    nextStep: "give the account the right to control power",
+  },
+  SystemNotFound: { reason: "BMCSystemNotFound", final: true, nextStep: "correct the System in the device's address" },
+  SystemAmbiguous: { reason: "BMCSystemAmbiguous", final: true, nextStep: "name the System in the device's address" },
+  Unsupported: { reason: "BMCUnsupported", final: true, nextStep: "the BMC cannot do this: use another strategy" },
+};
+
+/** What a failed call to a host's devices means; undefined for an error that is not about a device. */
+export function deviceProblem(error: unknown): DeviceProblem | undefined {
+  if (error instanceof TargetError) return { reason: error.reason, message: error.message, final: false };
+  if (!(error instanceof BmcError) || error.code === "Aborted") return undefined;
+  const { reason, final, nextStep } = BMC_PROBLEMS[error.code];
+  return { reason, message: `${error.message}: ${nextStep}`, final };
+}

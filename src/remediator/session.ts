@@ -1,0 +1,216 @@
+import { NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../api/bare-metal-remediation.ts";
+import { LEASES, PODS } from "../api/core-types.ts";
+import type { Lease, Pod } from "../api/core.ts";
+import { trimMeta } from "../api/trim.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import { parseTimeMs } from "../runtime/time.ts";
+import type { Plan } from "./plan.ts";
+import { planOf } from "./plan.ts";
+import type { LeaseSeen, Now, Seen } from "./snapshot.ts";
+import { nothingSeen } from "./snapshot.ts";
+import type { State, StateName } from "./state.ts";
+import { parseState } from "./state.ts";
+import type { HostPower } from "./targets/host.ts";
+
+/** Where kubelets keep their leases, each under its node's name. */
+export const NODE_LEASE_NAMESPACE = "kube-node-lease";
+/** A kubelet's lease without a duration of its own: its default. */
+const LEASE_DURATION_SECONDS = 40;
+
+const WATCHES_LEASE: readonly StateName[] = [
+  "Verifying",
+  "PoweringOff",
+  "Releasing",
+  "Provisioning",
+  "PoweringOn",
+  "Rejoining",
+];
+
+/**
+ * What this process holds about one remediation: its object as last known, what was seen, the open devices, and the watches
+ * that wake it. It ends with `close`.
+ */
+export class Session {
+  readonly uid: string;
+  /** The newest state of the object that this process knows; the watch may lag behind our own writes. */
+  remediation: BareMetalRemediation;
+  seen: Seen = nothingSeen();
+  power: HostPower | undefined;
+  /** Failed guards in a row. */
+  conflicts = 0;
+  /** Monotonic time at which the present state was entered, for metrics. */
+  enteredAtMs: number;
+  readonly #runtime: KubeRuntime;
+  readonly #wake: () => void;
+  #stopLease: AbortController | undefined;
+  #stopPods: AbortController | undefined;
+  #deadline: { key: string; atMs: number } | undefined;
+
+  constructor(runtime: KubeRuntime, remediation: BareMetalRemediation, wake: () => void) {
+    this.#runtime = runtime;
+    this.#wake = wake;
+    this.uid = remediation.metadata.uid;
+    this.remediation = remediation;
+    this.enteredAtMs = runtime.clock.monotonicMs();
+  }
+
+  get nodeName(): string {
+    return nodeNameOf(this.remediation);
+  }
+
+  get status(): BareMetalRemediationStatus {
+    return this.remediation.status ?? {};
+  }
+
+  /** @throws Error where the status is not one that this version wrote. */
+  get state(): State {
+    return parseState(this.remediation.status);
+  }
+
+  /** @throws Error where the spec breaks the schema. */
+  get plan(): Plan {
+    return planOf(bareMetalRemediationSpecSchema.parse(this.remediation.spec));
+  }
+
+  /** Takes what the watch says, unless it is older than what is known already. */
+  absorb(watched: BareMetalRemediation): void {
+    if (isNewer(watched, this.remediation)) this.remediation = watched;
+  }
+
+  now(): Now {
+    const { clock } = this.#runtime;
+    return { epochMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+  }
+
+  /**
+   * What is left of the present state's time. The stored deadline is a wall-clock time; from the moment at which this
+   * process first sees it, only its own clock counts, so that a jump of the wall clock ends nothing early.
+   */
+  remainingMs(state: State, plan: Plan): number {
+    if (!("attempt" in state) || state.attempt === undefined) return Infinity;
+    const key = `${state.name} ${state.attempt.deadlineMs}`;
+    const now = this.now();
+    if (this.#deadline?.key !== key) {
+      const longestMs = Math.max(plan.timeoutMs, plan.powerOffTimeoutMs, plan.powerOnTimeoutMs, plan.drainTimeoutMs);
+      const leftMs = Math.min(Math.max(state.attempt.deadlineMs - now.epochMs, 0), longestMs);
+      this.#deadline = { key, atMs: now.monotonicMs + leftMs };
+    }
+    return this.#deadline.atMs - now.monotonicMs;
+  }
+
+  /** Starts and ends the watches that the state needs: the node's lease, and its pods while they are to leave. */
+  watch(state: StateName, signal: AbortSignal): void {
+    if (!WATCHES_LEASE.includes(state)) {
+      this.#stopLease?.abort();
+      this.#stopLease = undefined;
+    } else if (this.#stopLease === undefined) {
+      this.#stopLease = new AbortController();
+      this.#watchLease(AbortSignal.any([signal, this.#stopLease.signal]));
+    }
+    if (state !== "Releasing") {
+      this.#stopPods?.abort();
+      this.#stopPods = undefined;
+    } else if (this.#stopPods === undefined) {
+      this.#stopPods = new AbortController();
+      this.#watchPods(AbortSignal.any([signal, this.#stopPods.signal]));
+    }
+  }
+
+  #watchLease(signal: AbortSignal): void {
+    const leases = this.#runtime.watch<Lease>(
+      {
+        type: LEASES,
+        namespace: NODE_LEASE_NAMESPACE,
+        fieldSelector: `metadata.name=${this.nodeName}`,
+        trim: (raw) => (raw.metadata.name === this.nodeName ? (raw as Lease) : undefined),
+      },
+      signal,
+    );
+    leases.subscribe((change) => {
+      if (change.type !== "deleted" && this.recordLease(change.object, undefined)) this.#wake();
+    });
+  }
+
+  #watchPods(signal: AbortSignal): void {
+    const pods = this.#runtime.watch<Pod>(
+      { type: PODS, fieldSelector: `spec.nodeName=${this.nodeName}`, trim: trimPod },
+      signal,
+    );
+    pods.subscribe((change) => {
+      if (change.type !== "deleted" || this.seen.drain === undefined) return;
+      // A pod has gone: look again at once instead of at the next turn.
+      this.seen = { ...this.seen, drain: { ...this.seen.drain, atMs: -Infinity } };
+      this.#wake();
+    });
+  }
+
+  /**
+   * Takes one look at the node's lease. @param readAtMs when it was read live; absent for a watch event.
+   * @returns whether it shows a renewal since the last look.
+   */
+  recordLease(lease: Lease | undefined, readAtMs: number | undefined): boolean {
+    const known = this.seen.lease;
+    const next = leaseSeen(known, lease, this.now().monotonicMs, readAtMs);
+    this.seen = { ...this.seen, lease: next };
+    return known !== undefined && next.renewedAtMs !== known.renewedAtMs;
+  }
+
+  /** Ends watches and closes devices. Never throws. */
+  async close(): Promise<void> {
+    this.#stopLease?.abort();
+    this.#stopPods?.abort();
+    await this.closeDevices();
+  }
+
+  async closeDevices(): Promise<void> {
+    const { power } = this;
+    this.power = undefined;
+    await power?.close();
+  }
+}
+
+/** The node that a remediation is about: named by an annotation, else by its own name. */
+export function nodeNameOf(remediation: BareMetalRemediation): string {
+  return remediation.metadata.annotations?.[NODE_NAME] ?? remediation.metadata.name;
+}
+
+/** What caches keep of a remediation. */
+export function trimRemediation(raw: KubeObject): BareMetalRemediation {
+  const remediation = raw as BareMetalRemediation;
+  return { ...remediation, metadata: trimMeta(remediation.metadata, [NODE_NAME, NHC_TIMED_OUT]) };
+}
+
+function trimPod(raw: KubeObject): Pod {
+  const { metadata } = raw as Pod;
+  const { name, namespace, uid, resourceVersion } = metadata;
+  return { apiVersion: raw.apiVersion, kind: raw.kind, metadata: { name, namespace, uid, resourceVersion }, spec: {} };
+}
+
+/** Pure: the next view of a lease. A watch event that is older than a live read changes nothing. */
+export function leaseSeen(
+  known: LeaseSeen | undefined,
+  lease: Lease | undefined,
+  nowMs: number,
+  readAtMs: number | undefined,
+): LeaseSeen {
+  const renewTimeMs = parseTimeMs(lease?.spec.renewTime);
+  const version = lease === undefined ? "none" : lease.metadata.uid;
+  const durationMs = (lease?.spec.leaseDurationSeconds ?? LEASE_DURATION_SECONDS) * 1_000;
+  if (known === undefined) {
+    return { version, renewTimeMs, durationMs, renewedAtMs: undefined, readAtMs: readAtMs ?? -Infinity };
+  }
+  const looked = { ...known, readAtMs: readAtMs ?? known.readAtMs };
+  if (lease === undefined || renewTimeMs === undefined) return looked;
+  const renewed = version !== known.version || renewTimeMs > (known.renewTimeMs ?? -Infinity);
+  return renewed ? { ...looked, version, renewTimeMs, durationMs, renewedAtMs: nowMs } : looked;
+}
+
+/** Resource versions of one object can be compared as numbers (guaranteed since Kubernetes 1.35, and so before). */
+function isNewer(a: BareMetalRemediation, b: BareMetalRemediation): boolean {
+  const [versionA, versionB] = [a.metadata.resourceVersion, b.metadata.resourceVersion];
+  if (versionA.length !== versionB.length) return versionA.length > versionB.length;
+  return versionA > versionB;
+}

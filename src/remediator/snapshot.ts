@@ -1,0 +1,245 @@
+import type { BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
+import type { Node } from "../api/core.ts";
+import type { BootOverride, PowerState } from "../bmc/driver.ts";
+import type { Plan } from "./plan.ts";
+import type { DeviceProblem } from "./reasons.ts";
+import type { Attempt, State } from "./state.ts";
+import type { FencedHost, HostOwner, IdentityVerdict, LookupFailure } from "./targets/host.ts";
+
+/** The two times that a decision needs: one for what people and other machines read, one for waits. */
+export interface Now {
+  epochMs: number;
+  monotonicMs: number;
+}
+
+/** All that a decision about one remediation may depend on. */
+export interface Snapshot {
+  remediation: {
+    uid: string;
+    generation: number | undefined;
+    /** deletionTimestamp is set. */
+    deleting: boolean;
+    /** The health check has given this remediation up. */
+    timedOut: boolean;
+    hasFinalizer: boolean;
+  };
+  plan: Plan;
+  state: State;
+  /** As stored; the base of what is stored next. */
+  status: BareMetalRemediationStatus;
+  nodeName: string;
+  /** The node as watched: it may lag, so it wakes and informs, but nothing unsafe rests on it alone. */
+  node: Node | undefined;
+  host: { found: true; facts: HostFacts } | LookupFailure;
+  /** Why no new power order may be sent. */
+  stop: { reason: "Paused" | "Maintenance"; message: string } | undefined;
+  /** Remediations of the same node beside this one. */
+  siblings: readonly Sibling[];
+  /** What is left of the present state's time on this process's own clock, which cannot jump. */
+  remainingMs: number;
+  /** An id nobody has used, for whatever this decision begins. */
+  freshId: string;
+  seen: Seen;
+}
+
+export type HostFacts = Pick<FencedHost, "ref" | "owner" | "lastReboot">;
+
+export interface Sibling {
+  uid: string;
+  namespace: string;
+  name: string;
+  /** Not final, not ending, and told that the host is busy. */
+  waiting: boolean;
+  succeeded: boolean;
+  /** When its present attempt proved the host off. */
+  offConfirmedAt: string | undefined;
+}
+
+/**
+ * What this process has found out by itself about one remediation. All times are monotonic. It starts empty, so after a
+ * restart or a change of leader everything that matters is looked at anew.
+ */
+export interface Seen {
+  claim: { owned: true } | { owned: false; by: HostOwner; undoing: boolean; atMs: number } | undefined;
+  /** The live node at the start of this attempt; `undefined` inside where there is none. */
+  examined: { node: Node | undefined } | undefined;
+  /** Used up by the next power order. */
+  identity: { verdict: IdentityVerdict; atMs: number } | undefined;
+  lease: LeaseSeen | undefined;
+  /** The last order that this process sent. */
+  order: SentOrder | undefined;
+  power: PowerSeen;
+  /** The last failure of the devices, until a call succeeds. */
+  device: (DeviceProblem & { failures: number; retryAtMs: number }) | undefined;
+  /** The last API failure that may pass by itself, until a call succeeds. */
+  kube: { message: string; failures: number; retryAtMs: number } | undefined;
+  /** Whose out-of-service taint the node bore after our patch, and for which attempt. */
+  taint: { attemptId: string; found: "Ours" | "Foreign" | "NoNode" } | undefined;
+  quarantined: boolean;
+  /** Whether our out-of-service taint was taken off by this process since it was last put on. */
+  taintCleared: boolean;
+  /** Whether all our marks were, since one was last put on. */
+  marksCleared: boolean;
+  /** Whether the out-of-service taint has made way for the quarantine since it was last put on. */
+  swapped: boolean;
+  /** Whether pods were deleted since they were last counted. */
+  released: boolean;
+  drain: { pods: number; attachments: number; atMs: number; checks: number } | undefined;
+  override: BootOverride | undefined;
+  backup: { status: NonNullable<BareMetalRemediationStatus["backup"]>; resourceVersion: string } | undefined;
+  /** The node as deleted by us is gone. */
+  nodeDeleted: boolean;
+  rebootRecorded: boolean;
+  /** UID of the new Node that has got its labels back. */
+  restoredUid: string | undefined;
+  quarantineLifted: boolean;
+  devicesClosed: boolean;
+  /** A live look at who waits for the host. */
+  successor: { waiting: boolean; atMs: number } | undefined;
+  hostReleased: boolean;
+}
+
+export interface LeaseSeen {
+  /** UID of the lease; `none` where there is none. */
+  version: string;
+  /** Wall-clock time of the node's own last renewal, by the node's clock. */
+  renewTimeMs: number | undefined;
+  durationMs: number;
+  /** When a renewal was last seen to happen by this process. */
+  renewedAtMs: number | undefined;
+  /** When the lease was last read live. */
+  readAtMs: number;
+}
+
+export interface SentOrder {
+  attemptId: string;
+  action: "ForceOff" | "On";
+  /** Uncertain: the answer was lost, so it may have taken effect. Rejected: it has not. */
+  outcome: "Acknowledged" | "Uncertain" | "Rejected";
+  atMs: number;
+}
+
+export interface PowerSeen {
+  last: { state: PowerState; raw: string; atMs: number } | undefined;
+  /** Off readings in a row since the last power-off order of this process, or since it started. */
+  offReads: number;
+  /** When the host was last read Off. */
+  offAtMs: number | undefined;
+  /** When the second Off reading in a row was made. */
+  provenAtMs: number | undefined;
+}
+
+/** One thing to do, by the shell, one at a time. What it finds goes into `Seen`. */
+export type Effect =
+  | { do: "addFinalizer" }
+  | { do: "claimHost" }
+  /** Reads node, lease and identity at once. */
+  | { do: "examine" }
+  | { do: "verifyIdentity" }
+  | { do: "readLease" }
+  | { do: "quarantine"; attemptId: string }
+  | { do: "forceOff"; attemptId: string }
+  /** `withinMs` bounds the reading where it must not be late. */
+  | { do: "readPower"; withinMs?: number }
+  | { do: "taint"; attemptId: string }
+  /** Takes our out-of-service taint off. */
+  | { do: "untaint" }
+  /** Deletes pods, no longer than `withinMs`. */
+  | { do: "releasePods"; withinMs: number }
+  | { do: "checkDrained" }
+  /** Out-of-service taint off and quarantine on in one patch. */
+  | { do: "swapMarks"; attemptId: string }
+  | { do: "setBootOverride"; override: BootOverride }
+  | { do: "backupNode" }
+  | { do: "deleteNode" }
+  | { do: "powerOn"; attemptId: string }
+  | { do: "recordReboot"; offConfirmedAtMs: number; onOrderedAtMs: number }
+  /** Takes the quarantine off if the live node is in a new boot. */
+  | { do: "liftQuarantine" }
+  | { do: "restoreNode" }
+  | { do: "closeDevices" }
+  | { do: "checkSuccessor" }
+  | { do: "clearMarks" }
+  | { do: "releaseHost" }
+  | { do: "dropFinalizer" };
+
+/** Something to tell people, as an Event. */
+export interface Note {
+  type: "Normal" | "Warning";
+  reason: string;
+  message: string;
+}
+
+/**
+ * What to do next: `status`, where there is one, is stored first and guarded; then the effects run in order. With neither,
+ * the remediation waits `nextCheckMs`, or for something to change where that is absent too.
+ */
+export interface Decision {
+  status?: BareMetalRemediationStatus;
+  notes: readonly Note[];
+  effects: readonly Effect[];
+  nextCheckMs?: number;
+}
+
+/** A snapshot in a state that has an attempt. */
+export interface Walk extends Snapshot {
+  attempt: Attempt;
+}
+
+/** What a stored step makes of what was seen: a new attempt looks at everything anew, and so on. Pure. */
+export function seenAfter(seen: Seen, from: State["name"], to: State["name"]): Seen {
+  if (from === to) return seen;
+  switch (to) {
+    case "Verifying":
+      return { ...seen, ...nothingSeenOfAttempt() };
+    case "Releasing":
+      return { ...seen, released: false, drain: undefined };
+    case "Undoing":
+      // Another owner's plans for the host may have changed since it was last asked.
+      return {
+        ...seen,
+        claim: seen.claim?.owned === true ? seen.claim : undefined,
+        taintCleared: false,
+        marksCleared: false,
+      };
+    default:
+      return seen;
+  }
+}
+
+/** What a process knows when it sees a remediation for the first time. */
+export function nothingSeen(): Seen {
+  return {
+    claim: undefined,
+    lease: undefined,
+    kube: undefined,
+    hostReleased: false,
+    ...nothingSeenOfAttempt(),
+  };
+}
+
+/** The part of `Seen` that a new attempt starts without. */
+export function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased"> {
+  return {
+    examined: undefined,
+    identity: undefined,
+    order: undefined,
+    power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
+    device: undefined,
+    taint: undefined,
+    quarantined: false,
+    taintCleared: false,
+    marksCleared: false,
+    swapped: false,
+    released: false,
+    drain: undefined,
+    override: undefined,
+    backup: undefined,
+    nodeDeleted: false,
+    rebootRecorded: false,
+    restoredUid: undefined,
+    quarantineLifted: false,
+    devicesClosed: false,
+    successor: undefined,
+  };
+}

@@ -1,0 +1,126 @@
+import type { BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
+import { parseTimeMs, toMicroTime } from "../runtime/time.ts";
+
+/**
+ * The states of a remediation, in the order of a walk that goes well; `status.phase` holds the name. docs/remediation.md
+ * tells their story, and a test keeps the two together.
+ */
+export const STATE_NAMES = [
+  "Resolving",
+  "Verifying",
+  "PoweringOff",
+  "Releasing",
+  "Provisioning",
+  "PoweringOn",
+  "Rejoining",
+  "Restoring",
+  "Undoing",
+  "Succeeded",
+  "Failed",
+] as const;
+export type StateName = (typeof STATE_NAMES)[number];
+
+/** One power cycle of the host, as it is stored before anything of it is done. */
+export interface Attempt {
+  /** Identifies one power-off order: a second order within the same cycle gets an id of its own. */
+  id: string;
+  kind: "Reboot" | "Reprovision";
+  /** The last power order, stored before it is sent. */
+  action: "None" | "Inherited" | "ForceOff" | "On";
+  actionAtMs: number;
+  /** Whether the order has left this process: it was answered, or its answer may have been lost. */
+  sent: boolean;
+  /** Whether the order's effect has been read back. */
+  done: boolean;
+  startedAtMs: number;
+  /** When the present state is out of time. */
+  deadlineMs: number;
+  /** The first proof of this cycle that the host is off. */
+  offConfirmedAtMs: number | undefined;
+  /** A boot override may be set and has to be cleared. */
+  bootOverride: boolean;
+}
+
+/** Why a remediation is being undone, and what its verdict will be. */
+export interface Outcome {
+  verdict: "Failed" | "TimedOut" | "Deleted";
+  reason: string;
+  message: string;
+}
+
+export type WalkStateName = Exclude<StateName, "Resolving" | "Undoing" | "Succeeded" | "Failed">;
+
+export type State =
+  /** The node and its host are looked up and the host is taken; `attempt` is there after a first wait or a retry. */
+  | { name: "Resolving"; attempt: Attempt | undefined }
+  | { name: WalkStateName; attempt: Attempt }
+  /** What was begun is taken back before the verdict is given. */
+  | { name: "Undoing"; attempt: Attempt; outcome: Outcome }
+  | { name: "Succeeded" | "Failed" };
+
+/** Reads the state that a status holds. @throws Error where it is not one that this version wrote. */
+export function parseState(status: BareMetalRemediationStatus | undefined): State {
+  const name = STATE_NAMES.find((known) => known === (status?.phase ?? "Resolving"));
+  if (name === undefined) throw new Error(`status.phase "${status?.phase}" is not a state of this version`);
+  const attempt = status?.attempt === undefined ? undefined : parseAttempt(status.attempt);
+  switch (name) {
+    case "Succeeded":
+    case "Failed":
+      return { name };
+    case "Resolving":
+      return { name, attempt };
+    case "Undoing":
+      if (attempt === undefined || status?.outcome === undefined) throw new Error("status lacks attempt or outcome");
+      return { name, attempt, outcome: status.outcome };
+    default:
+      if (attempt === undefined) throw new Error(`status.phase is ${name}, but status.attempt is missing`);
+      return { name, attempt };
+  }
+}
+
+function parseAttempt(stored: NonNullable<BareMetalRemediationStatus["attempt"]>): Attempt {
+  return {
+    id: stored.id,
+    kind: stored.kind,
+    action: stored.action,
+    actionAtMs: timeMs("actionAt", stored.actionAt),
+    sent: stored.sent,
+    done: stored.done,
+    startedAtMs: timeMs("startedAt", stored.startedAt),
+    deadlineMs: timeMs("deadline", stored.deadline),
+    offConfirmedAtMs: parseTimeMs(stored.offConfirmedAt),
+    bootOverride: stored.bootOverride,
+  };
+}
+
+function timeMs(field: string, text: string): number {
+  const epochMs = parseTimeMs(text);
+  if (epochMs === undefined) throw new Error(`status.attempt.${field} is not a time`);
+  return epochMs;
+}
+
+/** Writes an attempt as `status.attempt`. */
+export function formatAttempt(attempt: Attempt): NonNullable<BareMetalRemediationStatus["attempt"]> {
+  return {
+    id: attempt.id,
+    kind: attempt.kind,
+    action: attempt.action,
+    actionAt: toMicroTime(attempt.actionAtMs),
+    sent: attempt.sent,
+    done: attempt.done,
+    startedAt: toMicroTime(attempt.startedAtMs),
+    deadline: toMicroTime(attempt.deadlineMs),
+    ...(attempt.offConfirmedAtMs !== undefined && { offConfirmedAt: toMicroTime(attempt.offConfirmedAtMs) }),
+    bootOverride: attempt.bootOverride,
+  };
+}
+
+/** Whether the host may be off because of this remediation, so that an undo owes it an On. */
+export function mayHaveTurnedOff({ action, done }: Attempt): boolean {
+  return action === "On" ? !done : action !== "None";
+}
+
+/** Whether a remediation in that state has its verdict. */
+export function isFinal(phase: string | undefined): boolean {
+  return phase === "Succeeded" || phase === "Failed";
+}

@@ -1,0 +1,42 @@
+// Every wait of the state machine that is not in the strategy, with its reason.
+
+/** The longest a host may go unread between the proof that it is off and the end of its release. */
+export const POWER_PROOF_AGE_MAX_MS = 5_000;
+/** When it is read again, so that a slow answer still comes within POWER_PROOF_AGE_MAX_MS. */
+export const POWER_REREAD_MS = 1_500;
+/** Between the two readings that make a proof. */
+export const OFF_CONFIRM_GAP_MS = 100;
+/** Between readings while a change of power is awaited: short at first, since most BMCs take a second or two. */
+export const POLL_FAST_MS = 250;
+export const POLL_SLOW_MS = 1_000;
+/** How long after an order the short interval holds. */
+export const POLL_FAST_WINDOW_MS = 10_000;
+/**
+ * How long an order is given to take effect before another one is sent, under an id of its own: BMCs execute late, and
+ * fence-agents' window is as long.
+ */
+export const REORDER_AFTER_MS = 20_000;
+/** How long a verified identity serves the order that follows it. */
+export const IDENTITY_AGE_MAX_MS = 5_000;
+/**
+ * A kubelet's time-out for one renewal of its lease (its status update interval). A renewal that is seen later than this
+ * after the host was proven off was sent by a kubelet that runs on another host.
+ */
+export const RENEWAL_TIMEOUT_MS = 10_000;
+/** A kubelet renews its lease every 10 s: one that lives shows itself within this time. */
+export const RENEWAL_WAIT_MS = 12_000;
+/** Between looks at what is still on the node; doubling from one to the other. */
+export const DRAIN_CHECK_MIN_MS = 250;
+export const DRAIN_CHECK_MAX_MS = 3_000;
+/** The longest that one batch of pod deletions may take before the power is looked at again. */
+export const RELEASE_BATCH_MAX_MS = 2_000;
+/** Between looks at a host that another remediation owns, beside the watch that usually tells. */
+export const CLAIM_RECHECK_MS = 30_000;
+/** How old a live look at the remediations that wait for the host may be when it decides about the last On. */
+export const SUCCESSOR_AGE_MAX_MS = 1_000;
+/** Back-off between calls to a device that fails. */
+export const DEVICE_RETRY_MIN_MS = 1_000;
+export const DEVICE_RETRY_MAX_MS = 15_000;
+/** Back-off between calls to an API server that fails. */
+export const API_RETRY_MIN_MS = 200;
+export const API_RETRY_MAX_MS = 10_000;

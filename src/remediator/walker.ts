@@ -1,0 +1,241 @@
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
+import { NHC_TIMED_OUT } from "../api/annotations.ts";
+import type { Node } from "../api/core.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { Watched } from "../kube/watched.ts";
+import { keyOf } from "../kube/watched.ts";
+import { abortReason } from "../runtime/clock.ts";
+import { backoffMs } from "../runtime/random.ts";
+import { decide } from "./decide.ts";
+import { FINALIZER, fieldsOf, isWaiting, runEffect } from "./effects.ts";
+import type { RemediatorMetrics } from "./metrics.ts";
+import type { Session } from "./session.ts";
+import type { Decision, Note, Sibling, Snapshot } from "./snapshot.ts";
+import { seenAfter } from "./snapshot.ts";
+import type { State } from "./state.ts";
+import { conditionOf } from "./status.ts";
+import type { StopSwitch } from "./stop-switch.ts";
+import type { FencedHost, HostDirectory, LookupFailure } from "./targets/host.ts";
+import { API_RETRY_MAX_MS, API_RETRY_MIN_MS } from "./timings.ts";
+
+/** Steps of one run, after which others get their turn. */
+const STEPS_MAX = 100;
+/** How long a run that used them all pauses: nothing that makes progress needs so many. */
+const BUSY_PAUSE_MS = 1_000;
+/** While the API server fails the power of a fenced host is still looked at so often. */
+const API_WAIT_MAX_MS = 1_000;
+/** Failed guards in a row before one is treated as a failure of the API server. */
+const CONFLICTS_MAX = 10;
+
+/** Effects that the API server has no part in. */
+const DEVICE_EFFECTS: readonly string[] = ["readPower", "verifyIdentity", "closeDevices"];
+
+export interface WalkerDeps {
+  runtime: KubeRuntime;
+  nodes: Watched<Node>;
+  directory: HostDirectory;
+  stopSwitch: StopSwitch;
+  metrics: RemediatorMetrics;
+  /** Other remediations of a node. */
+  siblingsOf(session: Session): readonly BareMetalRemediation[];
+}
+
+/**
+ * The thin shell around `decide`: takes a snapshot, stores the status that was decided, runs the effects one at a time, and
+ * begins again, until there is nothing to do but wait.
+ *
+ * @returns after how long to come again; undefined where only a change can bring news.
+ */
+export async function walk(deps: WalkerDeps, session: Session, signal: AbortSignal): Promise<number | undefined> {
+  for (let step = 0; step < STEPS_MAX; step += 1) {
+    if (signal.aborted) throw abortReason(signal);
+    const { state } = session;
+    session.watch(state.name, signal);
+    const host = findHost(deps, session);
+    const snapshot = takeSnapshot(deps, session, state, host);
+    const decision = decide(snapshot, session.now());
+    if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
+    const apiWaitMs = waitForApi(session, decision);
+    if (apiWaitMs > 0) return apiWaitMs;
+    try {
+      if (decision.status !== undefined) await store(deps, session, state, decision.status, decision.notes, signal);
+      const context = { runtime: deps.runtime, session, host: host.found ? host.host : undefined };
+      for (const effect of decision.effects) {
+        await runEffect({ ...context, siblings: snapshot.siblings }, effect, signal);
+        if (effect.do === "dropFinalizer") return undefined;
+      }
+      session.conflicts = 0;
+      if (!isDeviceOnly(decision)) session.seen = { ...session.seen, kube: undefined };
+    } catch (error) {
+      if (signal.aborted) throw abortReason(signal);
+      if (!(await recover(deps, session, error, signal))) return undefined;
+    }
+  }
+  return BUSY_PAUSE_MS;
+}
+
+function isDeviceOnly(decision: Decision): boolean {
+  return decision.status === undefined && decision.effects.every((effect) => DEVICE_EFFECTS.includes(effect.do));
+}
+
+/** Milliseconds that a decision has to wait because the API server has just failed; 0 for one that does not need it. */
+function waitForApi(session: Session, decision: Decision): number {
+  const { kube } = session.seen;
+  if (kube === undefined || isDeviceOnly(decision)) return 0;
+  return Math.min(kube.retryAtMs - session.now().monotonicMs, API_WAIT_MAX_MS);
+}
+
+/**
+ * After a failed guard the object is read live, and all is decided anew; any other failure of the API is waited out.
+ *
+ * @returns false where the remediation is gone.
+ */
+async function recover(deps: WalkerDeps, session: Session, error: unknown, signal: AbortSignal): Promise<boolean> {
+  const { runtime } = deps;
+  const stale = isKubeError(error, "Conflict", "NotFound", "Invalid", "AlreadyExists");
+  if (!isKubeError(error)) throw error;
+  if (stale && session.conflicts < CONFLICTS_MAX) {
+    session.conflicts += 1;
+    return refresh(runtime, session, signal);
+  }
+  const failures = (session.seen.kube?.failures ?? 0) + 1;
+  const inMs = backoffMs(runtime.random, API_RETRY_MIN_MS, API_RETRY_MAX_MS, failures - 1);
+  const retryAtMs = session.now().monotonicMs + Math.max(inMs, error.retryAfterMs ?? 0);
+  session.seen = { ...session.seen, kube: { message: error.message, failures, retryAtMs } };
+  session.conflicts = 0;
+  runtime.logger.warn({ ...fieldsOf(session), failures, err: error }, "API call failed, will try again");
+  if (isKubeError(error, "Forbidden", "Unauthorized")) {
+    runtime.events.record({
+      regarding: session.remediation,
+      type: "Warning",
+      reason: "ApiRefused",
+      action: session.status.phase ?? "Resolving",
+      note: error.message,
+    });
+  }
+  return true;
+}
+
+/** Reads the object live. @returns false where it is gone. */
+export async function refresh(runtime: KubeRuntime, session: Session, signal: AbortSignal): Promise<boolean> {
+  try {
+    const key = keyOf(session.remediation);
+    const live = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, signal);
+    if (live.metadata.uid !== session.uid) return false;
+    session.remediation = live;
+    return true;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return false;
+    // Not known: the guards of the next write will tell.
+    if (isKubeError(error) && error.retryable) return true;
+    throw error;
+  }
+}
+
+/** Stores a status, guarded; tells people only then. */
+async function store(
+  deps: WalkerDeps,
+  session: Session,
+  from: State,
+  status: BareMetalRemediationStatus,
+  notes: readonly Note[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { runtime, metrics } = deps;
+  const { metadata } = session.remediation;
+  const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
+  session.remediation = await runtime.client.patch<BareMetalRemediation>(
+    BARE_METAL_REMEDIATIONS,
+    keyOf(session.remediation),
+    guard,
+    [{ op: "add", path: "/status", value: status }],
+    { subresource: "status" },
+    signal,
+  );
+  const to = session.state.name;
+  session.seen = seenAfter(session.seen, from.name, to);
+  for (const { type, reason, message } of notes) {
+    runtime.logger.info({ ...fieldsOf(session), state: to, step: reason, message }, "remediation step");
+    const node = deps.nodes.get({ name: session.nodeName });
+    const regarding = session.remediation;
+    runtime.events.record({
+      regarding,
+      ...(node !== undefined && { related: node }),
+      type,
+      reason,
+      action: to,
+      note: message,
+    });
+  }
+  if (to === from.name) return;
+  const nowMs = session.now().monotonicMs;
+  metrics.left(from.name, (nowMs - session.enteredAtMs) / 1_000);
+  session.enteredAtMs = nowMs;
+  if (to === "Succeeded" || to === "Failed") {
+    metrics.finished(to, conditionOf(status, "Succeeded")?.reason ?? to);
+  }
+}
+
+type Lookup = { found: true; host: FencedHost } | LookupFailure;
+
+/** The host on record, once one was taken; else the one that a target names for the node. */
+function findHost({ directory }: WalkerDeps, session: Session): Lookup {
+  const { target } = session.status;
+  if (target === undefined) return directory.find(session.nodeName);
+  const host = directory.byUid(target.uid);
+  if (host !== undefined) return { found: true, host };
+  return { found: false, reason: "NoTarget", message: `${target.kind} ${target.namespace}/${target.name} is gone` };
+}
+
+function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: Lookup): Snapshot {
+  const { metadata } = session.remediation;
+  const { plan } = session;
+  return {
+    remediation: {
+      uid: session.uid,
+      generation: metadata.generation,
+      deleting: metadata.deletionTimestamp !== undefined,
+      timedOut: metadata.annotations?.[NHC_TIMED_OUT] !== undefined,
+      hasFinalizer: metadata.finalizers?.includes(FINALIZER) ?? false,
+    },
+    plan,
+    state,
+    status: session.status,
+    nodeName: session.nodeName,
+    node: deps.nodes.get({ name: session.nodeName }),
+    host: lookup.found
+      ? { found: true, facts: { ref: lookup.host.ref, owner: lookup.host.owner, lastReboot: lookup.host.lastReboot } }
+      : lookup,
+    stop: stopOf(deps.stopSwitch, lookup),
+    siblings: deps.siblingsOf(session).map(siblingOf),
+    remainingMs: session.remainingMs(state, plan),
+    freshId: deps.runtime.random.uuid(),
+    seen: session.seen,
+  };
+}
+
+function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {
+  const { stopped } = stopSwitch;
+  if (stopped !== undefined) return { reason: "Paused", message: `no power order is sent: ${stopped.reason}` };
+  if (!lookup.found || !lookup.host.maintenance) return undefined;
+  const { kind, namespace, name } = lookup.host.ref;
+  return {
+    reason: "Maintenance",
+    message: `no power order is sent: ${kind} ${namespace}/${name} has spec.maintenance`,
+  };
+}
+
+function siblingOf(sibling: BareMetalRemediation): Sibling {
+  const { uid, name, namespace = "" } = sibling.metadata;
+  const { status = {} } = sibling;
+  return {
+    uid,
+    namespace,
+    name,
+    waiting: isWaiting(sibling),
+    succeeded: status.phase === "Succeeded",
+    offConfirmedAt: status.attempt?.offConfirmedAt,
+  };
+}
