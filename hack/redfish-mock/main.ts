@@ -51,7 +51,12 @@ const { values } = parseArgs({
 });
 
 if (values.help) console.log(HELP);
-else await run();
+else {
+  await run().catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  });
+}
 
 async function run(): Promise<void> {
   const resetTypesIn = (["AllowableValues", "ActionInfo", "nowhere"] as const).find(
