@@ -4,7 +4,8 @@ import type { ResourceType } from "../../src/kube/resource.ts";
 export interface Cause {
   reason: CauseReason;
   message: string;
-  field: string;
+  /** Dotted path; absent where it is about no field. */
+  field?: string;
 }
 
 export type CauseReason =
@@ -99,7 +100,7 @@ export function badRequest(message: string): ApiError {
 }
 
 export function invalid(group: string, kind: string, name: string, causes: readonly Cause[]): ApiError {
-  const texts = causes.map(({ field, message }) => `${field}: ${message}`);
+  const texts = causes.map(({ field, message }) => `${field ?? ""}: ${message}`);
   const why = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
   return new ApiError(422, "Invalid", `${qualified(kind, group)} "${name}" is invalid: ${why}`, {
     ...detailsOf({ group, plural: kind, kind }, kind, name),

@@ -118,7 +118,10 @@ class InMemoryApiServer implements ApiServer {
     this.#bookmarkPeriodMs = bookmarkPeriodMs ?? DEFAULT_BOOKMARK_PERIOD_MS;
     this.#store = new Store(historyEventsMax ?? DEFAULT_HISTORY_EVENTS_MAX);
     this.#registry = new Registry({ store: this.#store, catalog: this.#catalog, clock, random });
-    for (const resource of [...BUILT_IN, CUSTOM_RESOURCE_DEFINITIONS]) this.#catalog.add(resource);
+    for (const resource of [...BUILT_IN, CUSTOM_RESOURCE_DEFINITIONS]) {
+      this.#catalog.add(resource);
+      this.#store.collection(resource.storage);
+    }
     this.#store.collection(CUSTOM_RESOURCE_DEFINITIONS.storage).subscribe((event) => this.#serveCustomResources(event));
     const namespaces = this.collection(NAMESPACES);
     for (const name of FIRST_NAMESPACES) namespaces.create({ metadata: { name } });

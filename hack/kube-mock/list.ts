@@ -5,6 +5,10 @@ import type { Predicate } from "./selectors.ts";
 import { parseFieldSelector, parseLabelSelector } from "./selectors.ts";
 import type { Store, Stored } from "./store.ts";
 
+const TOO_OLD_LIST = "The resourceVersion for the provided list is too old.";
+const TOO_OLD_CONTINUE =
+  "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.";
+
 /** Which objects of a collection are meant; undefined where all are. */
 export type Selection = Predicate | undefined;
 
@@ -26,7 +30,7 @@ export function listText(store: Store, resource: ServedResource, namespace: stri
   const from = parseContinue(query.get("continue"));
   const revision = from?.revision ?? listRevision(store, query);
   const snapshot = store.collection(resource.storage).snapshot(revision);
-  if (snapshot === undefined) throw from === undefined ? tooOld(revision, store) : expiredContinue();
+  if (snapshot === undefined) throw expired(from === undefined ? TOO_OLD_LIST : TOO_OLD_CONTINUE);
   const isSelected = (stored: Stored): boolean =>
     (from === undefined || stored.key > from.after) && (selection === undefined || selection(stored.object));
   const selected = snapshot.filter(isSelected);
@@ -89,18 +93,8 @@ export function invalidOption(field: string, why: string): ApiError {
 
 function tooLarge(revision: number, store: Store): ApiError {
   const message = `Timeout: Too large resource version: ${revision}, current: ${store.revision}`;
-  const causes = [{ reason: "ResourceVersionTooLarge", message: "Too large resource version", field: "" }] as const;
+  const causes = [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }] as const;
   return new ApiError(504, "Timeout", message, { causes, retryAfterSeconds: 1 });
-}
-
-function tooOld(revision: number, store: Store): ApiError {
-  return expired(`The resourceVersion for the provided list is too old: ${revision} (${store.revision})`);
-}
-
-function expiredContinue(): ApiError {
-  return expired(
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
-  );
 }
 
 interface Continue {

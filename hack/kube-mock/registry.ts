@@ -235,7 +235,8 @@ export class Registry {
     const next = this.#markDeleted(resource, current.object, request);
     if (isReleased(next)) {
       if (!request.dryRun) this.#remove(resource, current);
-      return { stored: new Stored(current.key, next), removed: true };
+      const isGraceful = resource.strategy.graceSeconds !== undefined;
+      return { stored: isGraceful ? new Stored(current.key, next) : current, removed: true };
     }
     if (request.dryRun) return { stored: new Stored(current.key, next), removed: false };
     if (jsonEqual(next, current.object)) return { stored: current, removed: false };
@@ -264,7 +265,7 @@ export class Registry {
       isFirst || isShorter
         ? {
             deletionTimestamp: toTime(this.#clock.nowMs() + graceSeconds * 1_000),
-            deletionGracePeriodSeconds: graceSeconds,
+            ...(resource.kind !== "Namespace" && { deletionGracePeriodSeconds: graceSeconds }),
             // The real server counts the generation of a kind that has one up when it marks an object deleted.
             ...(isFirst && metadata.generation !== undefined && { generation: metadata.generation + 1 }),
           }
@@ -350,7 +351,9 @@ export class Registry {
   }
 
   #check(resource: ServedResource, causes: readonly Cause[], { metadata }: ApiObject): void {
-    if (causes.length > 0) throw invalid(resource.group, resource.kind, metadata.name, causes);
+    // An event is refused as one of the core group, in which it is stored, through whichever group it came.
+    const [storageGroup = ""] = resource.storage.split("/");
+    if (causes.length > 0) throw invalid(storageGroup, resource.kind, metadata.name, causes);
   }
 }
 
