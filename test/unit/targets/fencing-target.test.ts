@@ -177,6 +177,19 @@ test("the next level is used where the first does not answer, and its devices mu
   assert.equal((await power.readPower(signal)).state, "Off");
 });
 
+test("another host on the first level is no reason to believe the second one's Off", async () => {
+  const world = new World();
+  world.host("n1", uuid(7), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
+  world.secret("second-bmc", { username: "admin", password: "secret-1" });
+  const second = new FakeBmc({ systemUUID: uuid(1) });
+  second.power = { state: "Off", raw: "Off" };
+  world.bmcs.set(address("second"), second);
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  assert.equal((await power.readPower(signal)).state, "Unknown");
+  await assert.rejects(power.forceOff(signal), { code: "SystemNotFound" });
+  assert.deepEqual(second.orders, []);
+});
+
 test("all devices of a level must say Off before the host is off", async () => {
   const world = new World();
   const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
@@ -307,6 +320,7 @@ test("of any number of owners that claim at once, at any interleaving, exactly o
       const world = new World();
       world.host("n1", uuid(1));
       const host = hostOf(directoryOf(world), "n1");
+      world.beforeRead = () => scheduler.schedule(Promise.resolve());
       world.beforeWrite = () => scheduler.schedule(Promise.resolve());
       const owners = Array.from({ length: count }, (_, i) => ownerOf(world.remediation(`r${i}`)));
       const claims = Promise.all(owners.map((owner) => host.claim(owner, signal)));

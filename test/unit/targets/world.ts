@@ -137,7 +137,8 @@ export class World {
   readonly calls: string[] = [];
   readonly bmcs = new Map<string, FakeBmc>();
   openDrivers = 0;
-  /** Called before each write takes effect: the place for races. */
+  /** Called before each read is answered and before each write takes effect: the places for races. */
+  beforeRead: ((key: ObjectKey) => void | Promise<void>) | undefined;
   beforeWrite: ((key: ObjectKey) => void | Promise<void>) | undefined;
   /** Answers of reads that fail, by `plural/name`. */
   readonly readFailures = new Map<string, KubeError>();
@@ -272,7 +273,7 @@ export class World {
   readonly client: KubeClient = {
     get: async <T extends KubeObject>(type: ResourceType, key: ObjectKey): Promise<T> => {
       this.calls.push(`get ${type.plural}/${key.name}`);
-      await Promise.resolve();
+      await this.beforeRead?.(key);
       const failure = this.readFailures.get(`${type.plural}/${key.name}`);
       if (failure !== undefined) throw failure;
       const object = this.collection(type).get(key);
