@@ -54,6 +54,8 @@ export interface Kwok {
 export interface ControlPlane {
   /** Kubeconfig of a cluster administrator. */
   readonly kubeconfig: string;
+  /** Where etcd answers, for what no API server does on request, such as compaction. */
+  readonly etcdUrl: string;
   /** Where kubeconfigs, certificates and logs are; removed by `stop`. */
   readonly folder: string;
   /** A client with the administrator's rights. */
@@ -178,6 +180,7 @@ async function start(
   let kwoks = 0;
   return {
     kubeconfig: admin,
+    etcdUrl,
     folder,
     api,
     failed,

@@ -52,6 +52,7 @@ async function runConformance(files: readonly string[]): Promise<Counts> {
   const controlPlane = await startControlPlane({ progress, nodeMonitorGracePeriodMs: 50_000 }, stop.signal);
   try {
     process.env.IRONFENCE_E2E_KUBECONFIG = controlPlane.kubeconfig;
+    process.env.IRONFENCE_E2E_ETCD = controlPlane.etcdUrl;
     return await Promise.race([runFiles(files), controlPlane.failed]);
   } finally {
     await controlPlane.stop();
