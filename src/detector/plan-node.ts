@@ -136,6 +136,7 @@ function planUnhealthy(
     pass.decision.transitions.push({ key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
   }
   clearDelay(pass, facts);
+  warnOfLabel(pass, node);
   const updated = giveUpOverdue(pass, facts, records);
   const step = currentStep(pass.snapshot.policy.steps, updated);
   const running = facts.remediations.find(
@@ -161,7 +162,6 @@ function isOpen(record: RemediationRecord, step: Step): boolean {
 function start(pass: Pass, facts: NodeFacts, node: Node, step: Step | undefined): void {
   const { snapshot, nowMs, decision, gate, controlPlaneBusy } = pass;
   const { name, rival, hold } = facts;
-  warnOfLabel(pass, node);
   if (gate !== undefined) return verdict(pass, facts, gate.outcome, gate.reason);
   if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
     return skip(

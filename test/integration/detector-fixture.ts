@@ -184,7 +184,7 @@ export class DetectorWorld {
           { type: "Ready", status: "False", duration: "10s" },
           { type: "Ready", status: "Unknown", duration: "10s" },
         ],
-        minHealthy: 0,
+        ...(spec["maxUnhealthy"] === undefined && { minHealthy: 0 }),
         ...(spec["escalatingRemediations"] === undefined && { remediationTemplate: reference("Fence") }),
         ...spec,
       },
