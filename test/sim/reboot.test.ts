@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { World } from "./world.ts";
+
+it("fences, frees and restores a dead node, each step in its order", () =>
+  World.run({}, async (world) => {
+    world.createPod("n1", "db");
+    await world.clock.advance(3_000);
+    const before = world.node("n1");
+    const host = await world.hang("n1");
+    world.remediate("n1");
+    await world.phase("n1", "Succeeded");
+    assert.equal(world.condition("n1", "Succeeded"), "True NodeRestored");
+    assert.equal(world.condition("n1", "Processing"), "False Succeeded");
+    assert.deepEqual(world.phases.get("n1"), [
+      "Verifying",
+      "PoweringOff",
+      "Releasing",
+      "PoweringOn",
+      "Rejoining",
+      "Restoring",
+      "Succeeded",
+    ]);
+    assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+    assert.deepEqual(world.markLog, ["n1 +taint", "n1 -taint", "n1 +quarantine", "n1 -quarantine"]);
+    assert.deepEqual(world.pods("n1"), []);
+    assert.equal(host.os, "running");
+    assert.deepEqual(world.node("n1")?.metadata.labels, before?.metadata.labels);
+    assert.equal(world.target("n1")?.status?.lastReboot?.bootID, before?.status.nodeInfo?.bootID);
+    world.assertClean();
+  }));
