@@ -151,6 +151,56 @@ describe("detector: budget", () => {
     assert.equal(world.fences().length, 2);
   });
 
+  it("starts nothing that was decided a moment too early: the threshold is looked at again before the CR", async () => {
+    await enabled({ nodes: 4, spec: { minHealthy: 3 } });
+    const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io" };
+    world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 4_000 } });
+    world.ready("n1", "Unknown");
+    await world.clock.advance(11_000);
+    world.ready("n2", "Unknown");
+    await world.clock.advance(30_000);
+    assert.deepEqual(world.fences(), []);
+    world.ready("n2", "True");
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 1_000);
+  });
+
+  it("counts what it has just created, though the watch does not show it yet", async () => {
+    world = new DetectorWorld();
+    world.template("Fence", { annotations: { "remediation.medik8s.io/multiple-templates-support": "true" } });
+    world.nodes(3);
+    world.check();
+    world.start();
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    world.server.faults.lagWatches({ pathPrefix: "/apis/fence.example" }, 8_000);
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => world.fences().length > 0, 12_000);
+    label("n1", { touched: "yes" });
+    await world.clock.advance(6_000);
+    label("n1", { touched: "again" });
+    await world.clock.advance(20_000);
+    assert.equal(world.fences().length, 1);
+    assert.equal(entry("n1")?.remediations?.length, 1);
+  });
+
+  it("remediates no control plane node while somebody else's CR is there for another one", async () => {
+    await enabled({ nodes: 1 });
+    const role = { "node-role.kubernetes.io/control-plane": "" };
+    world.node("cp0", role);
+    world.server.collection(vendorType("Fence")).create({
+      metadata: {
+        namespace: "fencing",
+        name: "cp9",
+        labels: { "remediation.medik8s.io/isControlPlaneNode": "" },
+      },
+      spec: {},
+    });
+    world.ready("cp0", "Unknown");
+    await world.clock.advance(30_000);
+    assert.equal(world.fences().length, 1);
+    world.server.collection(vendorType("Fence")).delete({ namespace: "fencing", name: "cp9" });
+    await world.until("its turn", () => fenceOf("cp0") !== undefined, 1_000);
+  });
+
   it("guards against storms: cooldown after regaining, ended by a new breach", async () => {
     await enabled({ nodes: 4, spec: { minHealthy: 3, stormCooldownDuration: "60s" } });
     for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
