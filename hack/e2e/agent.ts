@@ -38,7 +38,11 @@ export async function startAgent(
       "--log-level=debug",
       ...flags,
     ],
-    { logFile: join(world.controlPlane.folder, `${instance}.log`), env: { POD_NAME: instance, ...env } },
+    // The world's folder goes with it; a folder of the user's choice keeps the whole log.
+    {
+      logFile: join(process.env["IRONFENCE_E2E_LOGS"] ?? world.controlPlane.folder, `${instance}.log`),
+      env: { POD_NAME: instance, ...env },
+    },
   );
   return {
     instance,

@@ -11,6 +11,8 @@ const HELP = `Tests the agent on real parts: etcd, kube-apiserver, controller ma
 
   npm run test:e2e [-- FILE…]      FILE: test files; test/e2e and the real half of test/conformance where absent
 
+$IRONFENCE_E2E_LOGS names a folder in which the agents keep their logs.
+
 The first run prepares what is missing: the control plane's programs ($KUBEBUILDER_ASSETS, the cache folder, or a build with
 Go that takes about 7 minutes) and sushy-emulator (Python 3 with venv). Later runs start at once. It ends with 0 only if
 every test has run and passed.

@@ -16,12 +16,10 @@ export interface PodView {
 export interface Database {
   readonly podPath: string;
   pod(): Promise<PodView | undefined>;
-  /**
-   * Waits until a pod of another UID than `formerUid` runs and its volume is attached there.
-   *
-   * @returns its node's name.
-   */
-  runningNode(formerUid?: string): Promise<string>;
+  /** Waits until the pod runs and its volume is attached there. @returns its node's name. */
+  runningNode(): Promise<string>;
+  /** The node of a pod of another UID than `formerUid`, if one runs and its volume is attached there. */
+  successorNode(formerUid: string | undefined): Promise<string | undefined>;
   attachedNodes(): Promise<string[]>;
   remove(): Promise<void>;
 }
@@ -83,23 +81,20 @@ export async function deployDatabase(api: KubeApi, name: string): Promise<Databa
       .filter(({ spec }) => spec.source.persistentVolumeName === `${name}-0`)
       .map(({ spec }) => spec.nodeName);
   };
+  const successorNode = async (formerUid: string | undefined): Promise<string | undefined> => {
+    const current = await pod();
+    const node = current?.spec.nodeName;
+    if (current?.status.phase !== "Running" || current.metadata.deletionTimestamp !== undefined) return undefined;
+    if (current.metadata.uid === formerUid || node === undefined) return undefined;
+    return (await attachedNodes()).includes(node) ? node : undefined;
+  };
   return {
     podPath,
     pod,
     attachedNodes,
-    runningNode: (formerUid) =>
-      eventually(
-        `${name}-0 runs with its volume attached`,
-        RUNNING_TIMEOUT_MS,
-        async () => {
-          const current = await pod();
-          const node = current?.spec.nodeName;
-          if (current?.status.phase !== "Running" || current.metadata.deletionTimestamp !== undefined) return undefined;
-          if (current.metadata.uid === formerUid) return undefined;
-          return node !== undefined && (await attachedNodes()).includes(node) ? node : undefined;
-        },
-        async () => JSON.stringify({ pod: await pod(), attached: await attachedNodes() }),
-      ),
+    successorNode,
+    runningNode: () =>
+      eventually(`${name}-0 runs with its volume attached`, RUNNING_TIMEOUT_MS, () => successorNode(undefined)),
     remove: async () => {
       await api.delete(`/apis/apps/v1/namespaces/default/statefulsets/${name}`);
       await api.delete(`/api/v1/namespaces/default/persistentvolumeclaims/data-${name}-0`);

@@ -28,7 +28,7 @@ void describe("the shipped manifests on a real control plane", () => {
 
     const taints = [{ key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" }];
     await api.mergePatch(`/api/v1/nodes/${first}`, { spec: { taints } });
-    const second = await database.runningNode(uid);
+    const second = await eventually("the pod runs elsewhere", 60_000, () => database.successorNode(uid));
     assert.notEqual(second, first);
     assert.deepEqual(await database.attachedNodes(), [second]);
 
@@ -136,6 +136,7 @@ const ALLOWED = [
   "patch nodes",
   "delete nodes",
   "list pods",
+  "watch pods",
   "delete pods in team-a",
   "patch pods:status in team-a",
   "list storage.k8s.io/volumeattachments",
@@ -150,7 +151,8 @@ const ALLOWED = [
   "get ironfence.io/baremetalremediationtemplates in team-a",
   "watch ironfence.io/fencingtargets in ironfence-system",
   "patch ironfence.io/fencingtargets:status in ironfence-system",
-  "get secrets in ironfence-system",
+  "watch secrets in ironfence-system",
+  "get machine.openshift.io/machines in openshift-machine-api",
   "watch configmaps in ironfence-system",
   "create coordination.k8s.io/leases in ironfence-system",
   "patch coordination.k8s.io/leases in ironfence-system",
@@ -167,7 +169,7 @@ const REFUSED = [
   "create nodes",
   "get secrets in team-a",
   "get secrets in kube-system",
-  "list secrets in ironfence-system",
+  "patch secrets in ironfence-system",
   "get configmaps in team-a",
   "patch configmaps in ironfence-system",
   "patch coordination.k8s.io/leases in kube-node-lease",

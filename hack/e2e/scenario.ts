@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import type { Manifest } from "../lib/apply.ts";
+import { startAgent } from "./agent.ts";
+import type { Agent } from "./agent.ts";
+import { conditionOf, hasTaint, openChronicle, readyOf } from "./chronicle.ts";
+import type { Chronicle, NodeView, RemediationView } from "./chronicle.ts";
+import { eventually } from "./eventually.ts";
+import { applyFencingTarget, applyHealthCheck } from "./examples.ts";
+import type { TargetOverrides } from "./examples.ts";
+import { DEFAULT_WORLD, NAMESPACE, startWorld } from "./world.ts";
+import type { World, WorldOptions } from "./world.ts";
+
+// What the end-to-end tests do over and over.
+
+const START_TIMEOUT_MS = 120_000;
+const TARGETS_READY_TIMEOUT_MS = 60_000;
+export const WALK_TIMEOUT_MS = 120_000;
+
+export const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/baremetalremediations";
+export const TARGETS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
+export const HEALTH_CHECK = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/workers";
+
+/** A `NodeHealthCheck` as tests look at it. */
+export interface HealthCheckView {
+  status?: {
+    observedNodes?: number;
+    healthyNodes?: number;
+    unhealthyNodes?: { name: string; remediations?: { templateName?: string; resource: { name?: string } }[] }[];
+    inFlightRemediations?: Record<string, string>;
+    phase?: string;
+    conditions?: { type: string; status: string; reason: string; message: string }[];
+  };
+}
+
+/** A world with agents that are told apart by number. */
+export interface Scenario {
+  world: World;
+  chronicle: Chronicle;
+  agents: Agent[];
+  startAgent(flags?: readonly string[]): Promise<Agent>;
+  stop(): Promise<void>;
+}
+
+export const WORKERS = ["worker-1", "worker-2", "worker-3", "worker-4"];
+
+/** Starts a world of four workers; agents are started by the test. */
+export async function startScenario(options: Partial<WorldOptions> = {}): Promise<Scenario> {
+  const nodes = WORKERS.map((name) => ({ name, labels: { "node-role.kubernetes.io/worker": "" } }));
+  const world = await startWorld({ ...DEFAULT_WORLD, nodes, ...options }, AbortSignal.timeout(START_TIMEOUT_MS));
+  const agents: Agent[] = [];
+  const chronicle = openChronicle(world);
+  return {
+    world,
+    chronicle,
+    agents,
+    startAgent: async (flags = []) => {
+      const agent = await startAgent(world, `agent-${agents.length + 1}`, flags);
+      agents.push(agent);
+      return agent;
+    },
+    stop: async () => {
+      await Promise.all(agents.map((agent) => agent.stop()));
+      chronicle.close();
+      await world.stop();
+    },
+  };
+}
+
+/** Applies the examples for every worker and waits until each FencingTarget is Ready. */
+export async function configure(
+  { world }: Scenario,
+  overrides: { target?: (node: string) => TargetOverrides; healthCheck?: (manifest: Manifest) => Manifest } = {},
+): Promise<void> {
+  for (const node of WORKERS) await applyFencingTarget(world, node, overrides.target?.(node));
+  await applyHealthCheck(world, overrides.healthCheck);
+}
+
+/** Waits until the FencingTargets of `nodes` are Ready. */
+export async function targetsReady(scenario: Scenario, nodes: readonly string[] = WORKERS): Promise<void> {
+  for (const node of nodes) {
+    await explain(scenario, `FencingTarget ${node} is Ready`, TARGETS_READY_TIMEOUT_MS, async () => {
+      const target = await scenario.world.api.get<TargetView>(`${TARGETS}/${node}`);
+      return target.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
+    });
+  }
+}
+
+/** A `FencingTarget` as tests look at it. */
+export interface TargetView {
+  status?: {
+    powerState?: string;
+    owner?: { uid: string };
+    conditions?: { type: string; status: string; reason: string; message: string }[];
+  };
+}
+
+/** `eventually`, whose error shows the custom resources and the agents' logs. */
+export function explain<T>(
+  { world, agents }: Scenario,
+  what: string,
+  timeoutMs: number,
+  ask: () => Promise<T | undefined | false>,
+): Promise<T> {
+  return eventually(what, timeoutMs, ask, async () => {
+    const remediations = await world.api.list<RemediationView>(REMEDIATIONS);
+    const targets = await world.api.list<TargetView>(TARGETS);
+    const healthCheck = await world.api.find<HealthCheckView>(HEALTH_CHECK);
+    return [
+      ...remediations.map(({ metadata, status }) => JSON.stringify({ remediation: metadata.name, status })),
+      ...targets.map(({ status }) => JSON.stringify({ target: status })),
+      JSON.stringify({ healthCheck: healthCheck?.status }),
+      ...agents.map((agent) => `${agent.instance} (${agent.running ? "running" : "ended"}):\n${agent.log()}`),
+    ].join("\n");
+  });
+}
+
+/** What a walk must leave as it was. */
+export interface NodeMarks {
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  taints: { key: string; value?: string; effect: string }[];
+  unschedulable: boolean;
+}
+
+/** A node's labels, annotations and taints, without the times at which taints were added. */
+export async function marksOf({ world }: Scenario, name: string): Promise<NodeMarks> {
+  const { metadata, spec } = await world.api.get<NodeView>(`/api/v1/nodes/${name}`);
+  return {
+    labels: metadata.labels ?? {},
+    annotations: metadata.annotations ?? {},
+    taints: (spec.taints ?? []).map(({ key, value, effect }) => ({ key, ...(value && { value }), effect })),
+    unschedulable: spec.unschedulable ?? false,
+  };
+}
+
+/** Gives a node a label, an annotation and a taint of its users', which a walk must not lose. */
+export async function decorate({ world }: Scenario, node: string): Promise<void> {
+  await world.api.mergePatch(`/api/v1/nodes/${node}`, {
+    metadata: { labels: { "example.com/rack": "r7" }, annotations: { "example.com/note": "keep this" } },
+    spec: { taints: [{ key: "example.com/dedicated", value: "db", effect: "PreferNoSchedule" }] },
+  });
+}
+
+/** Waits until a remediation of a node exists. */
+export function remediationOf(scenario: Scenario, node: string): Promise<RemediationView> {
+  return explain(scenario, `a remediation of ${node}`, WALK_TIMEOUT_MS, () =>
+    Promise.resolve(scenario.chronicle.remediations(node).at(-1)?.object),
+  );
+}
+
+/** Waits until a node is healthy again, nothing is left of its remediation, and the health check is clean. */
+export async function walkEnds(scenario: Scenario, node: string, before: NodeMarks): Promise<void> {
+  const { world } = scenario;
+  await explain(scenario, `${node} is back and its remediation gone`, WALK_TIMEOUT_MS, async () => {
+    const view = await world.api.get<NodeView>(`/api/v1/nodes/${node}`);
+    const remediations = await world.api.list<RemediationView>(REMEDIATIONS);
+    return readyOf(view) === "True" && remediations.length === 0;
+  });
+  await explain(scenario, "the health check's status is clean", 30_000, async () => {
+    const { status } = await world.api.get<HealthCheckView>(HEALTH_CHECK);
+    return (
+      status?.phase === "Enabled" &&
+      (status.unhealthyNodes ?? []).length === 0 &&
+      Object.keys(status.inFlightRemediations ?? {}).length === 0 &&
+      status.healthyNodes === WORKERS.length &&
+      status.observedNodes === WORKERS.length
+    );
+  });
+  assert.deepEqual(await marksOf(scenario, node), before, "labels, annotations and taints are as they were");
+  assert.equal(await world.bmc.powerState(world.host(node).systemUuid), "On");
+  const target = await world.api.get<TargetView>(`${TARGETS}/${node}`);
+  assert.equal(target.status?.owner, undefined, "nobody owns the host any more");
+}
+
+/**
+ * The order of a fence, from what the BMC and the API server saw: the out-of-service taint comes after the host was read Off
+ * and goes before it is ordered on.
+ */
+export async function assertOrder({ chronicle }: Scenario, node: string, taint: string): Promise<void> {
+  const bmc = await chronicle.bmc(node);
+  const off = bmc.find((record) => record.kind === "order" && record.value === "ForceOff");
+  const reads = bmc.filter((record) => record.kind === "read");
+  const on = bmc.find((record) => record.kind === "order" && record.value === "On");
+  assert.ok(off && on, "the host was ordered off and on");
+  const versions = chronicle.nodes(node);
+  const tainted = versions.filter(({ object }) => hasTaint(object, taint));
+  const first = tainted[0];
+  assert.ok(first, `${taint} was seen`);
+  assert.ok(reads.filter((read) => read.atMs < first.atMs).length >= 2, "two Off readings come before the taint");
+  const gone = versions.find(({ atMs, object }) => atMs > first.atMs && !hasTaint(object, taint));
+  assert.ok(gone, `${taint} was taken off`);
+  // The event of the patch that took it off may reach us some milliseconds after the order that followed it.
+  assert.ok(gone.atMs < on.atMs + 1_000, "the taint went before the host was ordered on");
+}
+
+/** Whether a remediation has ended without success. */
+export function failureOf(remediation: RemediationView | undefined) {
+  const succeeded = conditionOf(remediation, "Succeeded");
+  return succeeded?.status === "False" ? succeeded : undefined;
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { OUT_OF_SERVICE, QUARANTINE, conditionOf, hasTaint } from "../../hack/e2e/chronicle.ts";
+import {
+  WALK_TIMEOUT_MS,
+  assertOrder,
+  configure,
+  decorate,
+  explain,
+  marksOf,
+  startScenario,
+  targetsReady,
+  walkEnds,
+} from "../../hack/e2e/scenario.ts";
+import type { Scenario } from "../../hack/e2e/scenario.ts";
+import { deployDatabase } from "../../hack/e2e/workload.ts";
+
+void describe("a node dies under a health check with escalation", () => {
+  let scenario: Scenario;
+  before(async () => {
+    scenario = await startScenario();
+    await scenario.startAgent();
+    await configure(scenario);
+    await targetsReady(scenario);
+  });
+  after(() => scenario?.stop());
+
+  void test("the host is fenced, its pod runs elsewhere, and the node comes back as it was", async () => {
+    const { world, chronicle } = scenario;
+    const database = await deployDatabase(world.api, "orders");
+    const victim = await database.runningNode();
+    await decorate(scenario, victim);
+    const marks = await marksOf(scenario, victim);
+    const pod = await database.pod();
+    assert.ok(pod);
+
+    await world.host(victim).hang();
+    const successor = await explain(scenario, "the pod runs elsewhere", WALK_TIMEOUT_MS, () =>
+      database.successorNode(pod.metadata.uid),
+    );
+    assert.notEqual(successor, victim);
+    assert.deepEqual(await database.attachedNodes(), [successor], "the volume is attached to one node");
+    await walkEnds(scenario, victim, marks);
+
+    await assertOrder(scenario, victim, OUT_OF_SERVICE);
+    assert.equal(await world.host(victim).orderCount("ForceOff"), 1);
+    assert.equal(await world.host(victim).orderCount("On"), 1);
+    const versions = chronicle.nodes(victim);
+    assert.ok(
+      versions.some(({ object }) => hasTaint(object, QUARANTINE)),
+      "the quarantine stood between release and return",
+    );
+    const remediations = chronicle.remediations(victim);
+    assert.equal(new Set(remediations.map(({ object }) => object.metadata.uid)).size, 1, "one remediation was enough");
+    assert.ok(remediations.some(({ object }) => conditionOf(object, "Succeeded")?.status === "True"));
+    for (const other of ["worker-1", "worker-2", "worker-3", "worker-4"].filter((name) => name !== victim)) {
+      assert.deepEqual(await chronicle.bmc(other).then((records) => records.filter((r) => r.kind === "order")), []);
+    }
+    await database.remove();
+  });
+});
