@@ -29,8 +29,17 @@ export interface DetectorOptions {
  * while the agent's lease is held, with a signal that aborts when the lease is lost.
  */
 export async function runDetector(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
+  try {
+    await whenServed(deps.runtime, signal);
+    await serve(deps, signal);
+  } catch (error) {
+    // Being stopped is the one good end, at whatever it was waiting for.
+    if (!signal.aborted) throw error;
+  }
+}
+
+async function serve(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
   const { runtime, nodes, registry, options } = deps;
-  await whenServed(runtime, signal);
   const metrics = new DetectorMetrics(registry);
   // An AbortController of its own, so that the watches end with this function however it ends.
   const scope = new AbortController();

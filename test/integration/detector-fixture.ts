@@ -110,9 +110,7 @@ export class DetectorWorld {
         options: { leaseNamespace: "medik8s-leases" },
       },
       signal,
-    ).catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
+    );
   }
 
   async stop(): Promise<void> {
