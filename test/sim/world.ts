@@ -255,6 +255,16 @@ export class World {
     await this.until(`${name} is ${phase}`, () => this.remediation(name)?.status?.phase === phase, withinMs);
   }
 
+  /** Calls `act` once, right after the write that brings the remediation into `phase`, before its answer is heard. */
+  onPhase(name: string, phase: string, act: () => void): void {
+    const stop = this.server.onChange(({ object }) => {
+      if (object.kind !== "BareMetalRemediation" || object.metadata.name !== name) return;
+      if ((object as BareMetalRemediation).status?.phase !== phase) return;
+      stop();
+      queueMicrotask(act);
+    });
+  }
+
   /** A dead node, seen as such by the cluster. */
   async hang(name: string): Promise<Host> {
     const host = this.rack.host(name);

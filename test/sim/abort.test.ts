@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NHC_TIMED_OUT } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { PODS } from "../../src/api/core-types.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+const KEY = { namespace: NAMESPACE, name: "n1" };
+const WALK = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"] as const;
+
+/** A dead node whose walk can be caught in every state: a pod that takes its time, a slow boot of a node that is not Ready at once. */
+async function reach(world: World, phase: (typeof WALK)[number]): Promise<void> {
+  world.createPod("n1", "db");
+  await world.clock.advance(3_000);
+  await world.hang("n1");
+  if (phase === "Verifying") world.rack.bmc("n1").setReachability("refused");
+  if (phase === "Releasing") {
+    world.server
+      .collection(PODS)
+      .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: ["test/held"] } });
+  }
+  world.remediate("n1");
+  await world.phase("n1", phase, 60_000);
+}
+
+describe("a remediation that is deleted leaves host and node as it found them", () => {
+  for (const phase of WALK.slice(0, 5)) {
+    it(`in ${phase}`, () =>
+      World.run({}, async (world) => {
+        await reach(world, phase);
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+        await world.until("the remediation is gone", () => world.remediation("n1") === undefined);
+        assert.equal(
+          world.rack.host("n1").power === "On" || world.rack.host("n1").power === "PoweringOn",
+          true,
+          world.story(),
+        );
+        world.assertClean();
+      }));
+  }
+});
+
+describe("a remediation that the health check gave up stops in order and says so", () => {
+  for (const phase of WALK.slice(0, 5)) {
+    it(`in ${phase}`, () =>
+      World.run({}, async (world) => {
+        await reach(world, phase);
+        const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+        world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { annotations } });
+        await world.phase("n1", "Failed");
+        assert.equal(world.condition("n1", "Succeeded"), "False TimedOut");
+        assert.equal(world.condition("n1", "Processing"), "False TimedOut");
+        assert.notEqual(world.rack.host("n1").power, "Off");
+        world.assertClean();
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+        await world.until("the remediation is gone", () => world.remediation("n1") === undefined, 5_000);
+      }));
+  }
+});
+
+describe("an agent that is killed and restarted finishes, with one power-off in all", () => {
+  for (const phase of WALK.slice(1, 5)) {
+    it(`in ${phase}`, () =>
+      World.run({}, async (world) => {
+        await reach(world, phase);
+        await world.killAgent();
+        if (phase === "Releasing") {
+          world.server
+            .collection(PODS)
+            .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
+        }
+        await world.clock.advance(500);
+        world.startAgent();
+        await world.phase("n1", "Succeeded");
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.assertClean();
+      }));
+  }
+
+  for (const phase of [...WALK, "Succeeded"]) {
+    it(`with the answer to the write that enters ${phase} lost`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        let crashed: Promise<void> | undefined;
+        world.onPhase("n1", phase, () => (crashed = world.killAgent()));
+        world.remediate("n1");
+        await world.until("the agent is killed", () => crashed !== undefined, 60_000);
+        await crashed;
+        world.startAgent();
+        await world.phase("n1", "Succeeded");
+        await world.clock.advance(1_000);
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.assertClean();
+      }));
+  }
+});
+
+describe("with a successor waiting", () => {
+  it("the host is handed over as it is, and the successor proves it off anew", () =>
+    World.run({}, async (world) => {
+      await reach(world, "Releasing");
+      world.remediate("n1", {}, "second");
+      await world.until("the second waits", () => world.condition("second", "Processing") === "True HostBusy");
+      const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+      world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { annotations } });
+      await world.phase("n1", "Failed", 10_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"], "no On in between");
+      world.server
+        .collection(PODS)
+        .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
+      await world.phase("second", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("which then is deleted before it did anything, the host is powered on all the same", () =>
+    World.run({}, async (world) => {
+      await reach(world, "Releasing");
+      world.remediate("n1", {}, "second");
+      await world.until("the second waits", () => world.condition("second", "Processing") === "True HostBusy");
+      world.onPhase("n1", "Undoing", () => {
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "second" });
+      });
+      const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+      world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { annotations } });
+      await world.until("the second is gone", () => world.remediation("second") === undefined, 60_000);
+      await world.phase("n1", "Failed");
+      assert.equal(
+        world.rack.host("n1").power === "On" || world.rack.host("n1").power === "PoweringOn",
+        true,
+        world.story(),
+      );
+      world.assertClean();
+    }));
+});
