@@ -1,3 +1,4 @@
+import { MULTIPLE_TEMPLATES_SUPPORT } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
 import { SECRETS } from "../../src/api/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
@@ -39,7 +40,11 @@ export interface BmcAccess {
 
 /** Creates what a user would apply: Secrets, targets, templates, a health check; and a database to keep alive. */
 export function createObjects(server: ApiServer, access: BmcAccess): void {
-  const create = (type: ResourceType, metadata: { namespace?: string; name: string }, body: object): void => {
+  const create = (
+    type: ResourceType,
+    metadata: { namespace?: string; name: string; annotations?: Record<string, string> },
+    body: object,
+  ): void => {
     server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
   };
   for (const name of [NAMESPACE, "medik8s-leases", "kube-node-lease"]) ensureNamespace(server, name);
@@ -72,13 +77,13 @@ export function createObjects(server: ApiServer, access: BmcAccess): void {
     );
   }
   const strategy = { retryLimit: 0, timeout: "6s", powerOffTimeout: "4s", powerOnTimeout: "4s", drainTimeout: "10s" };
+  // Two templates of one kind in one health check: each says that its remediator can tell their remediations apart.
+  const annotations = { [MULTIPLE_TEMPLATES_SUPPORT]: "true" };
   const template = (name: string, type: "Reboot" | "Reprovision", timeout: string): void =>
     create(
       BARE_METAL_REMEDIATION_TEMPLATES,
-      { namespace: NAMESPACE, name },
-      {
-        spec: { template: { spec: { strategy: { ...strategy, type, timeout } } } },
-      },
+      { namespace: NAMESPACE, name, annotations },
+      { spec: { template: { spec: { strategy: { ...strategy, type, timeout } } } } },
     );
   template("reboot", "Reboot", "6s");
   template("reprovision", "Reprovision", "20s");
