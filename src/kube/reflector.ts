@@ -41,7 +41,7 @@ const ERROR_BODY_LENGTH_MAX = 64 * 1024;
 /** The cap is also how soon a CRD that is installed later is noticed. */
 const BACKOFF_MIN_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
-/** A watch that ends sooner, and without a word, counts as failed: else a broken server would be asked without a pause. */
+/** A watch that ends sooner counts as failed, or a broken server would be asked again without a pause. */
 const STABLE_WATCH_MS = 5_000;
 /** Answers in a row that make no sense of our resource version (as after etcd was restored) before a list from scratch. */
 const REFUSED_WATCHES_MAX = 3;
@@ -143,8 +143,7 @@ class Reflector<T extends KubeObject> {
     } finally {
       silence.end();
     }
-    const nowMs = clock.monotonicMs();
-    if (this.#store.lastContactMs < openedMs && nowMs - openedMs < STABLE_WATCH_MS) {
+    if (clock.monotonicMs() - openedMs < STABLE_WATCH_MS) {
       throw new KubeError("Network", `${what}: the server ended it at once`);
     }
     this.#failures = 0;
