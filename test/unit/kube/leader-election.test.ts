@@ -1,0 +1,296 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { createKubeClient } from "../../../src/kube/api-client.ts";
+import { LeadershipLostError, runLeaderElection } from "../../../src/kube/leader-election.ts";
+import type { LeaderElectionOptions } from "../../../src/kube/leader-election.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import type { KubeTransport, TransportRequest, TransportResponse } from "../../../src/kube/transport.ts";
+import { abortReason } from "../../../src/runtime/clock.ts";
+import { failure } from "./api-stub.ts";
+import { ManualClock, settle } from "./manual-clock.ts";
+import { answer } from "./scripted-transport.ts";
+import { evenRandom, silentLogger } from "./support.ts";
+
+interface StoredLease {
+  metadata: { name: string; namespace: string; uid: string; resourceVersion: string };
+  spec: { holderIdentity: string; leaseTransitions: number; renewTime: string; leaseDurationSeconds: number };
+}
+
+/** The one Lease, kept as an API server keeps it, and a wire for each candidate that can be cut. */
+class LeaseServer {
+  lease: StoredLease | undefined;
+  readonly writes: string[] = [];
+  #version = 0;
+
+  /** @param isCut while true, requests of this wire hang until their signal aborts. */
+  wire(isCut: () => boolean): KubeTransport {
+    return {
+      send: async (request, signal) => {
+        if (isCut()) {
+          await new Promise((_resolve, reject) => {
+            signal.addEventListener("abort", () => reject(new KubeError("Aborted", abortReason(signal).message)));
+          });
+        }
+        assert.equal(request.lane, "lease");
+        return this.#answer(request);
+      },
+      stream: () => Promise.reject(new Error("no watch here")),
+      close: async () => undefined,
+    };
+  }
+
+  #answer(request: TransportRequest): TransportResponse {
+    if (request.method === "GET") {
+      return this.lease === undefined ? answer(404, failure(404, "NotFound", "none")) : answer(200, this.#served());
+    }
+    const body = JSON.parse(request.body ?? "") as StoredLease;
+    if (request.method === "POST") {
+      if (this.lease !== undefined) return answer(409, failure(409, "AlreadyExists", "there is one"));
+      this.lease = { ...body, metadata: { ...body.metadata, uid: `lease-${this.#version}`, resourceVersion: "" } };
+    } else {
+      const { metadata } = this.lease ?? {};
+      if (metadata === undefined) return answer(404, failure(404, "NotFound", "none"));
+      const fits = body.metadata.uid === metadata.uid && body.metadata.resourceVersion === metadata.resourceVersion;
+      if (!fits) return answer(409, failure(409, "Conflict", "modified"));
+      this.lease = { metadata, spec: { ...this.lease?.spec, ...body.spec } };
+    }
+    this.#version += 1;
+    this.lease.metadata.resourceVersion = String(this.#version);
+    this.writes.push(this.lease.spec.holderIdentity);
+    return answer(200, this.#served());
+  }
+
+  #served(): object {
+    return { apiVersion: "coordination.k8s.io/v1", kind: "Lease", ...this.lease };
+  }
+}
+
+interface Candidate {
+  leading: { fromMs: number; toMs: number | undefined }[];
+  saw: (string | undefined)[];
+  result: Promise<unknown>;
+  stop: AbortController;
+  cut: boolean;
+}
+
+let clock: ManualClock;
+let server: LeaseServer;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  server = new LeaseServer();
+});
+
+function candidate(identity: string, options: Partial<LeaderElectionOptions> = {}): Candidate {
+  const stop = new AbortController();
+  const self: Candidate = { leading: [], saw: [], stop, cut: false, result: Promise.resolve() };
+  const client = createKubeClient({ transport: server.wire(() => self.cut), clock, random: evenRandom, lane: "lease" });
+  const run = runLeaderElection(
+    { client, clock, random: evenRandom, logger: silentLogger },
+    {
+      namespace: "ironfence-system",
+      name: "ironfence",
+      identity,
+      lead: async (signal) => {
+        const term: Candidate["leading"][number] = { fromMs: clock.monotonicMs(), toMs: undefined };
+        self.leading.push(term);
+        await new Promise((resolve) => signal.addEventListener("abort", resolve));
+        term.toMs = clock.monotonicMs();
+      },
+      onChange: (leader) => self.saw.push(leader),
+      ...options,
+    },
+    stop.signal,
+  );
+  self.result = run.catch((error: unknown) => error);
+  return self;
+}
+
+test("the first candidate leads and renews; the second waits and says whom for", async () => {
+  const a = candidate("a");
+  await settle();
+  const b = candidate("b");
+  await clock.advance(60_000);
+  assert.equal(a.leading.length, 1);
+  assert.equal(b.leading.length, 0);
+  assert.deepEqual(b.saw, ["a"]);
+  assert.equal(server.writes.length, 31, "the first write and a renewal every two seconds");
+  assert.match(server.lease?.spec.renewTime ?? "", /\.\d{6}Z$/);
+  a.stop.abort();
+  b.stop.abort();
+  await settle();
+  assert.equal(await a.result, undefined);
+  assert.equal(await b.result, undefined);
+  assert.equal(clock.pendingCount, 0);
+});
+
+test("on a clean stop the lease is held until the work has ended, then given back at once", async () => {
+  let finish: () => void = () => undefined;
+  const a = candidate("a", {
+    lead: async () => {
+      await new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+    },
+  });
+  await settle();
+  const b = candidate("b");
+  a.stop.abort();
+  await clock.advance(20_000);
+  assert.equal(
+    server.lease?.spec.holderIdentity,
+    "a",
+    "winding down takes longer than the lease, and still it is held",
+  );
+  assert.equal(b.leading.length, 0);
+  finish();
+  await settle();
+  assert.equal(await a.result, undefined);
+  assert.equal(server.lease?.spec.holderIdentity, "");
+  await clock.advance(5_000);
+  assert.equal(b.leading.length, 1);
+  assert.equal(server.lease?.spec.leaseTransitions, 1);
+  b.stop.abort();
+  await settle();
+});
+
+test("work that ends by itself gives the lease back, and its error is passed on", async () => {
+  const fine = candidate("a", { lead: async () => undefined });
+  await settle();
+  assert.equal(await fine.result, undefined);
+  const bad = candidate("b", {
+    lead: async () => {
+      throw new Error("the work's own fault");
+    },
+  });
+  await settle();
+  assert.match(String(await bad.result), /the work's own fault/);
+  assert.equal(server.lease?.spec.holderIdentity, "");
+});
+
+test("a leader that is cut off stops before anybody else can lead", async () => {
+  for (const cutAfterMs of [0, 500, 1_999, 2_000, 3_700]) {
+    clock = new ManualClock();
+    server = new LeaseServer();
+    const a = candidate("a");
+    await settle();
+    const b = candidate("b");
+    await clock.advance(20_000 + cutAfterMs);
+    a.cut = true;
+    await clock.advance(60_000);
+    const stoppedMs = a.leading[0]?.toMs;
+    const tookOverMs = b.leading[0]?.fromMs;
+    assert.ok(stoppedMs !== undefined && tookOverMs !== undefined);
+    assert.ok(stoppedMs < tookOverMs, `stopped at ${stoppedMs}, taken over at ${tookOverMs}`);
+    assert.ok((await a.result) instanceof LeadershipLostError);
+    b.stop.abort();
+    await settle();
+    assert.equal(clock.pendingCount, 0);
+  }
+});
+
+test("a leader that comes back after its lease was taken does not take it back", async () => {
+  const a = candidate("a");
+  await settle();
+  const b = candidate("b");
+  await clock.advance(4_000);
+  a.cut = true;
+  await clock.advance(30_000);
+  a.cut = false;
+  await clock.advance(30_000);
+  assert.equal(a.leading.length, 1);
+  assert.equal(b.leading.length, 1);
+  assert.equal(b.leading[0]?.toMs, undefined, "the new leader leads on");
+  b.stop.abort();
+  await settle();
+});
+
+test("a leader whose lease somebody took by force stops at once", async () => {
+  const a = candidate("a");
+  await settle();
+  assert.ok(server.lease !== undefined);
+  server.lease = {
+    metadata: { ...server.lease.metadata, resourceVersion: "77" },
+    spec: { ...server.lease.spec, holderIdentity: "intruder" },
+  };
+  await clock.advance(2_000);
+  assert.equal(a.leading[0]?.toMs, 2_000);
+  assert.match(String(await a.result), /intruder has taken the lease/);
+  assert.equal(server.lease.spec.holderIdentity, "intruder", "and it does not touch the lease any more");
+});
+
+test("how old a lease looks by its own times says nothing: only what was seen to stand still has run out", async () => {
+  server.lease = {
+    metadata: { name: "ironfence", namespace: "ironfence-system", uid: "u", resourceVersion: "1" },
+    spec: {
+      holderIdentity: "other",
+      leaseTransitions: 4,
+      renewTime: "1999-01-01T00:00:00.000000Z",
+      leaseDurationSeconds: 40,
+    },
+  };
+  const a = candidate("a");
+  await clock.advance(40_000);
+  assert.equal(a.leading.length, 0);
+  await clock.advance(5_000);
+  assert.equal(a.leading.length, 1);
+  assert.equal(server.lease.spec.leaseTransitions, 5);
+  a.stop.abort();
+  await settle();
+});
+
+test("work that does not stop after a loss is left behind before the lease can be taken", async () => {
+  const a = candidate("a", { lead: () => new Promise(() => undefined) });
+  await settle();
+  a.cut = true;
+  let endedMs = 0;
+  void a.result.then(() => {
+    endedMs = clock.monotonicMs();
+  });
+  await clock.advance(60_000);
+  assert.ok((await a.result) instanceof LeadershipLostError);
+  assert.equal(endedMs, 15_000, "one lease duration after the last renewal was sent");
+});
+
+test("work that does not stop when told to ends the process without giving the lease back", async () => {
+  const a = candidate("a", { lead: () => new Promise(() => undefined) });
+  await settle();
+  a.stop.abort();
+  await clock.advance(25_000);
+  assert.match(String(await a.result), /did not end within 25000 ms/);
+  assert.equal(server.lease?.spec.holderIdentity, "a");
+  assert.equal(clock.pendingCount, 0);
+});
+
+test("a lease that somebody deleted is made anew", async () => {
+  const a = candidate("a");
+  await settle();
+  server.lease = undefined;
+  await clock.advance(30_000);
+  assert.equal(a.leading[0]?.toMs, undefined);
+  assert.equal((server.lease as StoredLease | undefined)?.spec.holderIdentity, "a");
+  a.stop.abort();
+  await settle();
+});
+
+test("a candidate keeps trying while the API server is away, and ends with its signal", async () => {
+  const a = candidate("a");
+  a.cut = true;
+  await clock.advance(60_000);
+  assert.equal(a.leading.length, 0);
+  a.cut = false;
+  await clock.advance(20_000);
+  assert.equal(a.leading.length, 1);
+  a.stop.abort();
+  await settle();
+  const b = candidate("b");
+  b.cut = true;
+  b.stop.abort();
+  await settle();
+  assert.equal(await b.result, undefined);
+});
+
+test("periods that could not keep the promise are refused", async () => {
+  const a = candidate("a", { leaseDurationMs: 10_000, renewDeadlineMs: 10_000 });
+  assert.ok((await a.result) instanceof RangeError);
+});
