@@ -5,6 +5,7 @@ import { createApiServer } from "../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
 import type { ClusterControllerOptions } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
 import { startClusterControllers } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
+import type { PowerOrderType } from "../../hack/rack/events.ts";
 import type { Host } from "../../hack/rack/host.ts";
 import { startKubelets } from "../../hack/rack/kubelet.ts";
 import { createRack } from "../../hack/rack/rack.ts";
@@ -72,6 +73,7 @@ export class World {
   #stopAgent: AbortController | undefined;
   #agent: Promise<void> = Promise.resolve();
   #agents = 0;
+  #byOthers = false;
 
   constructor(options: WorldOptions) {
     const { clock } = this;
@@ -273,6 +275,13 @@ export class World {
     return host;
   }
 
+  /** A power order that does not come from the agent. */
+  somebodyOrders(host: string, order: PowerOrderType): void {
+    this.#byOthers = true;
+    this.rack.host(host).order(order);
+    this.#byOthers = false;
+  }
+
   pause(paused: boolean): void {
     const maps = this.server.collection(CONFIG_MAPS);
     const key = { namespace: NAMESPACE, name: "ironfence-pause" };
@@ -328,7 +337,7 @@ export class World {
       this.powerLog.push(`${event.host} ${event.order}`);
       const node = this.node(event.host);
       const signed = node?.metadata.annotations?.[FENCED_BY] !== undefined;
-      if (event.order === "On" && node !== undefined && signed) {
+      if (event.order === "On" && !this.#byOthers && signed) {
         this.violations.push(`${event.host} was ordered on with the out-of-service taint on`);
       }
     });

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NHC_TIMED_OUT } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
+const OWN_LABELS = { "example.com/rack": "r7", "node-role.kubernetes.io/worker": "" };
+
+/** A node with labels, annotations, a taint and a cordon of its owner's. */
+async function dress(world: World): Promise<void> {
+  const taints = [
+    ...(world.node("n1")?.spec.taints ?? []),
+    { key: "example.com/db", value: "yes", effect: "NoSchedule" },
+  ];
+  world.server.collection(NODES).mergePatch(
+    { name: "n1" },
+    {
+      metadata: { labels: OWN_LABELS, annotations: { "example.com/note": "x" } },
+      spec: { taints, unschedulable: true },
+    },
+  );
+  await world.clock.advance(100);
+}
+
+function assertDressed(world: World): void {
+  const node = world.node("n1");
+  for (const [key, value] of Object.entries(OWN_LABELS)) assert.equal(node?.metadata.labels?.[key], value);
+  assert.equal(node?.metadata.annotations?.["example.com/note"], "x");
+  assert.equal(node?.spec.unschedulable, true);
+  assert.equal(node?.spec.taints?.filter(({ key }) => key === "example.com/db").length, 1);
+}
+
+describe("a reprovision", () => {
+  it("follows a reboot that did not help, and the node that joins anew gets back what the old one had", () =>
+    World.run({}, async (world) => {
+      await dress(world);
+      const before = world.node("n1")?.metadata.uid;
+      world.rack.host("n1").failDisk();
+      await world.until("n1 is not Ready", () => !world.isReady("n1"));
+      world.remediate("n1", QUICK, "first");
+      await world.phase("first", "Failed");
+      assert.equal(world.condition("first", "Succeeded"), "False RejoinTimeout");
+      world.remediate("n1", { ...QUICK, type: "Reprovision" }, "second");
+      await world.until(
+        "the deletion is announced",
+        () => world.condition("second", "PermanentNodeDeletionExpected") === "True NodeDeletionExpected",
+      );
+      await world.phase("second", "Succeeded");
+      assert.equal(world.condition("second", "PermanentNodeDeletionExpected"), "False NodeRejoined");
+      assert.notEqual(world.node("n1")?.metadata.uid, before);
+      assert.equal(world.isReady("n1"), true);
+      assertDressed(world);
+      world.assertClean();
+    }));
+
+  it("gives the labels back before the node is Ready", () =>
+    World.run({}, async (world) => {
+      await dress(world);
+      await world.hang("n1");
+      let readyWithout = false;
+      world.server.onChange(({ object }) => {
+        if (object.kind !== "Node" || object.metadata.name !== "n1" || !world.isReady("n1")) return;
+        readyWithout ||= object.metadata.labels?.["example.com/rack"] === undefined;
+      });
+      world.remediate("n1", { ...QUICK, workloadRelease: "DeleteNode" });
+      await world.phase("n1", "Succeeded");
+      assert.equal(readyWithout, false);
+      assertDressed(world);
+      world.assertClean();
+    }));
+
+  it("is refused without a proven reboot of this outage", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, type: "Reprovision" });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False RebootRequired");
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
+  it("is refused where the last proven reboot belongs to an earlier outage", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", QUICK, "first");
+      await world.phase("first", "Succeeded");
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "first" });
+      await world.clock.advance(60_000);
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, type: "Reprovision" }, "second");
+      await world.phase("second", "Failed");
+      assert.equal(world.condition("second", "Succeeded"), "False RebootRequired");
+      world.assertClean();
+    }));
+
+  it("is never done to a control plane node", () =>
+    World.run({ labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneNode");
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
+  it("that does not help leaves no boot override behind", () =>
+    World.run({}, async (world) => {
+      world.rack.host("n1").failDisk();
+      await world.until("n1 is not Ready", () => !world.isReady("n1"));
+      world.faults.refuses.add("n1 On");
+      world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False BMCRefused");
+      world.assertClean();
+    }));
+
+  for (const phase of [
+    "Verifying",
+    "PoweringOff",
+    "Releasing",
+    "Provisioning",
+    "PoweringOn",
+    "Rejoining",
+    "Restoring",
+  ]) {
+    it(`survives a crash at the write that enters ${phase}`, () =>
+      World.run({}, async (world) => {
+        await dress(world);
+        await world.hang("n1");
+        let crashed: Promise<void> | undefined;
+        world.onPhase("n1", phase, () => (crashed = world.killAgent()));
+        world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
+        await world.until("the agent is killed", () => crashed !== undefined, 60_000);
+        await crashed;
+        world.startAgent();
+        await world.phase("n1", "Succeeded");
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        assertDressed(world);
+        world.assertClean();
+      }));
+
+    it(`given up in ${phase} leaves the host on, the node with its labels, and no boot override`, () =>
+      World.run({}, async (world) => {
+        await dress(world);
+        await world.hang("n1");
+        world.onPhase("n1", phase, () => {
+          const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+          world.server
+            .collection(BARE_METAL_REMEDIATIONS)
+            .mergePatch({ namespace: NAMESPACE, name: "n1" }, { metadata: { annotations } });
+        });
+        world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
+        await world.until("it has a verdict", () =>
+          ["Failed", "Succeeded"].includes(world.remediation("n1")?.status?.phase ?? ""),
+        );
+        await world.clock.advance(60_000);
+        assert.notEqual(world.rack.host("n1").power, "Off");
+        assertDressed(world);
+        world.assertClean();
+      }));
+  }
+});
+
+describe("an escalation in one remediation", () => {
+  it("spends its reboots, then reprovisions", () =>
+    World.run({}, async (world) => {
+      world.rack.host("n1").failDisk();
+      await world.until("n1 is not Ready", () => !world.isReady("n1"));
+      world.remediate("n1", { ...QUICK, type: "Escalate", retryLimit: 1 });
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On"]);
+      assert.equal(world.remediation("n1")?.status?.provenReboots, 2);
+      world.assertClean();
+    }));
+
+  it("does not reprovision if one of its reboots never proved the host off", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("silent");
+      world.remediate("n1", { ...QUICK, type: "Escalate" });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False RebootsNotProven");
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
+  it("reboots a control plane node, and does not reprovision it", () =>
+    World.run({ labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+      world.rack.host("n1").failDisk();
+      await world.until("n1 is not Ready", () => !world.isReady("n1"));
+      world.remediate("n1", { ...QUICK, type: "Escalate" });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneNode");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});

@@ -1,0 +1,321 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NODES, PODS } from "../../src/api/core-types.ts";
+import { bears, NAMESPACE, World } from "./world.ts";
+
+const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
+
+describe("the wrong host", () => {
+  it("with another identity is never powered, and the remediation fails at once", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n2").spec.systemUUID });
+      world.remediate("n1");
+      await world.phase("n1", "Failed", 5_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False IdentityMismatch");
+      assert.equal(world.condition("n1", "IdentityVerified"), "False IdentityMismatch");
+      assert.deepEqual(world.powerLog, []);
+      assert.deepEqual(world.markLog, []);
+      world.assertClean();
+    }));
+
+  it("behind a lying BMC is powered on again once the node's lease shows that it lives; no taint, no retry", () =>
+    World.run({}, async (world) => {
+      // The BMC of n1 powers n2, and says that it is n1. Node n1 is alive.
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
+      world.remediate("n1");
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False WrongHost");
+      assert.equal(world.condition("n1", "IdentityVerified"), "False WrongHost");
+      assert.deepEqual(world.powerLog, ["n2 ForceOff", "n2 On"]);
+      assert.deepEqual(world.markLog, ["n1 +quarantine", "n1 -quarantine"]);
+      assert.equal(
+        world.notes.some(({ type, reason }) => type === "Warning" && reason === "WrongHost"),
+        true,
+      );
+      world.assertClean();
+    }));
+});
+
+describe("a node that may be alive", () => {
+  it("is quarantined before it is powered off, and tainted only 12 s after the proof", () =>
+    World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      world.remediate("n1");
+      await world.phase("n1", "PoweringOff");
+      assert.deepEqual(world.markLog, ["n1 +quarantine"]);
+      await world.until("n1 is off", () => world.rack.host("n1").power === "Off");
+      const offAtMs = world.clock.nowMs();
+      await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+      assert.ok(world.clock.nowMs() - offAtMs >= 12_000);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("a BMC", () => {
+  it("that is away is waited for within the deadline, visibly, and no mark is set meanwhile", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("refused");
+      world.remediate("n1");
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True BMCUnreachable", 5_000);
+      await world.clock.advance(60_000);
+      assert.deepEqual(world.markLog, []);
+      world.rack.bmc("n1").setReachability("up");
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+
+  it("that stays away fails every attempt, and the verdict tells why", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("silent");
+      world.remediate("n1", { ...QUICK, retryLimit: 1 });
+      await world.phase("n1", "Failed", 70_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False BMCTimeout");
+      assert.equal(world.remediation("n1")?.status?.retryCount, 1);
+      assert.deepEqual(world.markLog, []);
+      world.assertClean();
+    }));
+
+  it("that refuses the password is not asked over and over, and the remediation fails at once", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.faults.password = "changed";
+      const calls = world.devices.calls.length;
+      world.remediate("n1", { retryLimit: 3 });
+      await world.phase("n1", "Failed", 5_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False BMCAuthenticationFailed");
+      await world.clock.advance(300_000);
+      // One by the remediation, one by the probe that follows when it gives the host up.
+      assert.ok(world.devices.calls.slice(calls).filter(({ host }) => host === "n1").length <= 2);
+      assert.deepEqual(world.markLog, []);
+      world.assertClean();
+    }));
+
+  it("that loses the answer to the order is believed by its state, without a second order", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.faults.losesAnswer.add("n1 ForceOff");
+      world.remediate("n1");
+      await world.phase("n1", "Succeeded");
+      assert.equal(world.devices.calls.filter(({ call }) => call === "ForceOff").length, 1);
+      world.assertClean();
+    }));
+
+  it("that takes the order and does nothing is never believed", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").orderDelayMs = 10_000_000;
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False PowerOffTimeout");
+      assert.deepEqual(world.markLog, []);
+      world.assertClean();
+    }));
+
+  it("that goes silent while the host is fenced loses the taint within seconds; it comes back when the host is proven anew", () =>
+    World.run({}, async (world) => {
+      await holdPod(world);
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      world.rack.bmc("n1").setReachability("silent");
+      await world.until("the taint is off", () => world.markLog.includes("n1 -taint"), 7_000);
+      world.rack.bmc("n1").setReachability("up");
+      await world.phase("n1", "Releasing");
+      freePod(world);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("a host that is powered on by somebody else while it is fenced", () => {
+  it("loses the taint at once, is forced off and proven anew under a new id", () =>
+    World.run({}, async (world) => {
+      await holdPod(world);
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      const first = world.remediation("n1")?.status?.attempt?.id;
+      world.somebodyOrders("n1", "On");
+      await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 5_000);
+      await world.phase("n1", "Releasing");
+      assert.notEqual(world.remediation("n1")?.status?.attempt?.id, first);
+      freePod(world);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("workloads", () => {
+  it("that do not leave in time are named, and the host is powered on all the same", () =>
+    World.run({}, async (world) => {
+      await holdPod(world);
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "PoweringOn", 60_000);
+      assert.equal(world.condition("n1", "WorkloadsReleased"), "False DrainTimeout");
+      assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), false);
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+
+  it("that tolerate the taint stay, and hold nothing up", () =>
+    World.run({}, async (world) => {
+      world.createPod("n1", "agent", { tolerations: [{ operator: "Exists" }] });
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang("n1");
+      world.remediate("n1");
+      await world.phase("n1", "PoweringOn");
+      assert.deepEqual(
+        world.pods("n1").map(({ metadata }) => metadata.name),
+        ["agent"],
+      );
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+
+  it("are left to Kubernetes' own sweep where that is asked for", () =>
+    World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang("n1");
+      world.remediate("n1", { podRelease: "GarbageCollector" });
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.pods("n1"), []);
+      world.assertClean();
+    }));
+});
+
+describe("an out-of-service taint that somebody else put on the node", () => {
+  it("is respected and left", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
+      world.remediate("n1");
+      await world.phase("n1", "Succeeded");
+      assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
+      world.assertClean();
+    }));
+});
+
+describe("what is missing is named, waited for, and used once it is there", () => {
+  it("a node without a target", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
+      world.remediate("n1");
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True NoTarget", 5_000);
+      world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+
+  it("and fails where nobody helps in time", () =>
+    World.run({}, async (world) => {
+      world.remediate("ghost", QUICK);
+      await world.until("it says so", () => world.condition("ghost", "Processing") === "True NodeNotFound", 5_000);
+      await world.phase("ghost", "Failed", 40_000);
+      assert.equal(world.condition("ghost", "Succeeded"), "False NodeNotFound");
+    }));
+
+  it("two targets that claim one node are both refused", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.createTarget("n2b", world.rack.host("n1").spec.systemUUID, "n1");
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Failed", 40_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False Ambiguous");
+      assert.deepEqual(world.powerLog, []);
+    }));
+
+  it("a target that is deleted in mid-fence leaves no mark, and the verdict says that the host may be off", () =>
+    World.run({}, async (world) => {
+      await holdPod(world);
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
+      await world.phase("n1", "Failed", 5_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False TargetGone");
+      world.assertClean();
+    }));
+});
+
+describe("the stop switch and maintenance", () => {
+  it("keep a host from being powered off, and say so", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.pause(true);
+      await world.clock.advance(1_000);
+      world.remediate("n1", QUICK);
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True Paused", 5_000);
+      await world.clock.advance(600_000);
+      assert.deepEqual(world.powerLog, []);
+      world.pause(false);
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+
+  it("hold the power-on of a fenced host back until they are lifted, however long that takes", () =>
+    World.run({}, async (world) => {
+      await holdPod(world);
+      world.remediate("n1", { ...QUICK, drainTimeout: "300s" });
+      await world.phase("n1", "Releasing");
+      world.server
+        .collection(FENCING_TARGETS)
+        .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance: true } });
+      await world.clock.advance(1_000);
+      freePod(world);
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True Maintenance", 10_000);
+      await world.clock.advance(600_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+      world.server
+        .collection(FENCING_TARGETS)
+        .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance: false } });
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+});
+
+describe("an API server that is away for a minute", () => {
+  for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
+    it(`in ${phase} does no harm`, () =>
+      World.run({}, async (world) => {
+        await holdPod(world);
+        if (phase !== "Releasing") freePod(world);
+        world.remediate("n1");
+        await world.phase("n1", phase);
+        world.server.faults.inject({ match: { client: "agent" }, times: Infinity, action: { kind: "drop" } });
+        world.server.faults.cutWatches({ client: "agent" });
+        await world.clock.advance(60_000);
+        world.server.faults.clear();
+        if (phase === "Releasing") freePod(world);
+        await world.phase("n1", "Succeeded");
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.assertClean();
+      }));
+  }
+});
+
+/** A dead node with a pod that a finalizer holds, so that the walk stays in Releasing. */
+async function holdPod(world: World): Promise<void> {
+  world.createPod("n1", "db");
+  await world.clock.advance(3_000);
+  await world.hang("n1");
+  world.server
+    .collection(PODS)
+    .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: ["test/held"] } });
+}
+
+function freePod(world: World): void {
+  world.server.collection(PODS).mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
+}
