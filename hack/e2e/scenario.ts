@@ -154,7 +154,9 @@ export async function walkEnds(scenario: Scenario, node: string, before: NodeMar
   await explain(scenario, `${node} is back and its remediation gone`, WALK_TIMEOUT_MS, async () => {
     const view = await world.api.get<NodeView>(`/api/v1/nodes/${node}`);
     const remediations = await world.api.list<RemediationView>(REMEDIATIONS);
-    return readyOf(view) === "True" && remediations.length === 0;
+    // Kubernetes takes its own condition taints off in its own time.
+    const settled = (view.spec.taints ?? []).every(({ key }) => !key.startsWith("node.kubernetes.io/"));
+    return settled && readyOf(view) === "True" && remediations.length === 0;
   });
   await explain(scenario, "the health check's status is clean", 30_000, async () => {
     const { status } = await world.api.get<HealthCheckView>(HEALTH_CHECK);

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Agent } from "../../hack/e2e/agent.ts";
+import { OUT_OF_SERVICE, hasTaint } from "../../hack/e2e/chronicle.ts";
+import {
+  WALK_TIMEOUT_MS,
+  assertOrder,
+  configure,
+  decorate,
+  explain,
+  marksOf,
+  startScenario,
+  targetsReady,
+  walkEnds,
+} from "../../hack/e2e/scenario.ts";
+import type { Scenario } from "../../hack/e2e/scenario.ts";
+import { NAMESPACE } from "../../hack/e2e/world.ts";
+import { deployDatabase } from "../../hack/e2e/workload.ts";
+
+const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/ironfence`;
+
+void describe("an agent is killed in the middle of a fence", () => {
+  let scenario: Scenario;
+  before(async () => {
+    scenario = await startScenario();
+    await configure(scenario);
+  });
+  after(() => scenario?.stop());
+
+  void test("killed between power-off and taint, it finishes after its restart without a second power-off", async () => {
+    const { world, chronicle } = scenario;
+    const agent = await scenario.startAgent();
+    await targetsReady(scenario);
+    const victim = "worker-1";
+    await decorate(scenario, victim);
+    const marks = await marksOf(scenario, victim);
+    await world.host(victim).hang();
+    await powerOffIsSent(scenario, victim);
+    await agent.kill();
+    assert.ok(
+      !chronicle.nodes(victim).some(({ object }) => hasTaint(object, OUT_OF_SERVICE)),
+      "killed before the taint",
+    );
+
+    const successor = await scenario.startAgent();
+    await walkEnds(scenario, victim, marks);
+    await assertOrder(scenario, victim, OUT_OF_SERVICE);
+    assert.equal(await world.host(victim).orderCount("ForceOff"), 1);
+    assert.equal(await world.host(victim).orderCount("On"), 1);
+    await successor.stop();
+  });
+
+  void test("of two agents one leads; when the leader is killed the other finishes its work", async () => {
+    const { world } = scenario;
+    const database = await deployDatabase(world.api, "ledger");
+    const victim = await database.runningNode();
+    const offsBefore = await world.host(victim).orderCount("ForceOff");
+    const marks = await marksOf(scenario, victim);
+    const pod = await database.pod();
+    const pair = [await scenario.startAgent(), await scenario.startAgent()];
+    const leader = await leaderOf(scenario, pair);
+
+    await world.host(victim).hang();
+    await powerOffIsSent(scenario, victim, offsBefore);
+    await leader.kill();
+
+    const successor = await explain(scenario, "the pod runs elsewhere", WALK_TIMEOUT_MS, () =>
+      database.successorNode(pod?.metadata.uid),
+    );
+    assert.notEqual(successor, victim);
+    await walkEnds(scenario, victim, marks);
+    assert.notEqual((await leaderOf(scenario, pair)).instance, leader.instance);
+    assert.equal((await world.host(victim).orderCount("ForceOff")) - offsBefore, 1);
+    await database.remove();
+  });
+});
+
+async function powerOffIsSent(scenario: Scenario, node: string, before = 0): Promise<void> {
+  await explain(
+    scenario,
+    `${node} is ordered off`,
+    WALK_TIMEOUT_MS,
+    async () => (await scenario.world.host(node).orderCount("ForceOff")) > before,
+  );
+}
+
+/** The agent whose identity the Lease holds. */
+function leaderOf(scenario: Scenario, agents: readonly Agent[]): Promise<Agent> {
+  return explain(scenario, "one agent leads", WALK_TIMEOUT_MS, async () => {
+    const lease = await scenario.world.api.find<{ spec: { holderIdentity?: string } }>(LEASE);
+    const holder = lease?.spec.holderIdentity ?? "";
+    return agents.find((agent) => agent.running && holder.startsWith(`${agent.instance}_`));
+  });
+}
