@@ -26,8 +26,14 @@ export class CredentialCache {
   /** @throws KubeError Unauthorized where there are none to be had. */
   async current(): Promise<Credentials> {
     const held = this.#held;
-    if (held !== undefined && this.#clock.monotonicMs() - held.loadedMs < AGE_MAX_MS) return held.credentials;
-    return await this.#load(false);
+    if (held === undefined) return await this.#load(false);
+    if (this.#clock.monotonicMs() - held.loadedMs < AGE_MAX_MS) return held.credentials;
+    try {
+      return await this.#load(false);
+    } catch {
+      // A file that is just being replaced, or a plugin without network: the server is the judge of what we have.
+      return held.credentials;
+    }
   }
 
   /** Other credentials than those that the server refused; undefined where there are none at present. */

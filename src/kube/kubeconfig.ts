@@ -45,7 +45,7 @@ export function loadKubeConfig(
 }
 
 /** Whether a server is reached without leaving this machine. */
-export function isLoopback(server: URL): boolean {
+function isLoopback(server: URL): boolean {
   return server.hostname === "localhost" || server.hostname === "[::1]" || server.hostname.startsWith("127.");
 }
 

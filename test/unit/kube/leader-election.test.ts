@@ -244,11 +244,13 @@ test("work that does not stop after a loss is left behind before the lease can b
   await settle();
   a.cut = true;
   let endedMs = 0;
-  void a.result.then(() => {
+  const ended = (async () => {
+    await a.result;
     endedMs = clock.monotonicMs();
-  });
+  })();
   await clock.advance(60_000);
   assert.ok((await a.result) instanceof LeadershipLostError);
+  await ended;
   assert.equal(endedMs, 15_000, "one lease duration after the last renewal was sent");
 });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { DELAY_MAX_MS, WorkQueue } from "../../../src/kube/work-queue.ts";
 import { ManualClock, settle } from "./manual-clock.ts";
 
@@ -22,9 +22,10 @@ test("a key added during its own work comes back after it, and not before", asyn
   await queue.take(never);
   queue.add("a");
   let again = false;
-  const taken = queue.take(never).then(() => {
+  const taken = (async () => {
+    await queue.take(never);
     again = true;
-  });
+  })();
   await settle();
   assert.equal(again, false);
   queue.done("a");
