@@ -187,14 +187,17 @@ export interface Walk extends Snapshot {
 }
 
 /** What a stored step makes of what was seen: a new attempt looks at everything anew, and so on. Pure. */
-export function seenAfter(seen: Seen, from: State["name"], to: State["name"]): Seen {
-  if (from === to) return seen;
-  switch (to) {
-    case "Verifying":
-      return { ...seen, ...nothingSeenOfAttempt() };
+export function seenAfter(seen: Seen, from: State, to: State): Seen {
+  const begins = from.name !== to.name;
+  switch (to.name) {
+    case "Verifying": {
+      const again = from.name === "Verifying" && from.attempt.id === to.attempt.id;
+      return again ? seen : { ...seen, ...nothingSeenOfAttempt() };
+    }
     case "Releasing":
-      return { ...seen, released: false, drain: undefined };
+      return begins ? { ...seen, released: false, drain: undefined } : seen;
     case "Undoing":
+      if (!begins) return seen;
       // Another owner's plans for the host may have changed since it was last asked.
       return {
         ...seen,

@@ -154,8 +154,9 @@ async function store(
     { subresource: "status" },
     signal,
   );
-  const to = session.state.name;
-  session.seen = seenAfter(session.seen, from.name, to);
+  const entered = session.state;
+  const to = entered.name;
+  session.seen = seenAfter(session.seen, from, entered);
   for (const { type, reason, message } of notes) {
     runtime.logger.info({ ...fieldsOf(session), state: to, step: reason, message }, "remediation step");
     const node = deps.nodes.get({ name: session.nodeName });

@@ -82,7 +82,9 @@ describe("an agent that is killed and restarted finishes, with one power-off in 
       World.run({}, async (world) => {
         await world.hang("n1");
         let crashed: Promise<void> | undefined;
-        world.onPhase("n1", phase, () => (crashed = world.killAgent()));
+        world.onPhase("n1", phase, () => {
+          crashed = world.killAgent();
+        });
         world.remediate("n1");
         await world.until("the agent is killed", () => crashed !== undefined, 60_000);
         await crashed;

@@ -130,7 +130,9 @@ describe("a reprovision", () => {
         await dress(world);
         await world.hang("n1");
         let crashed: Promise<void> | undefined;
-        world.onPhase("n1", phase, () => (crashed = world.killAgent()));
+        world.onPhase("n1", phase, () => {
+          crashed = world.killAgent();
+        });
         world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
         await world.until("the agent is killed", () => crashed !== undefined, 60_000);
         await crashed;

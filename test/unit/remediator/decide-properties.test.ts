@@ -1,0 +1,213 @@
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { decide } from "../../../src/remediator/decide.ts";
+import type { Decision, Effect, Seen, Snapshot } from "../../../src/remediator/snapshot.ts";
+import { STATE_NAMES } from "../../../src/remediator/state.ts";
+import type { Attempt, StateName } from "../../../src/remediator/state.ts";
+import { POWER_PROOF_AGE_MAX_MS } from "../../../src/remediator/timings.ts";
+import { node, NOW, OWNER, snapshot } from "./snapshots.ts";
+
+// Whatever a remediation has stored and this process has seen, sensible or not: what must never be decided is not.
+
+const agoMs = fc.constantFrom(0, 50, 200, 1_400, 1_600, 4_900, 5_100, 11_000, 13_000, 21_000, 60_000);
+const atMs = agoMs.map((ms) => NOW.monotonicMs - ms);
+const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined });
+
+const power: fc.Arbitrary<Seen["power"]> = fc.record({
+  last: maybe(fc.record({ state: fc.constantFrom("Off", "On", "Changing", "Unknown"), raw: fc.constant("raw"), atMs })),
+  offReads: fc.nat(3),
+  offAtMs: maybe(atMs),
+  provenAtMs: maybe(atMs),
+});
+
+const seen: fc.Arbitrary<Partial<Seen>> = fc.record({
+  claim: fc.constantFrom(
+    undefined,
+    { owned: true } as const,
+    { owned: true } as const,
+    { owned: true } as const,
+    { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs } as const,
+  ),
+  examined: maybe(fc.constantFrom("Unknown", "True").map((ready) => ({ node: node({ ready }) }))),
+  identity: maybe(
+    fc.record({
+      verdict: fc.constantFrom(
+        { verified: true, message: "" } as const,
+        { verified: false, reason: "Mismatch", message: "" } as const,
+      ),
+      atMs,
+    }),
+  ),
+  lease: maybe(
+    fc.record({
+      version: fc.constant("v"),
+      renewTimeMs: maybe(agoMs.map((ms) => NOW.epochMs - ms)),
+      durationMs: fc.constant(40_000),
+      renewedAtMs: maybe(atMs),
+      readAtMs: atMs,
+    }),
+  ),
+  order: maybe(
+    fc.record({
+      attemptId: fc.constantFrom("a1", "a0"),
+      action: fc.constantFrom("ForceOff", "On"),
+      outcome: fc.constantFrom("Acknowledged", "Uncertain", "Rejected"),
+      atMs,
+    }),
+  ),
+  power,
+  device: maybe(
+    fc.record({
+      reason: fc.constant("BMCUnreachable" as const),
+      message: fc.constant("away"),
+      final: fc.boolean(),
+      failures: fc.constant(1),
+      retryAtMs: fc.constantFrom(NOW.monotonicMs - 1, NOW.monotonicMs + 1_000),
+    }),
+  ),
+  taint: maybe(
+    fc.record({ attemptId: fc.constantFrom("a1", "a0"), found: fc.constantFrom("Ours", "Foreign", "NoNode") }),
+  ),
+  quarantined: fc.boolean(),
+  taintCleared: fc.boolean(),
+  marksCleared: fc.boolean(),
+  swapped: fc.boolean(),
+  released: fc.boolean(),
+  drain: maybe(fc.record({ pods: fc.nat(1), attachments: fc.nat(1), atMs, checks: fc.constant(1) })),
+  override: fc.constantFrom(undefined, "NetworkOnce", "None"),
+  backup: maybe(fc.constant({ status: { nodeUID: "node-uid" }, resourceVersion: "1" })),
+  nodeDeleted: fc.boolean(),
+  rebootRecorded: fc.boolean(),
+  devicesClosed: fc.boolean(),
+  successor: maybe(fc.record({ waiting: fc.boolean(), atMs })),
+  hostReleased: fc.boolean(),
+});
+
+const attempt: fc.Arbitrary<Partial<Attempt>> = fc.record({
+  kind: fc.constantFrom("Reboot", "Reprovision"),
+  action: fc.constantFrom("None", "Inherited", "ForceOff", "On"),
+  actionAtMs: agoMs.map((ms) => NOW.epochMs - ms),
+  sent: fc.boolean(),
+  done: fc.boolean(),
+  offConfirmedAtMs: maybe(agoMs.map((ms) => NOW.epochMs - ms)),
+  bootOverride: fc.boolean(),
+});
+
+const snapshots: fc.Arbitrary<Snapshot> = fc
+  .record({
+    state: fc.constantFrom(...STATE_NAMES),
+    attempt,
+    seen,
+    remediation: fc.record({ deleting: fc.boolean(), timedOut: fc.boolean() }),
+    plan: fc.record({
+      type: fc.constantFrom("Reboot", "Reprovision", "Escalate"),
+      workloadRelease: fc.constantFrom("OutOfServiceTaint", "DeleteNode"),
+      requireReboot: fc.boolean(),
+    }),
+    other: fc.record({
+      node: fc.constantFrom(undefined, node(), node({ ready: "True", bootID: "new-boot" }), node({ uid: "new-uid" })),
+      stop: fc.constantFrom(undefined, { reason: "Paused", message: "by a test" } as const),
+      remainingMs: fc.constantFrom(0, 60_000),
+    }),
+  })
+  .map(snapshot);
+
+function check(holds: (snapshot: Snapshot, decision: Decision) => boolean): void {
+  fc.assert(
+    fc.property(snapshots, (given) => holds(given, decide(given, NOW))),
+    { numRuns: 5_000, verbose: 1 },
+  );
+}
+
+const does = (decision: Decision, ...effects: Effect["do"][]): boolean =>
+  decision.effects.some((effect) => effects.includes(effect.do));
+const owned = (given: Snapshot): boolean => given.seen.claim?.owned === true;
+const isProven = ({ seen }: Snapshot): boolean =>
+  seen.power.provenAtMs !== undefined &&
+  seen.power.offAtMs !== undefined &&
+  NOW.monotonicMs - seen.power.offAtMs < POWER_PROOF_AGE_MAX_MS;
+const implies = (premise: boolean, conclusion: boolean): boolean => !premise || conclusion;
+
+describe("whatever was stored and seen, decide", () => {
+  it("puts the taint on, deletes pods and deletes nodes only while the host is proven off (S1)", () =>
+    check((given, decision) => implies(does(decision, "taint", "releasePods", "deleteNode"), isProven(given))));
+
+  it("sends ForceOff only together with its intent, under an id that was never used (S4)", () =>
+    check((given, decision) => {
+      const order = decision.effects.find((effect) => effect.do === "forceOff");
+      if (order === undefined) return true;
+      const stored = decision.status?.attempt;
+      const isNew = given.state.name === "Verifying" || order.attemptId === "fresh";
+      return stored?.action === "ForceOff" && stored.id === order.attemptId && !stored.sent && isNew;
+    }));
+
+  it("sends On only after its intent was stored", () =>
+    check((given, decision) =>
+      implies(
+        does(decision, "powerOn"),
+        decision.status?.attempt?.action === "On" ||
+          ("attempt" in given.state && given.state.attempt?.action === "On") ||
+          given.state.name === "PoweringOn",
+      ),
+    ));
+
+  it("orders no power without a fresh, verified identity (S7)", () =>
+    check((given, decision) => {
+      const { identity } = given.seen;
+      const verified = identity?.verdict.verified === true && NOW.monotonicMs - identity.atMs <= 5_000;
+      return implies(does(decision, "powerOn", "forceOff"), verified);
+    }));
+
+  it("orders no power while the stop switch is on", () =>
+    check((given, decision) => implies(given.stop !== undefined, !does(decision, "powerOn", "forceOff"))));
+
+  it("touches no power and marks nothing on a host that it does not own (S10)", () =>
+    check((given, decision) =>
+      implies(
+        !owned(given),
+        !does(decision, "powerOn", "forceOff", "taint", "quarantine", "swapMarks", "setBootOverride", "deleteNode"),
+      ),
+    ));
+
+  it("powers on only after the taint was taken off (S3)", () =>
+    check((given, decision) => {
+      const fenced = given.state.name === "Releasing" || given.state.name === "PoweringOff";
+      return implies(does(decision, "powerOn"), !fenced && (given.state.name !== "Undoing" || given.seen.taintCleared));
+    }));
+
+  it("leaves Releasing for power-on only once drained or out of time, and only with the taint swapped", () =>
+    check((given, decision) => {
+      const leaves =
+        given.state.name === "Releasing" && ["PoweringOn", "Provisioning"].includes(decision.status?.phase ?? "");
+      if (!leaves) return true;
+      const { drain, swapped } = given.seen;
+      const drained = drain?.pods === 0 && drain.attachments === 0;
+      const untainted = given.plan.workloadRelease === "DeleteNode" || swapped;
+      return untainted && (drained || given.remainingMs <= 0);
+    }));
+
+  it("never changes a verdict, and never gives one while a mark may stand or the host is owned", () =>
+    check((given, decision) => {
+      const isFinal = (name: string | undefined): boolean => name === "Succeeded" || name === "Failed";
+      if (isFinal(given.state.name)) return decision.status === undefined;
+      if (!isFinal(decision.status?.phase)) return true;
+      const clean = decision.status?.phase === "Succeeded" || given.seen.marksCleared;
+      return clean && (!owned(given) || given.seen.hostReleased) && decision.effects.length === 0;
+    }));
+
+  it("drops the finalizer only once all is taken back", () =>
+    check((given, decision) => {
+      if (!does(decision, "dropFinalizer") || given.state.name !== "Undoing") return true;
+      return given.remediation.deleting && given.seen.marksCleared && (!owned(given) || given.seen.hostReleased);
+    }));
+
+  it("always does something, waits for a time, or rests in a state that only others can move", () =>
+    check((given, decision) => {
+      const rests: readonly StateName[] = ["Succeeded", "Failed"];
+      const acts = decision.status !== undefined || decision.effects.length > 0 || decision.nextCheckMs !== undefined;
+      return acts || rests.includes(given.state.name) || given.stop !== undefined;
+    }));
+
+  it("never waits for nothing: a time to wait is not negative", () =>
+    check((_given, decision) => decision.nextCheckMs === undefined || decision.nextCheckMs >= 0));
+});

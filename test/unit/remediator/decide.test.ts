@@ -1,0 +1,569 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { decide } from "../../../src/remediator/decide.ts";
+import { STATE_NAMES } from "../../../src/remediator/state.ts";
+import type { StateName } from "../../../src/remediator/state.ts";
+import type { SnapshotChanges } from "./snapshots.ts";
+import { node, NOW, OWNER, PROVEN, READ_OFF, READ_ON, snapshot, STALE_LEASE, told, VERIFIED } from "./snapshots.ts";
+
+const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
+const DEVICE_AWAY = {
+  reason: "BMCUnreachable",
+  message: "no connection",
+  final: false,
+  failures: 1,
+  retryAtMs: NOW.monotonicMs + 1_000,
+} as const;
+const PASSWORD_WRONG = { ...DEVICE_AWAY, reason: "BMCAuthenticationFailed", final: true } as const;
+
+/** What happens to a remediation that has only begun to look in the present process, except where a row says otherwise. */
+const EVENTS: Record<string, Omit<SnapshotChanges, "state">> = {
+  restart: { seen: { claim: undefined } },
+  deleted: { remediation: { deleting: true } },
+  "timed out": { remediation: { timedOut: true } },
+  "target gone": { other: { host: TARGET_GONE } },
+  "host lost": { seen: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } } },
+  stop: { other: { stop: { reason: "Paused", message: "by a test" } } },
+  "out of time": { other: { remainingMs: 0 } },
+  "out of time, no retry": { other: { remainingMs: 0 }, plan: { retryLimit: 0 } },
+  "device away": { seen: { device: DEVICE_AWAY } },
+  "password wrong": { seen: { device: PASSWORD_WRONG } },
+  "node gone": { other: { node: undefined } },
+  nothing: {},
+};
+
+/** One row for each pair: what `decide` does in that state when that happens. */
+const TABLE: Record<StateName, Record<string, string>> = {
+  Resolving: {
+    restart: "claimHost",
+    deleted: "→ Undoing (RemediationDeleted)",
+    "timed out": "→ Undoing (TimedOut)",
+    "target gone": "stay (NoTarget)",
+    "host lost": "claimHost",
+    stop: "stay (Paused)",
+    "out of time": "→ Verifying (HostClaimed)",
+    "out of time, no retry": "→ Verifying (HostClaimed)",
+    "device away": "→ Verifying (HostClaimed)",
+    "password wrong": "→ Verifying (HostClaimed)",
+    "node gone": "→ Verifying (HostClaimed)",
+    nothing: "→ Verifying (HostClaimed)",
+  },
+  Verifying: {
+    restart: "claimHost",
+    deleted: "→ Undoing (RemediationDeleted)",
+    "timed out": "→ Undoing (TimedOut)",
+    "target gone": "→ Undoing (TargetGone)",
+    "host lost": "→ Undoing (HostLost)",
+    stop: "stay (Paused)",
+    "out of time": "stay (AttemptFailed)",
+    "out of time, no retry": "→ Undoing (VerifyTimeout)",
+    "device away": "stay (BMCUnreachable)",
+    "password wrong": "→ Undoing (BMCAuthenticationFailed)",
+    "node gone": "examine",
+    nothing: "examine",
+  },
+  PoweringOff: {
+    restart: "claimHost",
+    deleted: "→ Undoing (RemediationDeleted)",
+    "timed out": "→ Undoing (TimedOut)",
+    "target gone": "→ Undoing (TargetGone)",
+    "host lost": "→ Undoing (HostLost)",
+    stop: "readPower",
+    "out of time": "→ Verifying (AttemptFailed)",
+    "out of time, no retry": "→ Undoing (PowerOffTimeout)",
+    "device away": "stay (BMCUnreachable)",
+    "password wrong": "→ Undoing (BMCAuthenticationFailed)",
+    "node gone": "readPower",
+    nothing: "readPower",
+  },
+  Releasing: {
+    restart: "claimHost",
+    deleted: "→ Undoing (RemediationDeleted)",
+    "timed out": "→ Undoing (TimedOut)",
+    "target gone": "→ Undoing (TargetGone)",
+    "host lost": "→ Undoing (HostLost)",
+    stop: "readPower",
+    "out of time": "readPower",
+    "out of time, no retry": "readPower",
+    "device away": "untaint",
+    "password wrong": "untaint",
+    "node gone": "readPower",
+    nothing: "readPower",
+  },
+  Provisioning: {
+    restart: "claimHost",
+    deleted: "→ Undoing (RemediationDeleted)",
+    "timed out": "→ Undoing (TimedOut)",
+    "target gone": "→ Undoing (TargetGone)",
+    "host lost": "→ Undoing (HostLost)",
+    stop: "readPower",
+    "out of time": "→ Verifying (AttemptFailed)",
+    "out of time, no retry": "→ Undoing (ProvisionTimeout)",
+    "device away": "stay (BMCUnreachable)",
+    "password wrong": "→ Undoing (BMCAuthenticationFailed)",
+    "node gone": "readPower",
+    nothing: "readPower",
+  },
+  PoweringOn: {
+    restart: "claimHost",
+    deleted: "→ Undoing (RemediationDeleted)",
+    "timed out": "→ Undoing (TimedOut)",
+    "target gone": "→ Undoing (TargetGone)",
+    "host lost": "→ Undoing (HostLost)",
+    stop: "stay (Paused)",
+    "out of time": "→ Verifying (AttemptFailed)",
+    "out of time, no retry": "→ Undoing (PowerOnTimeout)",
+    "device away": "stay (BMCUnreachable)",
+    "password wrong": "→ Undoing (BMCAuthenticationFailed)",
+    "node gone": "verifyIdentity",
+    nothing: "verifyIdentity",
+  },
+  Rejoining: {
+    restart: "claimHost",
+    deleted: "→ Undoing (RemediationDeleted)",
+    "timed out": "→ Undoing (TimedOut)",
+    "target gone": "→ Undoing (TargetGone)",
+    "host lost": "→ Undoing (HostLost)",
+    stop: "closeDevices",
+    "out of time": "closeDevices",
+    "out of time, no retry": "closeDevices",
+    "device away": "closeDevices",
+    "password wrong": "closeDevices",
+    "node gone": "closeDevices",
+    nothing: "closeDevices",
+  },
+  Restoring: {
+    restart: "claimHost",
+    deleted: "→ Undoing (RemediationDeleted)",
+    "timed out": "→ Undoing (TimedOut)",
+    "target gone": "→ Undoing (TargetGone)",
+    "host lost": "→ Undoing (HostLost)",
+    stop: "wait",
+    "out of time": "→ Verifying (AttemptFailed)",
+    "out of time, no retry": "→ Undoing (ReadyTimeout)",
+    "device away": "wait",
+    "password wrong": "wait",
+    "node gone": "wait",
+    nothing: "wait",
+  },
+  Undoing: {
+    restart: "untaint",
+    deleted: "untaint",
+    "timed out": "untaint",
+    "target gone": "untaint",
+    "host lost": "untaint",
+    stop: "untaint",
+    "out of time": "untaint",
+    "out of time, no retry": "untaint",
+    "device away": "untaint",
+    "password wrong": "untaint",
+    "node gone": "untaint",
+    nothing: "untaint",
+  },
+  Succeeded: finalRow(),
+  Failed: finalRow(),
+};
+
+function finalRow(): Record<string, string> {
+  return {
+    ...Object.fromEntries(Object.keys(EVENTS).map((event) => [event, "wait for a change"])),
+    deleted: "dropFinalizer",
+  };
+}
+
+describe("decide", () => {
+  for (const state of STATE_NAMES) {
+    for (const [event, changes] of Object.entries(EVENTS)) {
+      it(`${state} × ${event}`, () => {
+        assert.equal(told(decide(snapshot({ state, ...changes }), NOW), state), TABLE[state][event]);
+      });
+    }
+  }
+});
+
+/** Steps within states that the table above does not reach. */
+const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
+  {
+    name: "without a finalizer nothing else is done first",
+    changes: { state: "Resolving", remediation: { hasFinalizer: false } },
+    expected: "addFinalizer",
+  },
+  {
+    name: "a host that another remediation owns is waited for",
+    changes: {
+      state: "Resolving",
+      seen: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } },
+      other: {
+        host: {
+          found: true,
+          facts: {
+            ref: { kind: "FencingTarget", namespace: "x", name: "n1", uid: "t" },
+            owner: OWNER,
+            lastReboot: undefined,
+          },
+        },
+      },
+    },
+    expected: "stay (HostBusy)",
+  },
+  {
+    name: "an unverified host is not powered",
+    changes: {
+      state: "Verifying",
+      seen: {
+        examined: { node: node() },
+        identity: { verdict: { verified: false, reason: "Mismatch", message: "another" }, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "→ Undoing (IdentityMismatch)",
+  },
+  {
+    name: "an identity that was verified too long ago is verified again",
+    changes: {
+      state: "Verifying",
+      seen: {
+        examined: { node: node() },
+        identity: { verdict: { verified: true, message: "" }, atMs: NOW.monotonicMs - 6_000 },
+      },
+    },
+    expected: "verifyIdentity",
+  },
+  {
+    name: "a Ready node is quarantined before the order",
+    changes: { state: "Verifying", seen: { examined: { node: node({ ready: "True" }) }, identity: VERIFIED } },
+    expected: "quarantine",
+  },
+  {
+    name: "the intent is stored, and the order sent after it",
+    changes: { state: "Verifying", seen: { examined: { node: node() }, identity: VERIFIED } },
+    expected: "→ PoweringOff (PoweringOff), forceOff",
+  },
+  {
+    name: "one Off reading is no proof",
+    changes: { state: "PoweringOff", seen: { power: READ_OFF, lease: STALE_LEASE } },
+    expected: "readPower",
+  },
+  {
+    name: "two Off readings are, and with a stale lease the taint follows at once",
+    changes: { state: "PoweringOff", seen: { power: PROVEN, lease: STALE_LEASE } },
+    expected: "taint",
+  },
+  {
+    name: "a lease that was renewed shortly before the order holds the taint back",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 10_000 } },
+    },
+    expected: "wait",
+  },
+  {
+    name: "the last word before the taint is a live look at the lease",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 20_000 },
+      seen: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 13_000 },
+        lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 25_000, readAtMs: NOW.monotonicMs - 20_000 },
+      },
+    },
+    expected: "readLease",
+  },
+  {
+    name: "a renewal within a request's time-out after the proof may have been on its way: the wait starts anew",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 20_000 },
+      seen: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 13_000 },
+        lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 10_000, renewedAtMs: NOW.monotonicMs - 4_000 },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a later renewal trips the guard, in whichever state the host is fenced",
+    changes: {
+      state: "Releasing",
+      seen: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 13_000 },
+        lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 },
+      },
+    },
+    expected: "→ Undoing (WrongHost)",
+  },
+  {
+    name: "a taint of this attempt ends the proof's state",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: STALE_LEASE, taint: { attemptId: "a1", found: "Ours" } },
+    },
+    expected: "→ Releasing (PowerOffConfirmed)",
+  },
+  {
+    name: "after a restart an order that may not have been sent is sent under a new id once the host reads Off",
+    changes: { state: "PoweringOff", attempt: { sent: false }, seen: { power: READ_OFF, identity: VERIFIED } },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "after a restart such an order is given its time while the host reads On",
+    changes: { state: "PoweringOff", attempt: { sent: false }, seen: { power: READ_ON, identity: VERIFIED } },
+    expected: "wait",
+  },
+  {
+    name: "a host that reads On long after the order is ordered off once more",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      seen: { power: READ_ON, identity: VERIFIED },
+    },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "a host that reads On within that time is not",
+    changes: { state: "PoweringOff", attempt: { actionAtMs: NOW.epochMs - 19_000 }, seen: { power: READ_ON } },
+    expected: "wait",
+  },
+  {
+    name: "no further order goes out while the stop switch is on",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      seen: { power: READ_ON, identity: VERIFIED },
+      other: { stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "stay (Paused)",
+  },
+  {
+    name: "a fenced host that reads On loses the taint",
+    changes: { state: "Releasing", seen: { power: READ_ON } },
+    expected: "untaint",
+  },
+  {
+    name: "… and is then forced off and proven anew",
+    changes: { state: "Releasing", seen: { power: READ_ON, taintCleared: true } },
+    expected: "→ PoweringOff (PowerOffLost)",
+  },
+  {
+    name: "a proof that grows old is renewed before anything else is done",
+    changes: {
+      state: "Releasing",
+      seen: {
+        power: { ...PROVEN, offAtMs: NOW.monotonicMs - 1_600 },
+        taint: { attemptId: "a1", found: "Ours" },
+      },
+    },
+    expected: "readPower",
+  },
+  {
+    name: "pods are released once the taint of this attempt stands",
+    changes: { state: "Releasing", seen: { power: PROVEN, taint: { attemptId: "a1", found: "Ours" } } },
+    expected: "releasePods",
+  },
+  {
+    name: "nothing is released while the node's last taint is of another attempt",
+    changes: { state: "Releasing", seen: { power: PROVEN, taint: { attemptId: "a0", found: "Ours" } } },
+    expected: "taint",
+  },
+  {
+    name: "pods are not deleted where that is left to Kubernetes",
+    changes: {
+      state: "Releasing",
+      plan: { podRelease: "GarbageCollector" },
+      seen: { power: PROVEN, taint: { attemptId: "a1", found: "Ours" } },
+    },
+    expected: "checkDrained",
+  },
+  {
+    name: "pods that are left keep the host off",
+    changes: {
+      state: "Releasing",
+      seen: {
+        power: PROVEN,
+        taint: { attemptId: "a1", found: "Ours" },
+        released: true,
+        drain: { pods: 1, attachments: 0, atMs: NOW.monotonicMs - 10, checks: 1 },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "volumes that are left keep the host off",
+    changes: {
+      state: "Releasing",
+      seen: {
+        power: PROVEN,
+        taint: { attemptId: "a1", found: "Ours" },
+        released: true,
+        drain: { pods: 0, attachments: 1, atMs: NOW.monotonicMs - 10, checks: 1 },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "once drained the taint makes way for the quarantine before anything is powered on",
+    changes: {
+      state: "Releasing",
+      seen: { power: PROVEN, quarantined: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1 } },
+    },
+    expected: "swapMarks",
+  },
+  {
+    name: "then the intent to power on is stored",
+    changes: {
+      state: "Releasing",
+      seen: { power: PROVEN, swapped: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1 } },
+    },
+    expected: "→ PoweringOn (Drained)",
+  },
+  {
+    name: "a Reprovision goes on to the boot override",
+    changes: {
+      state: "Releasing",
+      attempt: { kind: "Reprovision" },
+      seen: { power: PROVEN, swapped: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1 } },
+    },
+    expected: "→ Provisioning (Drained)",
+  },
+  {
+    name: "a boot override is announced before it is set",
+    changes: { state: "Provisioning", seen: { power: PROVEN, identity: VERIFIED } },
+    expected: "stay (BootOverride)",
+  },
+  {
+    name: "the deletion of the node is announced before it is done",
+    changes: {
+      state: "Provisioning",
+      attempt: { bootOverride: true },
+      seen: {
+        power: PROVEN,
+        override: "NetworkOnce",
+        backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" },
+      },
+    },
+    expected: "stay (NodeDeletionExpected)",
+  },
+  {
+    name: "a node is not deleted while its host is not proven off",
+    changes: {
+      state: "Provisioning",
+      attempt: { bootOverride: true },
+      seen: {
+        power: READ_ON,
+        override: "NetworkOnce",
+        backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" },
+      },
+    },
+    expected: "→ PoweringOff (PowerOffLost)",
+  },
+  {
+    name: "a node in its old boot has not rejoined, whatever its lease says",
+    changes: {
+      state: "Rejoining",
+      seen: { devicesClosed: true, lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs } },
+      other: { node: node({ ready: "True" }) },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a node in a new boot whose lease was not renewed has not rejoined",
+    changes: {
+      state: "Rejoining",
+      seen: { devicesClosed: true, lease: STALE_LEASE },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a renewal from before the power-on does not count",
+    changes: {
+      state: "Rejoining",
+      seen: {
+        devicesClosed: true,
+        order: { attemptId: "a1", action: "On", outcome: "Acknowledged", atMs: NOW.monotonicMs - 1_000 },
+        lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 30_000 },
+      },
+      other: { node: node({ bootID: "new-boot" }) },
+    },
+    expected: "wait",
+  },
+  {
+    name: "new boot and renewed lease lift the quarantine",
+    changes: {
+      state: "Rejoining",
+      seen: { devicesClosed: true, lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs } },
+      other: { node: node({ bootID: "new-boot" }) },
+    },
+    expected: "liftQuarantine",
+  },
+  {
+    name: "a Ready node ends it: first the host is given up",
+    changes: {
+      state: "Restoring",
+      seen: { devicesClosed: true },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "releaseHost",
+  },
+  {
+    name: "… then the verdict is given",
+    changes: {
+      state: "Restoring",
+      seen: { devicesClosed: true, hostReleased: true },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "→ Succeeded (Succeeded)",
+  },
+  {
+    name: "a boot override is cleared before the verdict",
+    changes: {
+      state: "Restoring",
+      attempt: { bootOverride: true },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "setBootOverride None",
+  },
+  {
+    name: "an undo looks for a successor before it powers the host on",
+    changes: { state: "Undoing", seen: { taintCleared: true, power: READ_OFF } },
+    expected: "checkSuccessor",
+  },
+  {
+    name: "an undo with a successor waiting sends no On",
+    changes: {
+      state: "Undoing",
+      seen: { taintCleared: true, successor: { waiting: true, atMs: NOW.monotonicMs } },
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "an undo stores its intent before the On",
+    changes: {
+      state: "Undoing",
+      seen: {
+        taintCleared: true,
+        power: READ_OFF,
+        identity: VERIFIED,
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "an undo of an order that was not proven waits until it cannot take effect any more",
+    changes: {
+      state: "Undoing",
+      attempt: { done: false },
+      seen: { taintCleared: true, power: READ_ON, successor: { waiting: false, atMs: NOW.monotonicMs } },
+    },
+    expected: "wait",
+  },
+];
+
+describe("decide, step by step", () => {
+  for (const { name, changes, expected } of STEPS) {
+    it(name, () => {
+      const decision = decide(snapshot(changes), NOW);
+      assert.equal(told(decision, changes.state), expected);
+    });
+  }
+});

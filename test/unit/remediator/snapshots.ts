@@ -1,0 +1,171 @@
+import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import type { Node, Taint } from "../../../src/api/core.ts";
+import { planOf } from "../../../src/remediator/plan.ts";
+import type { Plan } from "../../../src/remediator/plan.ts";
+import type { Decision, Now, Seen, Snapshot } from "../../../src/remediator/snapshot.ts";
+import { nothingSeen } from "../../../src/remediator/snapshot.ts";
+import type { Attempt, State, StateName } from "../../../src/remediator/state.ts";
+import { formatAttempt } from "../../../src/remediator/state.ts";
+
+/** The moment of every decision in these tests. */
+export const NOW: Now = { epochMs: Date.UTC(2026, 0, 1, 12), monotonicMs: 1_000_000 };
+export const OWNER = { uid: "other-uid", kind: "BareMetalRemediation", namespace: "ns", name: "other" };
+
+export function node(changes: { uid?: string; bootID?: string; ready?: string; taints?: Taint[] } = {}): Node {
+  return {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "n1", uid: changes.uid ?? "node-uid", resourceVersion: "1" },
+    spec: { taints: changes.taints ?? [] },
+    status: {
+      conditions: [{ type: "Ready", status: changes.ready ?? "Unknown", lastTransitionTime: "2026-01-01T11:00:00Z" }],
+      nodeInfo: { bootID: changes.bootID ?? "old-boot" },
+    },
+  };
+}
+
+export function attempt(changes: Partial<Attempt> = {}): Attempt {
+  return {
+    id: "a1",
+    kind: "Reboot",
+    action: "None",
+    actionAtMs: NOW.epochMs - 2_000,
+    sent: false,
+    done: false,
+    startedAtMs: NOW.epochMs - 3_000,
+    deadlineMs: NOW.epochMs + 60_000,
+    offConfirmedAtMs: undefined,
+    bootOverride: false,
+    ...changes,
+  };
+}
+
+/** What an attempt looks like in the middle of a state. */
+const ATTEMPTS: Record<StateName, Partial<Attempt>> = {
+  Resolving: {},
+  Verifying: {},
+  PoweringOff: { action: "ForceOff", sent: true },
+  Releasing: { action: "ForceOff", sent: true, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
+  Provisioning: {
+    kind: "Reprovision",
+    action: "ForceOff",
+    sent: true,
+    done: true,
+    offConfirmedAtMs: NOW.epochMs - 1_000,
+  },
+  PoweringOn: { action: "On", offConfirmedAtMs: NOW.epochMs - 1_000 },
+  Rejoining: { action: "On", sent: true, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
+  Restoring: { action: "On", sent: true, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
+  Undoing: { action: "ForceOff", sent: true, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
+  Succeeded: { action: "On", sent: true, done: true },
+  Failed: { action: "On", sent: true, done: true },
+};
+
+export function stateOf(name: StateName, changes: Partial<Attempt> = {}): State {
+  const present = attempt({ ...ATTEMPTS[name], ...changes });
+  switch (name) {
+    case "Succeeded":
+    case "Failed":
+      return { name };
+    case "Undoing":
+      return { name, attempt: present, outcome: { verdict: "Failed", reason: "PowerOnTimeout", message: "it failed" } };
+    default:
+      return { name, attempt: present };
+  }
+}
+
+export interface SnapshotChanges {
+  state: StateName;
+  attempt?: Partial<Attempt>;
+  plan?: Partial<Plan>;
+  seen?: Partial<Seen>;
+  status?: BareMetalRemediationStatus;
+  remediation?: Partial<Snapshot["remediation"]>;
+  other?: Partial<Omit<Snapshot, "state" | "plan" | "seen" | "status" | "remediation">>;
+}
+
+/** A snapshot in mid-state on a host of our own, with `changes`. */
+export function snapshot(changes: SnapshotChanges): Snapshot {
+  const state = stateOf(changes.state, changes.attempt);
+  return {
+    remediation: {
+      uid: "uid",
+      generation: 1,
+      deleting: false,
+      timedOut: false,
+      hasFinalizer: true,
+      ...changes.remediation,
+    },
+    plan: { ...planOf(bareMetalRemediationSpecSchema.parse({})), ...changes.plan },
+    state,
+    status: {
+      phase: changes.state,
+      node: { name: "n1", uid: "node-uid", bootID: "old-boot" },
+      ...("attempt" in state && state.attempt !== undefined && { attempt: formatAttempt(state.attempt) }),
+      ...changes.status,
+    },
+    nodeName: "n1",
+    node: node(),
+    host: {
+      found: true,
+      facts: {
+        ref: { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" },
+        owner: undefined,
+        lastReboot: undefined,
+      },
+    },
+    stop: undefined,
+    siblings: [],
+    remainingMs: 60_000,
+    freshId: "fresh",
+    ...changes.other,
+    seen: { ...nothingSeen(), claim: { owned: true }, ...changes.seen },
+  };
+}
+
+/** A host that was proven off a moment ago. */
+export const PROVEN: Seen["power"] = {
+  last: { state: "Off", raw: "Off", atMs: NOW.monotonicMs - 100 },
+  offReads: 2,
+  offAtMs: NOW.monotonicMs - 100,
+  provenAtMs: NOW.monotonicMs - 100,
+};
+export const READ_ON: Seen["power"] = {
+  last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 100 },
+  offReads: 0,
+  offAtMs: undefined,
+  provenAtMs: undefined,
+};
+export const READ_OFF: Seen["power"] = {
+  last: { state: "Off", raw: "Off", atMs: NOW.monotonicMs - 400 },
+  offReads: 1,
+  offAtMs: NOW.monotonicMs - 400,
+  provenAtMs: undefined,
+};
+export const VERIFIED: Seen["identity"] = {
+  verdict: { verified: true, message: "it is the host" },
+  atMs: NOW.monotonicMs - 100,
+};
+export const STALE_LEASE: NonNullable<Seen["lease"]> = {
+  version: "lease-uid",
+  renewTimeMs: NOW.epochMs - 120_000,
+  durationMs: 40_000,
+  renewedAtMs: undefined,
+  readAtMs: NOW.monotonicMs - 2_000,
+};
+
+/** A decision in a few words: the state that is stored and why, then what is done, else how long it waits. */
+export function told(decision: Decision, from: StateName): string {
+  const effects = decision.effects.map((effect) =>
+    effect.do === "setBootOverride" ? `setBootOverride ${effect.override}` : effect.do,
+  );
+  const stored = decision.status === undefined ? [] : [`${to(decision, from)} (${decision.notes[0]?.reason})`];
+  const parts = [...stored, ...effects];
+  if (parts.length > 0) return parts.join(", ");
+  return decision.nextCheckMs === undefined ? "wait for a change" : "wait";
+}
+
+function to(decision: Decision, from: StateName): string {
+  return decision.status?.phase === from ? "stay" : `→ ${decision.status?.phase}`;
+}
