@@ -5,7 +5,7 @@ import { LeadershipLostError, runLeaderElection } from "../../../src/kube/leader
 import type { LeaderElectionOptions } from "../../../src/kube/leader-election.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeTransport, TransportRequest, TransportResponse } from "../../../src/kube/transport.ts";
-import { abortReason } from "../../../src/runtime/clock.ts";
+import { abortReason, sleep } from "../../../src/runtime/clock.ts";
 import { failure } from "./api-stub.ts";
 import { ManualClock, settle } from "./manual-clock.ts";
 import { answer } from "./scripted-transport.ts";
@@ -165,6 +165,15 @@ test("work that ends by itself gives the lease back, and its error is passed on"
   });
   await settle();
   assert.match(String(await bad.result), /the work's own fault/);
+  assert.equal(server.lease?.spec.holderIdentity, "");
+});
+
+test("work that throws its signal's reason when told to stop has stopped cleanly", async () => {
+  const a = candidate("a", { lead: (signal) => sleep(clock, 1_000_000, signal) });
+  await settle();
+  a.stop.abort(new Error("SIGTERM"));
+  await settle();
+  assert.equal(await a.result, undefined);
   assert.equal(server.lease?.spec.holderIdentity, "");
 });
 
