@@ -1,7 +1,7 @@
 import type { Application } from "@stricli/core";
 import { buildApplication, buildRouteMap, proposeCompletions, run, text_en } from "@stricli/core";
 import { OptionError } from "../config/option.ts";
-import { KubeError } from "../kube/errors.ts";
+import { ClusterConfigError, KubeError } from "../kube/errors.ts";
 import type { CliContext } from "./context.ts";
 import { completionCommand } from "./completion.ts";
 import { pauseCommand, resumeCommand } from "./pause.ts";
@@ -59,6 +59,8 @@ export const EXIT_USAGE = 2;
 
 /** What a user can mend is told in one line; anything else is a defect of ours and comes with its stack. */
 function describeFailure(error: unknown): string {
-  if (error instanceof OptionError || error instanceof KubeError) return `ironfence: ${error.message}`;
+  for (const known of [OptionError, ClusterConfigError, KubeError]) {
+    if (error instanceof known) return `ironfence: ${error.message}`;
+  }
   return `ironfence: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

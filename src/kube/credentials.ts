@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { RequestOptions } from "node:https";
-import { KubeError } from "./errors.ts";
+import { ClusterConfigError, KubeError } from "./errors.ts";
 import { loadKubeConfig, processEnvironment } from "./kubeconfig.ts";
 import type { Environment, LoadedConfig } from "./kubeconfig.ts";
 
@@ -98,6 +98,6 @@ function pem<Name extends "ca" | "cert" | "key">(name: Name, value: unknown): Pa
 /** Trimmed: files end in a newline, which no header may hold. */
 function readToken(file: string): string {
   const token = readFileSync(file, "utf8").trim();
-  if (token === "") throw new Error(`the token file ${file} is empty`);
+  if (token === "") throw new ClusterConfigError(`the token file ${file} is empty`);
   return token;
 }

@@ -57,3 +57,8 @@ export class KubeError extends Error {
 export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is KubeError {
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
 }
+
+/** The way to a cluster cannot be used as it is configured. Its message names the file or option and the next step. */
+export class ClusterConfigError extends Error {
+  override readonly name = "ClusterConfigError";
+}

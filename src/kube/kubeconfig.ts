@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import path from "node:path";
 import type { Cluster, User } from "@kubernetes/client-node";
 import { KubeConfig } from "@kubernetes/client-node";
+import { ClusterConfigError } from "./errors.ts";
 import { parse } from "yaml";
 import { isRecord } from "./api-answers.ts";
 
@@ -59,7 +60,7 @@ interface ConfigFile {
 function findFiles(option: string | undefined, environment: Environment): string[] | undefined {
   if (option !== undefined) {
     if (existsSync(option)) return [option];
-    throw new Error(`there is no kubeconfig at ${option}: give the path of an existing one`);
+    throw new ClusterConfigError(`there is no kubeconfig at ${option}: give the path of an existing one`);
   }
   const listed = (environment.variables["KUBECONFIG"] ?? "").split(path.delimiter).filter((file) => file !== "");
   const present = listed.filter((file) => existsSync(file));
@@ -72,7 +73,7 @@ function findFiles(option: string | undefined, environment: Environment): string
     listed.length > 0
       ? `$KUBECONFIG names ${listed.join(", ")}, which does not exist`
       : `$KUBECONFIG is not set, and there is neither ${atHome} nor a pod's service account at ${token}`;
-  throw new Error(
+  throw new ClusterConfigError(
     `no Kubernetes cluster to talk to: ${lookedFor}. Give --kubeconfig, set $KUBECONFIG, or run in a pod with a service account.`,
   );
 }
@@ -90,7 +91,7 @@ function readConfigFile(file: string): ConfigFile {
     return { config, tokenFiles: tokenFilesOf(raw, directory) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`cannot read the kubeconfig ${file}: ${reason}`, { cause: error });
+    throw new ClusterConfigError(`cannot read the kubeconfig ${file}: ${reason}`, { cause: error });
   }
 }
 
@@ -144,15 +145,18 @@ function selectContext(file: ConfigFile, wanted: string | undefined, source: str
   const { config, tokenFiles } = file;
   const name = wanted ?? config.currentContext;
   const known = config.contexts.map((context) => context.name).join(", ") || "none";
-  if (!name) throw new Error(`${source} has no current-context: choose one with --context (there are: ${known})`);
+  if (!name)
+    throw new ClusterConfigError(`${source} has no current-context: choose one with --context (there are: ${known})`);
   const context = config.contexts.find((context) => context.name === name);
-  if (context === undefined) throw new Error(`${source} has no context ${name} (there are: ${known})`);
+  if (context === undefined) throw new ClusterConfigError(`${source} has no context ${name} (there are: ${known})`);
   const cluster = config.clusters.find((cluster) => cluster.name === context.cluster);
   if (cluster === undefined)
-    throw new Error(`context ${name} of ${source} names the cluster ${context.cluster}, which is not there`);
+    throw new ClusterConfigError(
+      `context ${name} of ${source} names the cluster ${context.cluster}, which is not there`,
+    );
   const user = config.users.find((user) => user.name === context.user);
   if (user === undefined)
-    throw new Error(`context ${name} of ${source} names the user ${context.user}, which is not there`);
+    throw new ClusterConfigError(`context ${name} of ${source} names the user ${context.user}, which is not there`);
   // client-node sees a token file as no credentials at all; a token beside it is the older one (client-go: tokenFile wins).
   const selected = new KubeConfig();
   selected.loadFromClusterAndUser(checkCluster(cluster, `cluster ${cluster.name} of ${source}`), user);
@@ -168,7 +172,7 @@ function selectContext(file: ConfigFile, wanted: string | undefined, source: str
 /** @throws Error for what we do not do, so that it is never passed over in silence. */
 function checkCluster(cluster: Cluster, where: string): Cluster {
   if (cluster.proxyUrl) {
-    throw new Error(
+    throw new ClusterConfigError(
       `${where} asks for the proxy ${cluster.proxyUrl}, which ironfence does not support: remove proxy-url, or run it where the server can be reached`,
     );
   }
@@ -178,21 +182,21 @@ function checkCluster(cluster: Cluster, where: string): Cluster {
   if (url?.protocol === "http:" && (cluster.skipTLSVerify || isLoopback(url)))
     return { ...cluster, skipTLSVerify: true };
   if (url?.protocol === "http:") {
-    throw new Error(
+    throw new ClusterConfigError(
       `${where} is reached without TLS (${cluster.server}): use https, or say insecure-skip-tls-verify: true`,
     );
   }
-  throw new Error(`${where} has the server "${cluster.server}", which is not an http(s) URL`);
+  throw new ClusterConfigError(`${where} has the server "${cluster.server}", which is not an http(s) URL`);
 }
 
 /** The pod's own service account. */
 function inCluster(context: string | undefined, environment: Environment): LoadedConfig {
   if (context !== undefined)
-    throw new Error(`there is no kubeconfig to take the context ${context} from: give --kubeconfig`);
+    throw new ClusterConfigError(`there is no kubeconfig to take the context ${context} from: give --kubeconfig`);
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = environment.variables;
   const directory = environment.serviceAccountDirectory;
   if (!host || !port) {
-    throw new Error(
+    throw new ClusterConfigError(
       `there is a service account at ${directory}, but $KUBERNETES_SERVICE_HOST or $KUBERNETES_SERVICE_PORT is not set: run in a pod, or give --kubeconfig`,
     );
   }
