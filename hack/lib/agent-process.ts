@@ -4,11 +4,20 @@ import { startChild } from "./processes.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
+export interface AgentOptions {
+  kubeconfig: string;
+  logFile: string;
+  /** More flags of `ironfence run`. */
+  flags?: readonly string[];
+  /** The program: the sources where absent, else e.g. a bundle. */
+  program?: string;
+}
+
 /** Starts the real agent as a user would, `ironfence run`, in a process of its own that serves on free ports. */
-export function startAgent(options: { kubeconfig: string; logFile: string; flags?: readonly string[] }): Child {
-  const { kubeconfig, logFile, flags = [] } = options;
+export function startAgent(options: AgentOptions): Child {
+  const { kubeconfig, logFile, flags = [], program = MAIN } = options;
   const servers = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"];
-  return startChild("ironfence", process.execPath, [MAIN, "run", "--kubeconfig", kubeconfig, ...servers, ...flags], {
+  return startChild("ironfence", process.execPath, [program, "run", "--kubeconfig", kubeconfig, ...servers, ...flags], {
     logFile,
   });
 }

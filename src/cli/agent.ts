@@ -81,7 +81,7 @@ export async function runAgentOn(
     const lead = (leading: AbortSignal): Promise<void> => runComponents(options, runtime, registry, nodes, leading);
     if (options.leaderElect) {
       await runLeaderElection(
-        { ...deps, client: runtime.client },
+        { ...deps, client: runtime.leaseClient },
         {
           namespace: options.namespace,
           name: options.leaseName,

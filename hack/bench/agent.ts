@@ -1,0 +1,209 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { fileURLToPath } from "node:url";
+import { execFile } from "node:child_process";
+import { setTimeout as delay } from "node:timers/promises";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATION_TEMPLATES, BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import type { Node } from "../../src/api/core.ts";
+import { NODES, SECRETS } from "../../src/api/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import type { ResourceType } from "../../src/kube/resource.ts";
+import { apiVersionOf } from "../../src/kube/resource.ts";
+import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { toTime } from "../../src/runtime/time.ts";
+import type { ApiServer } from "../kube-mock/api-server.ts";
+import { startKubeMock } from "../kube-mock/kube-mock.ts";
+import { startAgent } from "../lib/agent-process.ts";
+import { readCrds } from "../lib/crds.ts";
+import { readUsage } from "./process-usage.ts";
+import { median, quantile, row } from "./report.ts";
+
+const NAMESPACE = "ironfence-system";
+const NAMESPACES: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Namespace",
+  plural: "namespaces",
+  namespaced: false,
+};
+/** A kubelet posts an unchanged status every five minutes. */
+const STATUS_PERIOD_MS = 300_000;
+const SETTLE_MS = 15_000;
+const IDLE_MS = 60_000;
+const ROUNDS = 20;
+const CONDITION_MS = 1_000;
+
+/**
+ * The agent as a process of its own on an in-memory API server with `nodeCount` nodes and as many fencing targets: memory and
+ * CPU at rest, requests at rest, and the time from the moment a condition's duration is over to the remediation's creation.
+ * Prints a table; the hosts' BMCs do not exist, so nothing is ever powered.
+ */
+export async function benchAgent(nodeCount: number): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "ironfence-bench-"));
+  const kube = await startKubeMock({ clock: systemClock, random: systemRandom });
+  const stopping = new AbortController();
+  try {
+    for (const yaml of await readCrds()) kube.server.load(yaml);
+    fill(kube.server, nodeCount);
+    const kubeconfig = join(folder, "kubeconfig");
+    await writeFile(kubeconfig, kube.kubeconfig, { mode: 0o600 });
+    const requests = { reads: 0, writes: 0 };
+    kube.server.onRequest(({ method, watch, path }) => {
+      if (watch || path.includes("/leases/ironfence")) return;
+      if (method === "GET") requests.reads++;
+      else requests.writes++;
+    });
+    const agent = startAgent({ kubeconfig, logFile: join(folder, "agent.log"), program: await bundle(folder) });
+    void heartbeats(kube.server, nodeCount, stopping.signal);
+    try {
+      const ended = await Promise.race([agent.ended, delay(SETTLE_MS)]);
+      if (ended !== undefined) throw new Error(ended);
+      const before = await readUsage(agent.pid);
+      const requestsBefore = { ...requests };
+      await delay(IDLE_MS);
+      const after = await readUsage(agent.pid);
+      row(`${nodeCount} nodes, idle: RSS`, `${mib(after.rssBytes)} MiB (peak ${mib(after.rssPeakBytes)})`);
+      row(`${nodeCount} nodes, idle: CPU a minute`, `${((after.cpuMs - before.cpuMs) / 1_000).toFixed(2)} s`);
+      const perSecond = (count: number): string => ((count * 1_000) / IDLE_MS).toFixed(2);
+      row(
+        `${nodeCount} nodes, idle: requests beside watches and the lease`,
+        `${perSecond(requests.reads - requestsBefore.reads)} reads/s, ${perSecond(requests.writes - requestsBefore.writes)} writes/s`,
+      );
+      const delays: number[] = [];
+      const readsEach: number[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        const readsBefore = requests.reads;
+        delays.push(await expiryToRemediation(kube.server, `node-${round}`));
+        readsEach.push(requests.reads - readsBefore);
+      }
+      row(
+        `${nodeCount} nodes: duration over → remediation created (${ROUNDS} rounds)`,
+        `median ${median(delays).toFixed(0)} ms, p95 ${quantile(delays, 0.95).toFixed(0)} ms, max ${Math.max(...delays).toFixed(0)} ms; reads a round: ${median(readsEach)}`,
+      );
+      const end = await readUsage(agent.pid);
+      row(`${nodeCount} nodes: RSS after it, peak`, `${mib(end.rssBytes)} MiB, ${mib(end.rssPeakBytes)} MiB`);
+    } finally {
+      await agent.stop();
+    }
+  } finally {
+    stopping.abort();
+    await kube.close();
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** Users run the bundle of the image: the sources cost more memory, since their types are stripped at the start. */
+async function bundle(folder: string): Promise<string> {
+  const program = join(folder, "ironfence.js");
+  await promisify(execFile)(process.execPath, [fileURLToPath(new URL("../build/main.ts", import.meta.url)), program]);
+  return program;
+}
+
+const mib = (bytes: number): string => (bytes / 1_048_576).toFixed(0);
+
+function fill(server: ApiServer, nodeCount: number): void {
+  const create = (type: ResourceType, metadata: object, body: object = {}): void => {
+    server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
+  };
+  for (const name of [NAMESPACE, "medik8s-leases"]) create(NAMESPACES, { name });
+  create(SECRETS, { namespace: NAMESPACE, name: "bmc" }, { data: { username: btoa("u"), password: btoa("p") } });
+  for (let index = 0; index < nodeCount; index++) {
+    const name = `node-${index}`;
+    create(NODES, { name, labels: labelsOf(name) }, { spec: { podCIDR: "10.0.0.0/24" }, status: nodeStatus("True") });
+    const devices = [
+      { address: `redfish+http://127.0.0.1:1/redfish/v1/Systems/${index}`, credentialsSecretRef: { name: "bmc" } },
+    ];
+    // In maintenance: a bench never asks for a BMC.
+    create(FENCING_TARGETS, { namespace: NAMESPACE, name }, { spec: { nodeName: name, maintenance: true, devices } });
+  }
+  create(
+    BARE_METAL_REMEDIATION_TEMPLATES,
+    { namespace: NAMESPACE, name: "reboot" },
+    { spec: { template: { spec: {} } } },
+  );
+  create(
+    NODE_HEALTH_CHECKS,
+    { name: "all" },
+    {
+      spec: {
+        selector: { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "Exists" }] },
+        unhealthyConditions: [{ type: "Ready", status: "Unknown", duration: `${CONDITION_MS / 1_000}s` }],
+        minHealthy: "51%",
+        remediationTemplate: {
+          apiVersion: apiVersionOf(BARE_METAL_REMEDIATION_TEMPLATES),
+          kind: BARE_METAL_REMEDIATION_TEMPLATES.kind,
+          namespace: NAMESPACE,
+          name: "reboot",
+        },
+      },
+    },
+  );
+}
+
+/** About as much as a kubelet writes: real nodes carry a dozen labels, five conditions and fifty images. */
+function labelsOf(name: string): Record<string, string> {
+  const labels: Record<string, string> = { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" };
+  for (let index = 0; index < 10; index++) labels[`example.com/label-${index}`] = `value-${index}`;
+  return labels;
+}
+
+function nodeStatus(ready: "True" | "Unknown"): object {
+  const time = toTime(systemClock.nowMs());
+  const condition = (type: string, status: string): object => ({
+    type,
+    status,
+    reason: "Bench",
+    message: "a message of about the usual length",
+    lastHeartbeatTime: time,
+    lastTransitionTime: time,
+  });
+  return {
+    conditions: [
+      ...["MemoryPressure", "DiskPressure", "PIDPressure"].map((type) => condition(type, "False")),
+      condition("Ready", ready),
+    ],
+    nodeInfo: { bootID: systemRandom.uuid(), systemUUID: systemRandom.uuid(), machineID: systemRandom.uuid() },
+    images: Array.from({ length: 50 }, (_, index) => ({
+      names: [`registry.example.com/image-${index}:v1.2.3`],
+      sizeBytes: 1e8,
+    })),
+  };
+}
+
+/** Unchanged statuses keep coming, as from real kubelets. */
+async function heartbeats(server: ApiServer, nodeCount: number, signal: AbortSignal): Promise<void> {
+  const nodes = server.collection<Node>(NODES);
+  for (let index = 0; !signal.aborted; index = (index + 1) % nodeCount) {
+    const node = nodes.get({ name: `node-${index}` });
+    const conditions = (node?.status.conditions ?? []).map((condition) => ({
+      ...condition,
+      lastHeartbeatTime: toTime(systemClock.nowMs()),
+    }));
+    nodes.mergePatch({ name: `node-${index}` }, { status: { conditions } }, "status");
+    await delay(STATUS_PERIOD_MS / nodeCount);
+  }
+}
+
+/** Lets one node go silent. @returns milliseconds from the end of its condition's duration to the creation of its CR. */
+async function expiryToRemediation(server: ApiServer, name: string): Promise<number> {
+  // lastTransitionTime has whole seconds, so the duration counts from the start of the second.
+  await delay(1_000 - (systemClock.nowMs() % 1_000));
+  const transitionMs = Math.floor(systemClock.nowMs() / 1_000) * 1_000;
+  const created = new Promise<number>((resolve) => {
+    const unsubscribe = server
+      .collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS)
+      .subscribe(({ type, object }) => {
+        if (type !== "ADDED" || object.metadata.name !== name) return;
+        unsubscribe();
+        resolve(systemClock.nowMs());
+      });
+  });
+  server.collection(NODES).mergePatch({ name }, { status: nodeStatus("Unknown") }, "status");
+  const createdMs = await Promise.race([created, delay(30_000, Number.NaN)]);
+  server.collection(NODES).mergePatch({ name }, { status: nodeStatus("True") }, "status");
+  return createdMs - transitionMs - CONDITION_MS;
+}

@@ -1,0 +1,25 @@
+import { parseArgs } from "node:util";
+import { benchAgent } from "./agent.ts";
+
+const HELP = `Figures, measured on this machine: they vary with it, so compare only within one run.
+
+  npm run bench                        the agent at 1,000 nodes
+  npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
+  npm run bench -- walk                a whole fence on the real control plane with a BMC that takes 2 s a change
+`;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { nodes: { type: "string", default: "1000" }, help: { type: "boolean", short: "h", default: false } },
+});
+const what = positionals[0] ?? "agent";
+const nodeCount = Number(values.nodes);
+if (values.help) process.stdout.write(HELP);
+else if (what === "agent" && Number.isInteger(nodeCount) && nodeCount >= 50) await benchAgent(nodeCount);
+else if (what === "walk") {
+  const { measureWalk } = await import("../e2e/figures.ts");
+  await measureWalk();
+} else {
+  process.stderr.write(HELP);
+  process.exitCode = 2;
+}
