@@ -3,11 +3,14 @@ import { parseTimeMs } from "../runtime/time.ts";
 import type { Sibling } from "./snapshot.ts";
 import type { FencedHost } from "./targets/host.ts";
 
+/** How long after a reboot a node may still move from one not-Ready state to another because of it. */
+const BOOT_MAX_MS = 30 * 60_000;
+
 /**
- * Whether the last proven reboot of a host belongs to the outage that its node is in now. It does if
- * - the node was not Ready before the host was proven off, and its Ready condition has not moved since; or
- * - the remediation that made it still exists and has not succeeded: health checks delete remediations with the outage, and
- *   a node that came up after the reboot, not healthy, has a newer Ready condition.
+ * Whether the last proven reboot of a host belongs to the outage that its node is in now: the node is not Ready, and
+ * - its Ready condition has not moved since the host was proven off; or
+ * - it moved soon after (a kubelet that comes up and reports False instead of Unknown), and the remediation that made the
+ *   reboot still exists and has not succeeded: health checks delete their remediations when the outage ends.
  */
 export function rebootOfThisOutage(
   lastReboot: FencedHost["lastReboot"],
@@ -15,12 +18,14 @@ export function rebootOfThisOutage(
   siblings: readonly Sibling[],
 ): boolean {
   const offMs = parseTimeMs(lastReboot?.offConfirmedAt);
-  if (offMs === undefined) return false;
-  if (siblings.some((sibling) => !sibling.succeeded && sameSecond(parseTimeMs(sibling.offConfirmedAt), offMs)))
-    return true;
   const ready = node?.status.conditions?.find((condition) => condition.type === "Ready");
   const sinceMs = parseTimeMs(ready?.lastTransitionTime);
-  return ready !== undefined && ready.status !== "True" && sinceMs !== undefined && sinceMs <= offMs;
+  if (offMs === undefined || sinceMs === undefined || ready?.status === "True") return false;
+  if (sinceMs <= offMs) return true;
+  const unfinished = siblings.some(
+    (sibling) => !sibling.succeeded && sameSecond(parseTimeMs(sibling.offConfirmedAt), offMs),
+  );
+  return unfinished && sinceMs - offMs <= BOOT_MAX_MS;
 }
 
 /** A target's times have whole seconds, a remediation's have more. */

@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { decide } from "../../../src/remediator/decide.ts";
 import type { Decision, Effect, Seen, Snapshot } from "../../../src/remediator/snapshot.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
@@ -207,6 +208,15 @@ describe("whatever was stored and seen, decide", () => {
       const acts = decision.status !== undefined || decision.effects.length > 0 || decision.nextCheckMs !== undefined;
       return acts || rests.includes(given.state.name) || given.stop !== undefined;
     }));
+
+  it("moves only along the arrows of docs/remediation.md", () => {
+    const text = readFileSync(new URL("../../../docs/remediation.md", import.meta.url), "utf8");
+    check((given, decision) => {
+      const to = decision.status?.phase;
+      const from = given.state.name;
+      return to === undefined || to === from || text.includes(`  ${from} --> ${to}`);
+    });
+  });
 
   it("never waits for nothing: a time to wait is not negative", () =>
     check((_given, decision) => decision.nextCheckMs === undefined || decision.nextCheckMs >= 0));

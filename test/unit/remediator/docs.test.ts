@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { Registry } from "prom-client";
+import { createMetrics } from "../../../src/remediator/metrics.ts";
+import { STATE_NAMES } from "../../../src/remediator/state.ts";
+
+const text = readFileSync(new URL("../../../docs/remediation.md", import.meta.url), "utf8");
+const diagram = /```mermaid\n([\s\S]*?)```/.exec(text)?.[1] ?? "";
+const arrows = [...diagram.matchAll(/^ {2}(\S+) --> ([^\s:]+)/gm)].map(([, from = "", to = ""]) => ({ from, to }));
+
+describe("docs/remediation.md", () => {
+  it("draws every state, and no other", () => {
+    const drawn = new Set(arrows.flatMap(({ from, to }) => [from, to]).filter((name) => name !== "[*]"));
+    assert.deepEqual([...drawn].sort(), [...STATE_NAMES].sort());
+  });
+
+  it("lists every state in its table, in order", () => {
+    const listed = [...text.matchAll(/^\| ([A-Z][A-Za-z]+) \|/gm)].map(([, name]) => name);
+    assert.deepEqual(listed, [...STATE_NAMES]);
+  });
+
+  it("gives every state that is not final a way to Undoing or out of it", () => {
+    for (const name of STATE_NAMES) {
+      if (name === "Succeeded" || name === "Failed" || name === "Undoing") continue;
+      assert.ok(
+        arrows.some(({ from, to }) => from === name && to === "Undoing"),
+        name,
+      );
+    }
+  });
+
+  it("lists every metric", async () => {
+    const registry = new Registry();
+    createMetrics(registry);
+    for (const { name } of await registry.getMetricsAsJSON()) assert.ok(text.includes(`\`${name}\``), name);
+  });
+});

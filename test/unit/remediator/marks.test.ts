@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import type { Node, Taint } from "../../../src/api/core.ts";
+import { OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
+import type { JsonPatchOperation } from "../../../src/kube/client.ts";
+import { markPatch, outOfServiceOf } from "../../../src/remediator/marks.ts";
+import { node } from "./snapshots.ts";
+
+const FOREIGN: Taint = { key: "example.com/db", value: "yes", effect: "NoSchedule" };
+
+/** The node after the patch; only whole-field adds are used. */
+function patched(before: Node, operations: readonly JsonPatchOperation[]): Node {
+  const after = structuredClone(before);
+  for (const operation of operations) {
+    if (operation.op !== "add") throw new Error("an operation that marks do not use");
+    if (operation.path === "/spec/taints") after.spec.taints = operation.value as Taint[];
+    else after.metadata.annotations = operation.value as Record<string, string>;
+  }
+  return after;
+}
+
+function marked(taints: Taint[], annotations: Record<string, string>): Node {
+  const made = node({ taints });
+  made.metadata.annotations = annotations;
+  return made;
+}
+
+describe("our marks on a node", () => {
+  it("go on with a signature, beside what others have put there", () => {
+    const before = marked([FOREIGN], { note: "x" });
+    const after = patched(before, markPatch(before, { outOfService: "on" }, "uid/a1"));
+    assert.deepEqual(after.spec.taints, [FOREIGN, OUT_OF_SERVICE]);
+    assert.deepEqual(after.metadata.annotations, { note: "x", [FENCED_BY]: "uid/a1" });
+    assert.equal(outOfServiceOf(after), "Ours");
+  });
+
+  it("are swapped in one patch: the taint off, the quarantine on", () => {
+    const before = marked([FOREIGN, OUT_OF_SERVICE], { [FENCED_BY]: "uid/a1" });
+    const after = patched(before, markPatch(before, { outOfService: "off", quarantine: "on" }, "uid/a1"));
+    assert.deepEqual(after.spec.taints, [FOREIGN, QUARANTINE]);
+    assert.deepEqual(after.metadata.annotations, { [QUARANTINED_BY]: "uid/a1" });
+  });
+
+  it("leave an out-of-service taint without our signature as it is, and do not sign it", () => {
+    const before = marked([OUT_OF_SERVICE], {});
+    assert.deepEqual(markPatch(before, { outOfService: "on" }, "uid/a1"), []);
+    assert.deepEqual(markPatch(before, { outOfService: "off", quarantine: "off" }, ""), []);
+    assert.equal(outOfServiceOf(before), "Foreign");
+  });
+
+  it("leave a taint of the same key and another effect as it is", () => {
+    const other = { ...OUT_OF_SERVICE, effect: "NoSchedule" };
+    const before = marked([other, OUT_OF_SERVICE], { [FENCED_BY]: "uid/a1" });
+    const after = patched(before, markPatch(before, { outOfService: "off" }, ""));
+    assert.deepEqual(after.spec.taints, [other]);
+  });
+
+  it("of another remediation come off only for the owner of the host", () => {
+    const before = marked([OUT_OF_SERVICE, QUARANTINE], { [FENCED_BY]: "other/a9", [QUARANTINED_BY]: "other/a9" });
+    const off = { outOfService: "off", quarantine: "off" } as const;
+    assert.deepEqual(markPatch(before, off, "", "uid"), []);
+    assert.deepEqual(patched(before, markPatch(before, off, "")).spec.taints, []);
+    assert.deepEqual(patched(before, markPatch(before, off, "", "other")).spec.taints, []);
+  });
+
+  it("that are as wanted need no write", () => {
+    const before = marked([QUARANTINE], { [QUARANTINED_BY]: "uid/a1" });
+    assert.deepEqual(markPatch(before, { outOfService: "off", quarantine: "on" }, "uid/a1"), []);
+  });
+});

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Lease } from "../../../src/api/core.ts";
+import { NOTHING_READ, recordFailedReading, recordReading } from "../../../src/remediator/power-seen.ts";
+import { rebootOfThisOutage } from "../../../src/remediator/reboot-proof.ts";
+import { leaseSeen } from "../../../src/remediator/session.ts";
+import type { Sibling } from "../../../src/remediator/snapshot.ts";
+import { node } from "./snapshots.ts";
+
+const OFF = { state: "Off", raw: "Off" } as const;
+const ON = { state: "On", raw: "On" } as const;
+
+describe("the proof that a host is off", () => {
+  it("takes two Off readings in a row", () => {
+    const first = recordReading(NOTHING_READ, OFF, 100);
+    assert.equal(first.provenAtMs, undefined);
+    assert.equal(recordReading(first, OFF, 200).provenAtMs, 200);
+  });
+
+  for (const state of ["On", "Changing", "Unknown"] as const) {
+    it(`is voided by a reading of ${state}`, () => {
+      const proven = recordReading(recordReading(NOTHING_READ, OFF, 100), OFF, 200);
+      const voided = recordReading(proven, { state, raw: state }, 300);
+      assert.equal(voided.provenAtMs, undefined);
+      assert.equal(recordReading(voided, OFF, 400).provenAtMs, undefined);
+    });
+  }
+
+  it("survives a failed reading for less than five seconds", () => {
+    const proven = recordReading(recordReading(NOTHING_READ, OFF, 100), OFF, 200);
+    assert.equal(recordFailedReading(proven, 5_199).provenAtMs, 200);
+    assert.equal(recordFailedReading(proven, 5_200).provenAtMs, undefined);
+  });
+
+  it("keeps the time at which it was made", () => {
+    const proven = recordReading(recordReading(NOTHING_READ, OFF, 100), OFF, 200);
+    const renewed = recordReading(proven, OFF, 3_000);
+    assert.deepEqual([renewed.provenAtMs, renewed.offAtMs], [200, 3_000]);
+    assert.equal(recordReading(proven, ON, 3_000).offAtMs, undefined);
+  });
+});
+
+describe("a node's lease", () => {
+  const lease = (renewTime: string, uid = "l1"): Lease => ({
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: { name: "n1", namespace: "kube-node-lease", uid, resourceVersion: "1" },
+    spec: { renewTime, leaseDurationSeconds: 40 },
+  });
+  const first = leaseSeen(undefined, lease("2026-01-01T00:00:10.000000Z"), 1_000, 1_000);
+
+  it("is not renewed by the first look", () => assert.equal(first.renewedAtMs, undefined));
+
+  it("is renewed when a newer time is seen, at the moment of seeing it", () => {
+    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:20.000000Z"), 7_000, undefined).renewedAtMs, 7_000);
+  });
+
+  it("is not renewed by an event that is older than what was read", () => {
+    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:05.000000Z"), 7_000, undefined).renewedAtMs, undefined);
+  });
+
+  it("is renewed by a lease of another UID: its node was registered anew", () => {
+    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "l2"), 7_000, undefined).renewedAtMs, 7_000);
+  });
+
+  it("that appears where there was none counts as renewed", () => {
+    const none = leaseSeen(undefined, undefined, 1_000, 1_000);
+    assert.equal(leaseSeen(none, lease("2026-01-01T00:00:10.000000Z"), 7_000, undefined).renewedAtMs, 7_000);
+  });
+});
+
+describe("a reboot on record belongs to this outage", () => {
+  // The Ready condition of the test node went Unknown at 11:00.
+  const at = (offConfirmedAt: string) => ({ time: offConfirmedAt, offConfirmedAt });
+  const sibling = (succeeded: boolean, offConfirmedAt = "2026-01-01T10:50:00.123000Z"): Sibling => ({
+    uid: "s",
+    namespace: "ns",
+    name: "s",
+    waiting: false,
+    succeeded,
+    offConfirmedAt,
+  });
+
+  it("if the node went down before the host was proven off", () =>
+    assert.equal(rebootOfThisOutage(at("2026-01-01T11:05:00Z"), node(), []), true));
+  it("not if it went down after", () =>
+    assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), []), false));
+  it("if it came up ailing after it, and the remediation that made it is still there", () =>
+    assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), [sibling(false)]), true));
+  it("not if that one has succeeded", () =>
+    assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), [sibling(true)]), false));
+  it("not if that one made another reboot", () =>
+    assert.equal(rebootOfThisOutage(at("2026-01-01T10:49:00Z"), node(), [sibling(false)]), false));
+  it("not if it was long ago", () => {
+    const made = "2026-01-01T09:00:00Z";
+    assert.equal(rebootOfThisOutage(at(made), node(), [sibling(false, made)]), false);
+  });
+  it("not if the node is Ready", () =>
+    assert.equal(rebootOfThisOutage(at("2026-01-01T11:05:00Z"), node({ ready: "True" }), []), false));
+  it("not if there is none", () => assert.equal(rebootOfThisOutage(undefined, node(), []), false));
+});
