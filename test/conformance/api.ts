@@ -93,7 +93,8 @@ export class Api {
     const { group, names, scope, versions } = objectOf(definition["spec"]);
     const version = textOf(objectOf(listOf(versions)[0])["name"]);
     const plural = textOf(objectOf(names)["plural"]);
-    await this.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
+    const posted = await this.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
+    if (posted.status !== 201 && posted.status !== 409) throw new Error(JSON.stringify(posted.body));
     const path =
       scope === "Cluster"
         ? `/apis/${textOf(group)}/${version}/${plural}`

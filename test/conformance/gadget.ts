@@ -53,7 +53,12 @@ const SCHEMA = {
 /** A definition in a group of the case's own. */
 export function gadgetDefinition(api: Api): GadgetDefinition {
   const group = `${api.namespace}.example.com`;
-  const version = { served: true, schema: { openAPIV3Schema: SCHEMA }, subresources: { status: {} } };
+  const version = {
+    served: true,
+    schema: { openAPIV3Schema: SCHEMA },
+    subresources: { status: {} },
+    selectableFields: [{ jsonPath: ".spec.host" }],
+  };
   return {
     group,
     path: api.in(`${group}/v1`, "gadgets"),
@@ -68,7 +73,7 @@ export function gadgetDefinition(api: Api): GadgetDefinition {
         names: { plural: "gadgets", kind: "Gadget" },
         versions: [
           { ...version, name: "v1beta1", storage: false },
-          { ...version, name: "v1", storage: true, selectableFields: [{ jsonPath: ".spec.host" }] },
+          { ...version, name: "v1", storage: true },
         ],
       },
     },

@@ -1,5 +1,5 @@
 import type { Cause } from "../api-error.ts";
-import { jsonEqual, omit, textOf } from "../json.ts";
+import { jsonEqual, objectOf, omit, textOf } from "../json.ts";
 import type { ApiObject } from "../json.ts";
 import { define } from "./define.ts";
 import { decodeMicroTimes } from "./times.ts";
@@ -38,7 +38,10 @@ export const CORE_EVENTS = define(
     namespaced: true,
     shortNames: ["ev"],
     hasStatus: false,
-    strategy: { createOnUpdate: true },
+    strategy: {
+      createOnUpdate: true,
+      validate: (object, previous) => (previous === undefined ? validateNamespace(object, ["default"], true) : []),
+    },
   },
   { decode: (sent) => decodeMicroTimes(sent, "Event", ["eventTime", "series.lastObservedTime"]) },
 );
@@ -72,8 +75,21 @@ export const EVENTS = define(
 
 // Validation sees the stored (core) shape and names fields as the real server does: in part by their new names.
 
+/**
+ * @param clusterScoped namespaces in which an event about a cluster-scoped object may lie.
+ * @param beside whether an event about a namespaced object must lie in that object's namespace.
+ */
+function validateNamespace(object: ApiObject, clusterScoped: readonly string[], beside: boolean): Cause[] {
+  const namespace = object.metadata.namespace ?? "";
+  const regarded = textOf(objectOf(object["involvedObject"])["namespace"]);
+  const fits = regarded === "" ? clusterScoped.includes(namespace) : !beside || regarded === namespace;
+  if (fits) return [];
+  const message = `Invalid value: "${regarded}": does not match event.namespace`;
+  return [{ reason: "FieldValueInvalid", message, field: "involvedObject.namespace" }];
+}
+
 function validateNew(object: ApiObject): Cause[] {
-  const causes: Cause[] = [];
+  const causes = validateNamespace(object, ["default", "kube-system"], false);
   const require = (stored: string, field: string): void => {
     if (textOf(object[stored]) === "") causes.push({ reason: "FieldValueRequired", message: "Required value", field });
   };

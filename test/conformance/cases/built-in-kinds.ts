@@ -1,5 +1,5 @@
 import { at, fields, outcome } from "../api.ts";
-import type { ConformanceCase } from "../api.ts";
+import type { Api, ConformanceCase } from "../api.ts";
 
 const LEASE = "coordination.k8s.io/v1";
 const EVENTS = "events.k8s.io/v1";
@@ -11,9 +11,19 @@ const EVENT = {
   note: "the host is off",
   reportingController: "ironfence.io/agent",
   reportingInstance: "agent-0",
-  regarding: { kind: "Node", name: "node-1" },
 };
 const REFUSED_EVENT = { status: 422, reason: "Invalid", kind: "Event" };
+
+/** An event about something in the case's own namespace, or in another one. */
+function eventIn(api: Api, namespace: string, change: object = {}): object {
+  return {
+    metadata: { name: "a", namespace: api.namespace },
+    ...EVENT,
+    regarding: { kind: "Pod", name: "pod-1", namespace },
+    ...change,
+  };
+}
+
 const SPEC = { schedulerName: "nobody", containers: [{ name: "a", image: "a" }] };
 
 export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
@@ -208,7 +218,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
   {
     name: "one event is seen through both groups, under the names of each",
     run: async (api) => {
-      await api.send("POST", api.in(EVENTS, "events"), { metadata: { name: "a" }, ...EVENT });
+      await api.send("POST", api.in(EVENTS, "events"), eventIn(api, api.namespace));
       const core = await api.get(api.core("events", "a"));
       const grouped = await api.get(api.in(EVENTS, "events", "a"));
       return [
@@ -221,7 +231,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
         status: 200,
         apiVersion: "v1",
         message: EVENT.note,
-        "involvedObject.name": "node-1",
+        "involvedObject.name": "pod-1",
         reportingComponent: EVENT.reportingController,
         note: undefined,
       },
@@ -229,7 +239,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
         status: 200,
         apiVersion: EVENTS,
         note: EVENT.note,
-        "regarding.name": "node-1",
+        "regarding.name": "pod-1",
         reportingController: EVENT.reportingController,
         message: undefined,
       },
@@ -239,7 +249,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     name: "an event of events.k8s.io must be whole, of a known type and short",
     run: async (api) => {
       const create = async (change: object) =>
-        outcome(await api.send("POST", api.in(EVENTS, "events"), { metadata: { name: "a" }, ...EVENT, ...change }));
+        outcome(await api.send("POST", api.in(EVENTS, "events"), eventIn(api, api.namespace, change)));
       return [
         await create({ eventTime: undefined }),
         await create({ eventTime: "2026-01-01T00:00:00Z" }),
@@ -260,10 +270,31 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     ],
   },
   {
+    name: "an event about a cluster-scoped object lies in `default`; core/v1 wants one beside what it is about",
+    run: async (api) => {
+      const regarding = { kind: "Node", name: "node-1" };
+      const involvedObject = { kind: "Pod", name: "pod-1", namespace: "default" };
+      const post = async (path: string, event: object) => {
+        const answer = await api.send("POST", `${path}?dryRun=All`, { metadata: { generateName: "a-" }, ...event });
+        return outcome(answer);
+      };
+      return [
+        await post(api.in(EVENTS, "events"), { ...EVENT, regarding }),
+        await post("/apis/events.k8s.io/v1/namespaces/default/events", { ...EVENT, regarding }),
+        await post(api.core("events"), { reason: "Fenced", message: "off", type: "Normal", involvedObject }),
+      ];
+    },
+    answer: [
+      { ...REFUSED_EVENT, wrong: ["involvedObject.namespace FieldValueInvalid"] },
+      { status: 201 },
+      { ...REFUSED_EVENT, wrong: ["involvedObject.namespace FieldValueInvalid"] },
+    ],
+  },
+  {
     name: "of a written event only the series changes",
     run: async (api) => {
       const path = api.in(EVENTS, "events", "a");
-      await api.send("POST", api.in(EVENTS, "events"), { metadata: { name: "a" }, ...EVENT });
+      await api.send("POST", api.in(EVENTS, "events"), eventIn(api, api.namespace));
       const series = { count: 2, lastObservedTime: "2026-01-01T00:00:01.000000Z" };
       return [fields(await api.merge(path, { series }), "series"), outcome(await api.merge(path, { note: "another" }))];
     },

@@ -1,6 +1,7 @@
 import { textOf } from "../../../hack/kube-mock/json.ts";
 import { at, fields, names, outcome, versionOf } from "../api.ts";
 import type { Api, ConformanceCase } from "../api.ts";
+import { gadgetDefinition } from "../gadget.ts";
 
 const BAD_REQUEST = { status: 400, reason: "BadRequest" };
 const BAD_OPTIONS = {
@@ -186,14 +187,16 @@ export const LISTS: readonly ConformanceCase[] = [
     answer: [["a"], ["a", "b"], { status: 504, reason: "Timeout", wrong: ["ResourceVersionTooLarge"] }],
   },
   {
-    name: "a continue token from before a compaction is Expired",
+    name: "a continue token for a revision that is compacted is Expired",
     run: async (api) => {
+      // A real server keeps pages of late for itself, compacted or not: so the token is for a kind that it did not know yet.
+      const version = versionOf((await api.get(api.core("secrets"))).body);
+      const { object, path } = gadgetDefinition(api);
+      await api.install(object);
       await createFive(api);
-      const first = await api.get(`${api.core("secrets")}?limit=2`);
-      await api.send("DELETE", api.core("secrets", "a"));
       await api.compact();
-      const token = encodeURIComponent(textOf(at(first.body, "metadata.continue")));
-      return outcome(await api.get(`${api.core("secrets")}?limit=2&continue=${token}`));
+      const token = JSON.stringify({ v: "meta.k8s.io/v1", rv: Number(version), start: "a\0" });
+      return outcome(await api.get(`${path}?limit=2&continue=${Buffer.from(token).toString("base64url")}`));
     },
     answer: { status: 410, reason: "Expired" },
   },
