@@ -1,6 +1,10 @@
 import { parseBmcAddress } from "./address.ts";
 import type { DeviceTimeouts, PowerDriver } from "./driver.ts";
-import { BmcError } from "./errors.ts";
+import type { BootMode } from "./ipmi/chassis.ts";
+import { DEFAULT_CIPHER_SUITES } from "./ipmi/cipher-suite.ts";
+import type { CipherSuiteId } from "./ipmi/cipher-suite.ts";
+import { Client } from "./ipmi/client.ts";
+import { IpmiDriver } from "./ipmi/ipmi-driver.ts";
 import { Connection } from "./redfish/connection.ts";
 import { RedfishDriver } from "./redfish/redfish-driver.ts";
 import { Service } from "./redfish/service.ts";
@@ -18,22 +22,31 @@ export interface DeviceConfig {
   password: Secret;
   tls: DeviceTls;
   timeouts: DeviceTimeouts;
+  /** For IPMI alone. */
+  ipmi?: {
+    /** Cipher suites to try, in this order: 17, then 3, where absent. */
+    cipherSuites?: readonly CipherSuiteId[];
+    /** Firmware interface that a boot override is meant for: `UEFI` where absent. */
+    bootMode?: BootMode;
+  };
 }
 
 /**
  * Makes the driver for a device. Nothing is sent before the first call.
  *
- * @throws BmcError Unsupported for an address or protocol that cannot be served, TlsUntrusted for TLS settings that hold no
+ * @throws BmcError Unsupported for an address that cannot be read, TlsUntrusted for TLS settings that hold no
  * certificate or no SHA-256.
  */
 export function openDevice(config: DeviceConfig, deps: { clock: Clock; logger: Logger }): PowerDriver {
   const address = parseBmcAddress(config.address);
-  if (address.protocol === "ipmi") {
-    throw new BmcError("Unsupported", `${address.text}: IPMI is not supported yet; use the BMC's Redfish address`);
-  }
   const { callTimeoutMs, connectTimeoutMs } = config.timeouts;
-  const connection = new Connection({ origin: address.origin, tls: config.tls, connectTimeoutMs, deps });
   const credentials = { username: config.username, password: config.password };
+  if (address.protocol === "ipmi") {
+    const { cipherSuites: suites = DEFAULT_CIPHER_SUITES, bootMode = "UEFI" } = config.ipmi ?? {};
+    const client = new Client({ address, login: credentials, suites, timeouts: config.timeouts, deps });
+    return new IpmiDriver(address, client, { callTimeoutMs, clock: deps.clock, bootMode });
+  }
+  const connection = new Connection({ origin: address.origin, tls: config.tls, connectTimeoutMs, deps });
   const service = new Service({ connection, credentials, callTimeoutMs, deps });
   return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock });
 }

@@ -87,7 +87,3 @@ test("trust that cannot be read is refused when the device is opened, not weaken
   );
   assert.throws(open({ sha256Fingerprint: "abcd" }), hasCode("TlsUntrusted", /SHA-256/));
 });
-
-test("an IPMI address is Unsupported for now, and says what to do", () => {
-  assert.throws(() => openFake({ url: "ipmi://127.0.0.1" }), hasCode("Unsupported", /Redfish address/));
-});

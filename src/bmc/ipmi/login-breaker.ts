@@ -1,0 +1,89 @@
+import { BmcError } from "../errors.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Secret } from "../../runtime/secret.ts";
+
+/** Pause after the first refusal of a login; it is four times as long after each further one. */
+const PAUSE_MS = 30_000;
+const PAUSE_MS_MAX = 15 * 60_000;
+/** Different logins that a BMC may refuse within the pause; then it is asked no more, whatever the login. */
+const REFUSED_LOGINS_MAX = 3;
+/** A refusal is remembered for so long, to go on counting from there. */
+const MEMORY_MS = 30 * 60_000;
+
+export interface Login {
+  username: string;
+  password: Secret;
+}
+
+interface Refusal extends Login {
+  count: number;
+  pausedUntilMs: number;
+  forgottenAtMs: number;
+}
+
+/**
+ * Keeps refused logins from being tried again and again: BMCs lock accounts, and some lock up altogether. One breaker serves
+ * all who talk to any BMC in this process.
+ */
+export class LoginBreaker {
+  readonly #clock: Clock;
+  /** By BMC, the longest unchanged first. */
+  readonly #refusals = new Map<string, Refusal[]>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Asks before a login.
+   *
+   * @throws BmcError AuthFailed where this very login was refused a short time ago, Busy where too many others were.
+   */
+  check(bmc: string, login: Login, text: string): void {
+    const paused = this.#of(bmc).filter(({ pausedUntilMs }) => pausedUntilMs > this.#clock.monotonicMs());
+    const same = paused.find((refusal) => isSame(refusal, login));
+    if (same !== undefined) {
+      throw new BmcError("AuthFailed", `${text}: user or password refused; not tried again for ${this.#left([same])}`);
+    }
+    if (paused.length >= REFUSED_LOGINS_MAX) {
+      throw new BmcError("Busy", `${text}: too many logins refused; none is tried for ${this.#left(paused)}`);
+    }
+  }
+
+  /** Tells of a refusal of user or password. */
+  refused(bmc: string, login: Login): void {
+    const nowMs = this.#clock.monotonicMs();
+    const refusals = this.#of(bmc);
+    const count = (refusals.find((refusal) => isSame(refusal, login))?.count ?? 0) + 1;
+    const pauseMs = Math.min(PAUSE_MS_MAX, PAUSE_MS * 4 ** (count - 1));
+    const refusal = { ...login, count, pausedUntilMs: nowMs + pauseMs, forgottenAtMs: nowMs + MEMORY_MS };
+    const others = refusals.filter((other) => !isSame(other, login)).slice(1 - REFUSED_LOGINS_MAX);
+    this.#refusals.delete(bmc);
+    this.#refusals.set(bmc, [...others, refusal]);
+  }
+
+  /** Tells of a login that was accepted. */
+  accepted(bmc: string, login: Login): void {
+    const others = this.#of(bmc).filter((refusal) => !isSame(refusal, login));
+    if (others.length === 0) this.#refusals.delete(bmc);
+    else this.#refusals.set(bmc, others);
+  }
+
+  #of(bmc: string): readonly Refusal[] {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [other, refusals] of this.#refusals) {
+      if (refusals.some(({ forgottenAtMs }) => forgottenAtMs > nowMs)) break;
+      this.#refusals.delete(other);
+    }
+    return this.#refusals.get(bmc) ?? [];
+  }
+
+  #left(refusals: readonly Refusal[]): string {
+    const endMs = Math.min(...refusals.map(({ pausedUntilMs }) => pausedUntilMs));
+    return `${Math.ceil((endMs - this.#clock.monotonicMs()) / 1_000)} s`;
+  }
+}
+
+function isSame(a: Login, b: Login): boolean {
+  return a.username === b.username && a.password.equals(b.password);
+}

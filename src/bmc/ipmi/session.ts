@@ -1,0 +1,108 @@
+import type { Channel, Heard } from "./channel.ts";
+import { encodeRequest, parseResponse } from "./message.ts";
+import type { Request, Response } from "./message.ts";
+import { parsePacket, PAYLOAD } from "./rmcp.ts";
+import { seal, unseal } from "./sealed.ts";
+import type { SessionKeys } from "./sealed.ts";
+import { SequenceWindow } from "./sequence-window.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** Requests are told apart by a number of six bits. */
+const REQUEST_SEQUENCES = 64;
+
+/** A session that both sides have proven themselves for. One command at a time. */
+export class Session {
+  readonly #channel: Channel;
+  readonly #clock: Clock;
+  readonly #keys: SessionKeys;
+  readonly #consoleSessionId: number;
+  readonly #bmcSessionId: number;
+  readonly #received = new SequenceWindow();
+  #sent = 0;
+  #requestSequence = 0;
+  #heardAtMs: number;
+
+  constructor(
+    channel: Channel,
+    clock: Clock,
+    options: { keys: SessionKeys; consoleSessionId: number; bmcSessionId: number },
+  ) {
+    this.#channel = channel;
+    this.#clock = clock;
+    this.#keys = options.keys;
+    this.#consoleSessionId = options.consoleSessionId;
+    this.#bmcSessionId = options.bmcSessionId;
+    this.#heardAtMs = clock.monotonicMs();
+  }
+
+  /** Since when the BMC has said nothing in this session, in milliseconds. */
+  get silentMs(): number {
+    return this.#clock.monotonicMs() - this.#heardAtMs;
+  }
+
+  /**
+   * Sends a command and waits for its answer, whatever its completion code. Each transmission may be carried out.
+   *
+   * @param what for error messages.
+   * @throws BmcError as `Channel.exchange`; the reason of `signal` on abort.
+   */
+  async command(
+    what: string,
+    request: Request,
+    waitsMs: readonly number[],
+    signal: AbortSignal,
+  ): Promise<{ answer: Response; transmissions: number }> {
+    this.#requestSequence = (this.#requestSequence + 1) % REQUEST_SEQUENCES;
+    const sequence = this.#requestSequence;
+    return this.#channel.exchange(
+      { what, waitsMs, encode: () => this.#seal(request, sequence), hear: (it) => this.#hear(it, request, sequence) },
+      signal,
+    );
+  }
+
+  /** Ends the session: once that is answered, nothing that is still under way can be carried out. Throws as `command`. */
+  async close(what: string, waitsMs: readonly number[], signal: AbortSignal): Promise<void> {
+    try {
+      await this.command(what, this.#closeRequest(), waitsMs, signal);
+    } finally {
+      this.#channel.close();
+    }
+  }
+
+  /** Tells the BMC once that the session is over, and does not wait: for one that may be lost already. */
+  abandon(): void {
+    this.sayClosed();
+    this.#channel.close();
+  }
+
+  /** As `abandon`, but the channel stays open for another login. */
+  sayClosed(): void {
+    this.#channel.send(this.#seal(this.#closeRequest(), 0));
+  }
+
+  #closeRequest(): Request {
+    const id = Buffer.alloc(4);
+    id.writeUInt32LE(this.#bmcSessionId);
+    return { netFn: 0x06, command: 0x3c, data: [...id] };
+  }
+
+  /** A number is used once, for a retransmission as well: else it would be dropped as a replay. */
+  #seal(request: Request, requestSequence: number): Buffer {
+    this.#sent += 1;
+    const at = { sessionId: this.#bmcSessionId, sequence: this.#sent };
+    return seal(this.#keys, at, encodeRequest(request, requestSequence));
+  }
+
+  #hear(datagram: Buffer, request: Request, requestSequence: number): Heard<Response> {
+    const packet = parsePacket(datagram);
+    if (packet?.version !== "2.0" || packet.payloadType !== PAYLOAD.ipmi) return { dropped: "another datagram" };
+    if (packet.sessionId !== this.#consoleSessionId) return { dropped: "a message of another session" };
+    const opened = unseal(this.#keys, datagram, packet);
+    if ("rejected" in opened) return { dropped: opened.rejected };
+    if (!this.#received.accept(packet.sequence)) return { dropped: "a message that came before" };
+    this.#heardAtMs = this.#clock.monotonicMs();
+    // Checksums may be wrong (Supermicro): the trailer has vouched for every byte.
+    const response = parseResponse(opened.message, request, requestSequence);
+    return response === undefined ? { dropped: "an answer to something else" } : { answer: response };
+  }
+}

@@ -1,0 +1,34 @@
+import { LoginBreaker } from "./login-breaker.ts";
+import { Turn } from "./turn.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** What all drivers of one process share, since a BMC does not care which of them a datagram comes from. */
+export interface Shared {
+  breaker: LoginBreaker;
+  /** The turns of one BMC: it gets one command at a time. Held until `release`. */
+  turnOf(bmc: string): { turn: Turn; release: () => void };
+}
+
+/** One for each clock: a process has one, and each simulation its own. */
+const SHARED = new WeakMap<Clock, Shared>();
+
+export function sharedOn(clock: Clock): Shared {
+  const known = SHARED.get(clock);
+  if (known !== undefined) return known;
+  const turns = new Map<string, { turn: Turn; users: number }>();
+  const shared: Shared = {
+    breaker: new LoginBreaker(clock),
+    turnOf: (bmc) => {
+      const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };
+      turns.set(bmc, entry);
+      entry.users += 1;
+      const release = (): void => {
+        entry.users -= 1;
+        if (entry.users === 0) turns.delete(bmc);
+      };
+      return { turn: entry.turn, release };
+    },
+  };
+  SHARED.set(clock, shared);
+  return shared;
+}
