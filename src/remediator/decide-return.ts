@@ -114,7 +114,7 @@ export function decideRestoring(walk: Walk, now: Now): Decision {
   }
   const restoring = restoreLabels(walk);
   if (restoring !== undefined) return restoring;
-  if (node === undefined || !isReady(node)) return wait(walk, walk.remainingMs);
+  if (node === undefined || !isReady(node) || !isNewBoot(walk, node)) return wait(walk, walk.remainingMs);
   if (attempt.bootOverride) {
     const waiting = deviceGate(walk, now);
     if (waiting !== undefined) return waiting;

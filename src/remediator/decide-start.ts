@@ -7,7 +7,7 @@ import { rebootOfThisOutage } from "./reboot-proof.ts";
 import type { Decision, HostFacts, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
 import { conditionOf, processing } from "./status.ts";
-import { CLAIM_RECHECK_MS } from "./timings.ts";
+import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "./timings.ts";
 
 /** Looks the node and its host up and takes the host, or says what is in the way. */
 export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
@@ -21,11 +21,12 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   const { claim } = seen;
   if (claim === undefined) return run({ do: "claimHost" });
   if (!claim.owned) {
+    // The watch says that the owner has gone; it may lag behind what the claim was told, hence the pause.
     const freed = host.facts.owner?.uid !== claim.by.uid;
-    const ageMs = now.monotonicMs - claim.atMs;
-    if (freed || ageMs >= CLAIM_RECHECK_MS) return run({ do: "claimHost" });
+    const inMs = claim.atMs + (freed ? FREED_RECHECK_MS : CLAIM_RECHECK_MS) - now.monotonicMs;
+    if (inMs <= 0) return run({ do: "claimHost" });
     const { kind, namespace, name } = claim.by;
-    return block(snapshot, attempt, now, "HostBusy", `${kind} ${namespace}/${name} owns the host`);
+    return block(snapshot, attempt, now, "HostBusy", `${kind} ${namespace}/${name} owns the host`, inMs);
   }
   return beginFirstAttempt(snapshot, attempt, host.facts, now);
 }
@@ -33,12 +34,19 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
 /** What waits for people has a deadline; what waits for another remediation or for the stop switch has not. */
 const WAITS_FOR_GOOD: readonly Reason[] = ["HostBusy", "Paused", "Maintenance"];
 
-function block(snapshot: Snapshot, attempt: Attempt | undefined, now: Now, reason: Reason, message: string): Decision {
+function block(
+  snapshot: Snapshot,
+  attempt: Attempt | undefined,
+  now: Now,
+  reason: Reason,
+  message: string,
+  recheckMs = CLAIM_RECHECK_MS,
+): Decision {
   const bounded = !WAITS_FOR_GOOD.includes(reason);
   const said = conditionOf(snapshot.status, "Processing");
   if (said?.reason === reason && said.message === message && attempt !== undefined) {
     if (bounded && snapshot.remainingMs <= 0) return fail(snapshot, now, reason, message);
-    const nextCheckMs = bounded ? snapshot.remainingMs : CLAIM_RECHECK_MS;
+    const nextCheckMs = bounded ? snapshot.remainingMs : recheckMs;
     return { notes: [], effects: [], nextCheckMs };
   }
   const timeoutMs = snapshot.plan.powerOffTimeoutMs;

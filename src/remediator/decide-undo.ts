@@ -1,6 +1,6 @@
 import { untilNextRead } from "./decide-power-off.ts";
 import { restoreLabels } from "./decide-return.ts";
-import { identityVerdict, move, run, stopGate } from "./moves.ts";
+import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
 import type { Decision, Effect, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
@@ -58,6 +58,8 @@ function restorePower(walk: Walk, now: Now): Decision | undefined {
     if (isOld && walk.siblings.some((sibling) => sibling.waiting)) return run({ do: "checkSuccessor" });
     if (successor.waiting && !attempt.bootOverride) return undefined;
   }
+  const resumed = walk.stop === undefined ? stopGate(walk, now, attempt, walk.plan.powerOnTimeoutMs) : undefined;
+  if (resumed !== undefined) return resumed;
   if (hasGivenUp(walk)) return undefined;
   const device = deviceWait(walk, now);
   if (device !== undefined) return device;
@@ -74,10 +76,8 @@ function hasGivenUp(walk: Walk): boolean {
 
 function deviceWait(walk: Walk, now: Now): Decision | undefined {
   const { device } = walk.seen;
-  if (device === undefined) return undefined;
-  const inMs = device.retryAtMs - now.monotonicMs;
-  if (inMs <= 0) return undefined;
-  return { notes: [], effects: [], nextCheckMs: inMs };
+  const inMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
+  return device === undefined || inMs <= 0 ? undefined : waitBecause(walk, now, device.reason, device.message, inMs);
 }
 
 function clearOverride(walk: Walk, now: Now): Decision {
@@ -116,8 +116,7 @@ function powerOn(walk: Walk, now: Now): Decision {
     last?.state === "Off" &&
     (order === undefined || order.outcome === "Rejected" || now.monotonicMs - order.atMs >= REORDER_AFTER_MS)
   ) {
-    const paused = stopGate(walk, now, attempt, plan.powerOnTimeoutMs);
-    if (paused !== undefined) return paused;
+    if (walk.stop !== undefined) return waitBecause(walk, now, walk.stop.reason, walk.stop.message);
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
     if (!verdict.verified) return { notes: [], effects: [], nextCheckMs: IDENTITY_AGE_MAX_MS };

@@ -22,7 +22,7 @@ import type { Session } from "./session.ts";
 import { NODE_LEASE_NAMESPACE } from "./session.ts";
 import type { Effect, Seen, SentOrder, Sibling } from "./snapshot.ts";
 import type { FencedHost, HostOwner, HostPower, IdentityVerdict } from "./targets/host.ts";
-import { DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./timings.ts";
+import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./timings.ts";
 
 /** On every remediation that has begun: nothing of it is forgotten before it is taken back. */
 export const FINALIZER = "ironfence.io/remediation";
@@ -371,7 +371,9 @@ async function onDevice<T>(
     const problem = deviceProblem(known);
     if (problem === undefined) throw error;
     const failures = (session.seen.device?.failures ?? 0) + 1;
-    const inMs = backoffMs(runtime.random, DEVICE_RETRY_MIN_MS, DEVICE_RETRY_MAX_MS, failures - 1);
+    const inMs = problem.final
+      ? DEVICE_FINAL_RETRY_MS
+      : backoffMs(runtime.random, DEVICE_RETRY_MIN_MS, DEVICE_RETRY_MAX_MS, failures - 1);
     const retryAtMs = session.now().monotonicMs + inMs;
     session.seen = { ...session.seen, device: { ...problem, failures, retryAtMs } };
     runtime.logger.warn({ ...fieldsOf(session), reason: problem.reason, failures, err: known }, "device call failed");

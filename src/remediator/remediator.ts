@@ -106,7 +106,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       wake(index.siblings(change.object));
     }),
     nodes.subscribe(({ object }) => wake(index.ofNode(object.metadata.name))),
-    targets.subscribe(({ object }) => wake(index.ofTarget(object))),
+    directory.subscribe((concerned) => {
+      for (const target of concerned) wake(index.ofTarget(target));
+    }),
     stopSwitch.subscribe(() => wake(remediations.values())),
   ];
   const background: Promise<void>[] = [];

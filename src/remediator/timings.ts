@@ -32,11 +32,15 @@ export const DRAIN_CHECK_MAX_MS = 3_000;
 export const RELEASE_BATCH_MAX_MS = 2_000;
 /** Between looks at a host that another remediation owns, beside the watch that usually tells. */
 export const CLAIM_RECHECK_MS = 30_000;
+/** The same, where the watch shows another owner than the last claim was told of. */
+export const FREED_RECHECK_MS = 250;
 /** How old a live look at the remediations that wait for the host may be when it decides about the last On. */
 export const SUCCESSOR_AGE_MAX_MS = 1_000;
 /** Back-off between calls to a device that fails. */
 export const DEVICE_RETRY_MIN_MS = 1_000;
 export const DEVICE_RETRY_MAX_MS = 15_000;
+/** Before a device is called again that must not be called often: more log-ins with a wrong password lock accounts. */
+export const DEVICE_FINAL_RETRY_MS = 300_000;
 /** Back-off between calls to an API server that fails. */
 export const API_RETRY_MIN_MS = 200;
 export const API_RETRY_MAX_MS = 10_000;

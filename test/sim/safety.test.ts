@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { NHC_TIMED_OUT } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { NODES, PODS } from "../../src/api/core-types.ts";
@@ -282,6 +284,45 @@ describe("the stop switch and maintenance", () => {
         .collection(FENCING_TARGETS)
         .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance: false } });
       await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+});
+
+describe("an undo", () => {
+  it("that the stop switch holds back powers the host on once it is lifted, however late", () =>
+    World.run({}, async (world) => {
+      await holdPod(world);
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Releasing");
+      world.pause(true);
+      await world.clock.advance(500);
+      const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+      world.server
+        .collection(BARE_METAL_REMEDIATIONS)
+        .mergePatch({ namespace: NAMESPACE, name: "n1" }, { metadata: { annotations } });
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True Paused", 5_000);
+      await world.clock.advance(600_000);
+      assert.equal(world.rack.host("n1").power, "Off");
+      world.pause(false);
+      await world.phase("n1", "Failed", 10_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      freePod(world);
+      world.assertClean();
+    }));
+
+  it("whose BMC is away goes on trying for as long as the remediation is being deleted, and says why", () =>
+    World.run({}, async (world) => {
+      await holdPod(world);
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Releasing");
+      world.rack.bmc("n1").setReachability("refused");
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True BMCUnreachable", 5_000);
+      assert.equal(world.markLog.at(-1), "n1 -taint");
+      await world.clock.advance(3_600_000);
+      world.rack.bmc("n1").setReachability("up");
+      await world.until("it is gone", () => world.remediation("n1") === undefined, 60_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       world.assertClean();
     }));
 });

@@ -39,7 +39,7 @@ const TABLE: Record<StateName, Record<string, string>> = {
     deleted: "→ Undoing (RemediationDeleted)",
     "timed out": "→ Undoing (TimedOut)",
     "target gone": "stay (NoTarget)",
-    "host lost": "claimHost",
+    "host lost": "stay (HostBusy)",
     stop: "stay (Paused)",
     "out of time": "→ Verifying (HostClaimed)",
     "out of time, no retry": "→ Verifying (HostClaimed)",
@@ -205,6 +205,14 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
       },
     },
     expected: "stay (HostBusy)",
+  },
+  {
+    name: "a host whose owner has gone is taken",
+    changes: {
+      state: "Resolving",
+      seen: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs - 300 } },
+    },
+    expected: "claimHost",
   },
   {
     name: "an unverified host is not powered",
