@@ -1,0 +1,108 @@
+import { z } from "zod";
+
+/** What a datagram asks of the BMC, by the names of the specification. */
+export const STEPS = [
+  "GetChannelAuthenticationCapabilities",
+  "GetChannelCipherSuites",
+  "OpenSession",
+  "RAKP1",
+  "RAKP3",
+  "SetSessionPrivilegeLevel",
+  "CloseSession",
+  "GetDeviceID",
+  "GetSystemGUID",
+  "GetChassisStatus",
+  "ChassisControl",
+  "SetSystemBootOptions",
+  "GetSystemBootOptions",
+  "GetFRUInventoryAreaInfo",
+  "ReadFRUData",
+  "Other",
+] as const;
+export type Step = (typeof STEPS)[number];
+
+const byte = z.int().min(0).max(255);
+
+/** Faults of a mock on command. They are plain JSON, so that a test and a scenario file say the same. */
+export const faultRuleSchema = z.strictObject({
+  /** Steps that the rule is for: all where absent. */
+  steps: z.array(z.enum(STEPS)).optional(),
+  /** How many matching requests it is applied to; all where absent. */
+  times: z.int().positive().optional(),
+  action: z.discriminatedUnion("type", [
+    /** The request never arrives. */
+    z.strictObject({ type: z.literal("loseRequest") }),
+    /** The request takes effect; its answer never arrives. */
+    z.strictObject({ type: z.literal("loseAnswer") }),
+    /** The answer comes late. */
+    z.strictObject({ type: z.literal("delay"), delayMs: z.number().min(0) }),
+    /** The network delivers the request twice. */
+    z.strictObject({ type: z.literal("duplicateRequest") }),
+    /** The network delivers the answer twice. */
+    z.strictObject({ type: z.literal("duplicateAnswer") }),
+    /** The answer before this one comes again, ahead of it. */
+    z.strictObject({ type: z.literal("replay") }),
+    /** The answer comes only behind the next one. */
+    z.strictObject({ type: z.literal("reorder") }),
+    /** The answer lacks this many bytes at its end. */
+    z.strictObject({ type: z.literal("truncate"), bytes: z.int().positive().default(5) }),
+    /** The answer has bytes of no meaning behind it. */
+    z.strictObject({ type: z.literal("pad"), bytes: z.int().positive().max(60_000).default(4) }),
+    /** The message's own checksums are wrong; what authenticates it is right. */
+    z.strictObject({ type: z.literal("badChecksum") }),
+    /** The code that authenticates the answer is wrong. */
+    z.strictObject({ type: z.literal("badAuthCode") }),
+    /** The answer is neither authenticated nor encrypted. */
+    z.strictObject({ type: z.literal("unprotected") }),
+    /** The answer names another request: a wrong message tag or request sequence. */
+    z.strictObject({ type: z.literal("wrongTag") }),
+    /** The answer names another session. */
+    z.strictObject({ type: z.literal("wrongSessionId") }),
+    /** The session number of the answer is not a new one. */
+    z.strictObject({ type: z.literal("staleSequence") }),
+    /** The answer to Open Session names other algorithms than those asked for. */
+    z.strictObject({
+      type: z.literal("otherAlgorithms"),
+      algorithms: z.tuple([byte, byte, byte]).default([0, 0, 0]),
+    }),
+    /** A refusal by an RMCP+ status (Open Session, RAKP), whole or of one byte alone. */
+    z.strictObject({ type: z.literal("status"), status: byte, short: z.boolean().default(false) }),
+    /** A command is refused with this completion code, and has no effect. */
+    z.strictObject({ type: z.literal("completionCode"), completionCode: byte }),
+    /** A command succeeds with this data in place of its own. */
+    z.strictObject({ type: z.literal("data"), data: z.array(byte).max(200) }),
+    /** Random bytes in place of the answer. */
+    z.strictObject({ type: z.literal("garbage"), bytes: z.int().min(0).max(60_000).default(48) }),
+  ]),
+});
+
+/** A rule as a caller writes it. */
+export type FaultRule = z.input<typeof faultRuleSchema>;
+export type FaultAction = z.output<typeof faultRuleSchema>["action"];
+
+/** The faults that are switched on. */
+export class FaultBook {
+  #rules: { steps: ReadonlySet<Step>; action: FaultAction; left: number }[] = [];
+
+  /** @returns the way to take the fault away. @throws Error where the rule makes no sense. */
+  add(rule: FaultRule): () => void {
+    const { steps, times, action } = faultRuleSchema.parse(rule);
+    const entry = { steps: new Set(steps ?? STEPS), action, left: times ?? Infinity };
+    this.#rules.unshift(entry);
+    return () => {
+      this.#rules = this.#rules.filter((other) => other !== entry);
+    };
+  }
+
+  clear(): void {
+    this.#rules = [];
+  }
+
+  /** The fault of the newest rule that matches this step, and counts it. */
+  take(step: Step): FaultAction | undefined {
+    const entry = this.#rules.find(({ steps, left }) => left > 0 && steps.has(step));
+    if (entry === undefined) return undefined;
+    entry.left -= 1;
+    return entry.action;
+  }
+}

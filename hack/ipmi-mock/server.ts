@@ -1,0 +1,187 @@
+import { createSocket } from "node:dgram";
+import type { RemoteInfo, Socket } from "node:dgram";
+import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
+import type { Clock, Timer } from "../../src/runtime/clock.ts";
+import type { Random } from "../../src/runtime/random.ts";
+import { Secret } from "../../src/runtime/secret.ts";
+import type { Bmc } from "../rack/bmc.ts";
+import type { Rack } from "../rack/rack.ts";
+import { FaultBook } from "./faults.ts";
+import type { FaultAction, FaultRule, Step } from "./faults.ts";
+import { toDatagram } from "./reply.ts";
+import { IpmiService } from "./service.ts";
+
+export interface IpmiMockOptions {
+  rack: Rack;
+  clock: Clock;
+  random: Random;
+  /** The host whose BMC this is. */
+  host: string;
+  /** 0, any free port, where absent. It listens on 127.0.0.1. */
+  port?: number;
+  /** `admin` where absent. */
+  username?: string;
+  /** `password` where absent. */
+  password?: Secret;
+  /** Highest privilege level of that user, 2 to 4 (administrator): 4 where absent. */
+  privilegeMax?: number;
+  /** Cipher suites that it knows: 3 and 17 where absent. */
+  suites?: readonly CipherSuiteId[];
+  /** Size of the session table: 4 where absent. */
+  sessionsMax?: number;
+}
+
+/** One request as the mock understood it. */
+export interface LoggedRequest {
+  /** Wall-clock time of its arrival, milliseconds since the epoch. */
+  readonly atMs: number;
+  readonly step: Step;
+  readonly data: readonly number[];
+}
+
+export interface IpmiMock {
+  /** E.g. `ipmi://127.0.0.1:40123`. */
+  readonly address: string;
+  readonly port: number;
+  /** Switches a fault on; returns the way to switch it off. Of several that match a request the newest is applied. */
+  addFault(rule: FaultRule): () => void;
+  clearFaults(): void;
+  /** Requests received, oldest first; repeated and damaged datagrams are none. */
+  readonly requests: readonly LoggedRequest[];
+  /** The steps of `requests`. */
+  steps(): Step[];
+  /** Datagrams received since the start. */
+  readonly datagramCount: number;
+  /** Sessions open or being opened now. */
+  readonly sessionCount: number;
+  close(): Promise<void>;
+}
+
+/** Requests that the log holds; the oldest are dropped. */
+const REQUESTS_MAX = 10_000;
+
+/** Starts the simulated BMC of one host, which speaks IPMI 2.0. Its faults: here those of the wire, in `Bmc` lies. */
+export async function startIpmiMock(options: IpmiMockOptions): Promise<IpmiMock> {
+  const mock = new MockServer(options);
+  await mock.listen(options.port ?? 0);
+  return mock;
+}
+
+class MockServer implements IpmiMock {
+  readonly requests: LoggedRequest[] = [];
+  datagramCount = 0;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #bmc: Bmc;
+  readonly #service: IpmiService;
+  readonly #faults = new FaultBook();
+  readonly #socket: Socket;
+  readonly #timers = new Set<Timer>();
+  readonly #unsubscribe: () => void;
+  #lastAnswer: Buffer | undefined;
+  #heldBack: Buffer | undefined;
+
+  constructor(options: IpmiMockOptions) {
+    const { rack, clock, random, host } = options;
+    this.#clock = clock;
+    this.#random = random;
+    this.#bmc = rack.bmc(host);
+    this.#service = new IpmiService({
+      clock,
+      random,
+      bmc: this.#bmc,
+      username: options.username ?? "admin",
+      password: options.password ?? new Secret("password"),
+      privilegeMax: options.privilegeMax ?? 4,
+      suites: options.suites ?? [3, 17],
+      sessionsMax: options.sessionsMax ?? 4,
+    });
+    this.#unsubscribe = rack.subscribe((event) => {
+      if (event.type === "bmcRestarted" && event.host === host) this.#service.sessions.clear();
+    });
+    this.#socket = createSocket("udp4");
+    this.#socket.on("message", (datagram, from) => this.#receive(datagram, from));
+  }
+
+  get port(): number {
+    return this.#socket.address().port;
+  }
+
+  get address(): string {
+    return `ipmi://127.0.0.1:${this.port}`;
+  }
+
+  get sessionCount(): number {
+    return this.#service.sessions.size;
+  }
+
+  steps(): Step[] {
+    return this.requests.map(({ step }) => step);
+  }
+
+  addFault(rule: FaultRule): () => void {
+    return this.#faults.add(rule);
+  }
+
+  clearFaults(): void {
+    this.#faults.clear();
+  }
+
+  listen(port: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#socket.once("error", reject);
+      this.#socket.bind(port, "127.0.0.1", () => {
+        // From now on: a client that went away, which is no error of the mock's.
+        this.#socket.off("error", reject).on("error", () => undefined);
+        resolve();
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    for (const timer of this.#timers) timer.cancel();
+    await new Promise<void>((resolve) => this.#socket.close(() => resolve()));
+  }
+
+  /** UDP knows no refusal that this socket could send: a BMC that is not up is silent. */
+  #receive(datagram: Buffer, from: RemoteInfo): void {
+    this.datagramCount += 1;
+    if (this.#bmc.reachability !== "up") return;
+    const task = this.#service.understand(datagram);
+    if (task === undefined) return;
+    const fault = this.#faults.take(task.step);
+    if (fault?.type === "loseRequest") return;
+    this.requests.push({ atMs: this.#clock.nowMs(), step: task.step, data: task.data });
+    if (this.requests.length > REQUESTS_MAX) this.requests.shift();
+    const reply = task.run(fault);
+    // The second copy has a number that was seen, or names a state that has gone on: whatever comes of it, comes of it.
+    if (fault?.type === "duplicateRequest") this.#service.understand(datagram)?.run(fault);
+    if (reply === undefined || fault?.type === "loseAnswer") return;
+    const answer = toDatagram(reply, fault, this.#random);
+    this.#answer(answer, fault, (bytes) => this.#socket.send(bytes, from.port, from.address));
+  }
+
+  #answer(answer: Buffer, fault: FaultAction | undefined, send: (datagram: Buffer) => void): void {
+    const previous = this.#lastAnswer;
+    this.#lastAnswer = answer;
+    if (fault?.type === "reorder") {
+      this.#heldBack = answer;
+      return;
+    }
+    if (fault?.type === "delay") {
+      const timer = this.#clock.schedule(fault.delayMs, () => {
+        this.#timers.delete(timer);
+        send(answer);
+      });
+      this.#timers.add(timer);
+      return;
+    }
+    if (fault?.type === "replay" && previous !== undefined) send(previous);
+    send(answer);
+    if (fault?.type === "duplicateAnswer") send(answer);
+    if (this.#heldBack === undefined) return;
+    send(this.#heldBack);
+    this.#heldBack = undefined;
+  }
+}
