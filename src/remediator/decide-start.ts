@@ -95,12 +95,13 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
     };
     return failAttempt(walk, now, reason, message);
   }
+  const node = seen.examined?.node;
+  const reprovisions = seen.examined !== undefined && attempt.kind === "Reprovision";
+  const refused = reprovisions ? refuseReprovision(walk, node, now) : undefined;
+  if (refused !== undefined) return refused;
   const waiting = deviceGate(walk, now);
   if (waiting !== undefined) return waiting;
   if (seen.examined === undefined) return run({ do: "examine" });
-  const { node } = seen.examined;
-  const refused = attempt.kind === "Reprovision" ? refuseReprovision(walk, node, now) : undefined;
-  if (refused !== undefined) return refused;
   // A taint that an earlier remediation left must not stand on a host of which nothing is proven.
   if (node !== undefined && signedTaint(node) && !seen.marksCleared) return run({ do: "clearMarks" });
   const unverified = identityGate(walk, now);

@@ -1,9 +1,10 @@
+import { isReady } from "./marks.ts";
 import { fail, run, undo } from "./moves.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { decidePoweringOff } from "./decide-power-off.ts";
 import { decideProvisioning, decideReleasing } from "./decide-release.ts";
-import { decidePoweringOn, decideRejoining, decideRestoring } from "./decide-return.ts";
+import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from "./decide-return.ts";
 import { decideResolving, decideVerifying } from "./decide-start.ts";
 import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
 
@@ -78,10 +79,18 @@ function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
   const { deleting, timedOut, hasFinalizer } = snapshot.remediation;
   // Without our finalizer nothing has been begun, and the API server deletes the object by itself.
   if (deleting && !hasFinalizer) return { notes: [], effects: [] };
+  // A health check deletes its remediation as soon as the node is Ready: what is left then is the end of a success.
+  if (deleting && isNodeBack(snapshot)) return undefined;
   const outcome: Outcome | undefined = deleting
     ? { verdict: "Deleted", reason: "RemediationDeleted", message: "the remediation is being deleted" }
     : timedOut
       ? { verdict: "TimedOut", reason: "TimedOut", message: "the health check has given this remediation up" }
       : undefined;
   return outcome === undefined ? undefined : undo(snapshot, now, outcome);
+}
+
+function isNodeBack(snapshot: Snapshot): boolean {
+  const { state, node } = snapshot;
+  if (state.name !== "Rejoining" && state.name !== "Restoring") return false;
+  return node !== undefined && isReady(node) && isNewBoot(snapshot, node);
 }

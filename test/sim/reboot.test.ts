@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { World } from "./world.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NAMESPACE, World } from "./world.ts";
 
 it("fences, frees and restores a dead node, each step in its order", () =>
   World.run({}, async (world) => {
@@ -27,5 +28,26 @@ it("fences, frees and restores a dead node, each step in its order", () =>
     assert.equal(host.os, "running");
     assert.deepEqual(world.node("n1")?.metadata.labels, before?.metadata.labels);
     assert.equal(world.target("n1")?.status?.lastReboot?.bootID, before?.status.nodeInfo?.bootID);
+    world.assertClean();
+  }));
+
+it("succeeds although the health check deletes the remediation as soon as the node is Ready", () =>
+  World.run({}, async (world) => {
+    await world.hang("n1");
+    let said: string | undefined;
+    const stop = world.server.onChange(({ object }) => {
+      if (object.kind !== "Node" || !world.isReady("n1")) return;
+      stop();
+      queueMicrotask(() =>
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" }),
+      );
+    });
+    world.server.onChange(({ object }) => {
+      if (object.kind === "BareMetalRemediation") said = world.condition("n1", "Succeeded") ?? said;
+    });
+    world.remediate("n1");
+    await world.until("the remediation is gone", () => said !== undefined && world.remediation("n1") === undefined);
+    assert.equal(said, "True NodeRestored");
+    assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     world.assertClean();
   }));
