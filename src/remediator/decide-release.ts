@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { rereadPower, wrongHost } from "./decide-power-off.ts";
 import { deviceGate, failAttempt, identityGate, move, run } from "./moves.ts";
 import type { Decision, Now, Walk } from "./snapshot.ts";
@@ -181,8 +182,8 @@ function deleteNode(walk: Walk, now: Now): Decision | undefined {
   if (seen.nodeDeleted || uid === undefined || (node !== undefined && node.metadata.uid !== uid)) return undefined;
   if (seen.backup === undefined) return run({ do: "backupNode" });
   const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
-  if (announced && JSON.stringify(status.backup) === JSON.stringify(seen.backup.status))
-    return run({ do: "deleteNode" });
+  // The API server hands what was stored back with its keys in another order.
+  if (announced && isDeepStrictEqual(status.backup, seen.backup.status)) return run({ do: "deleteNode" });
   const message = `node ${walk.nodeName} is saved and will be deleted, so that it joins anew`;
   return move(walk, now, {
     to: walk.state.name,
