@@ -21,7 +21,7 @@ export class FakeHost {
   readonly #bootMs: number;
   #kwok: Kwok | undefined;
   #ordersSeen = 0;
-  /** A host whose disk died hangs again on every boot. */
+  /** Its disk died: it hangs on every boot until it is installed anew from the network. */
   broken = false;
 
   constructor(
@@ -94,7 +94,9 @@ export class FakeHost {
   }
 
   async #boot(): Promise<void> {
+    const target = await this.#bmc.takeBootTarget(this.systemUuid);
     await pause(this.#bootMs);
+    if (target === "Pxe") this.broken = false;
     if (this.broken) return;
     const boot = { systemUUID: this.systemUuid, bootID: randomUUID() };
     const path = `/api/v1/nodes/${this.name}`;

@@ -47,6 +47,10 @@ export interface SushyEmulator {
   powerState(systemUuid: string): Promise<string>;
   /** Orders power as a person at the BMC's own page would. */
   order(systemUuid: string, resetType: "On" | "ForceOff"): Promise<void>;
+  /**
+   * What the firmware does at power-on: tells where to boot from (`Pxe`, `Hdd`), and forgets an override that was for once.
+   */
+  takeBootTarget(systemUuid: string): Promise<string>;
   /** Every power order and every Off reading of one System so far, in order. */
   records(systemUuid: string): Promise<BmcRecord[]>;
   stop(): Promise<void>;
@@ -121,7 +125,7 @@ export async function startSushyEmulator(
   const url = `https://127.0.0.1:${port}`;
   const agent = new Agent({ connect: { ca: caPem, timeout: CALL_TIMEOUT_MS } });
   const authorization = `Basic ${Buffer.from(`${BMC_USERNAME}:${BMC_PASSWORD}`).toString("base64")}`;
-  const call = async (method: "GET" | "POST", path: string, body?: unknown): Promise<string> => {
+  const call = async (method: "GET" | "POST" | "PATCH", path: string, body?: unknown): Promise<string> => {
     const response = await request(`${url}${path}`, {
       method,
       dispatcher: agent,
@@ -155,6 +159,12 @@ export async function startSushyEmulator(
     powerState,
     order: async (uuid, resetType) => {
       await call("POST", `/redfish/v1/Systems/${uuid}/Actions/ComputerSystem.Reset`, { ResetType: resetType });
+    },
+    takeBootTarget: async (uuid) => {
+      const path = `/redfish/v1/Systems/${uuid}`;
+      const system = JSON.parse(await call("GET", path)) as { Boot: { BootSourceOverrideTarget: string } };
+      await call("PATCH", path, { Boot: { BootSourceOverrideTarget: "Hdd" } });
+      return system.Boot.BootSourceOverrideTarget;
     },
     records: async (uuid) =>
       (await readFile(recordFile, "utf8"))

@@ -32,7 +32,7 @@ export function startChild(
   args: readonly string[],
   options: { logFile: string; env?: Readonly<Record<string, string>>; cwd?: string },
 ): Child {
-  const log = openSync(options.logFile, "a");
+  const log = openSync(options.logFile, "w");
   const child = spawn(command, args, {
     stdio: ["ignore", log, log],
     env: { ...process.env, ...options.env },

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { OUT_OF_SERVICE } from "../../hack/e2e/chronicle.ts";
+import {
+  assertOrder,
+  configure,
+  decorate,
+  explain,
+  failureOf,
+  marksOf,
+  startScenario,
+  targetsReady,
+  walkEnds,
+} from "../../hack/e2e/scenario.ts";
+import type { Scenario } from "../../hack/e2e/scenario.ts";
+import type { Manifest } from "../../hack/lib/apply.ts";
+
+/** The example waits ten minutes for a node to come back from its reboot; a test has ten seconds. */
+function impatient(manifest: Manifest): Manifest {
+  if (manifest.metadata.name !== "reboot") return manifest;
+  const text = JSON.stringify(manifest).replace('"timeout":"600s"', '"timeout":"10s"');
+  return JSON.parse(text.replace('"retryLimit":1', '"retryLimit":0')) as Manifest;
+}
+
+void describe("a reboot does not help a host whose disk died", () => {
+  let scenario: Scenario;
+  before(async () => {
+    scenario = await startScenario();
+    await scenario.startAgent();
+    await configure(scenario, { healthCheck: impatient });
+    await targetsReady(scenario);
+  });
+  after(() => scenario?.stop());
+
+  void test("the second template has it installed from the network, and its node joins anew with what it carried", async () => {
+    const { world, chronicle } = scenario;
+    const victim = "worker-2";
+    await decorate(scenario, victim);
+    const marks = await marksOf(scenario, victim);
+    const uidBefore = chronicle.nodes(victim).at(-1)?.object.metadata.uid;
+    world.host(victim).broken = true;
+    await world.host(victim).hang();
+
+    await explain(scenario, "the node has joined anew", 180_000, () =>
+      Promise.resolve(chronicle.nodes(victim).at(-1)?.object.metadata.uid !== uidBefore),
+    );
+    await walkEnds(scenario, victim, marks);
+
+    await assertOrder(scenario, victim, OUT_OF_SERVICE);
+    assert.equal(world.host(victim).broken, false, "it was booted from the network");
+    assert.equal(await world.host(victim).orderCount("ForceOff"), 2, "one reboot, one reprovision");
+    assert.equal(await world.host(victim).orderCount("On"), 2);
+    assert.equal(await world.bmc.takeBootTarget(world.host(victim).systemUuid), "Hdd", "no boot override is left");
+    const failed = chronicle.remediations(victim).find(({ object }) => failureOf(object) !== undefined);
+    const template = failed?.object.metadata.annotations?.["remediation.medik8s.io/template-name"];
+    assert.equal(template, "reboot", "the reboot said that it did not help");
+  });
+});
