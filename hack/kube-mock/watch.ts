@@ -173,12 +173,11 @@ export class Watch implements AsyncIterable<string> {
   }
 
   #hold(text: string): void {
-    const { clock } = this.#deps;
-    const lastDueMs = this.#held.at(-1)?.dueMs ?? 0;
-    this.#held.push({ text, dueMs: Math.max(lastDueMs, clock.monotonicMs() + this.#lagMs) });
+    this.#held.push({ text, dueMs: this.#deps.clock.monotonicMs() + this.#lagMs });
     if (this.#held.length === 1) this.#scheduleRelease();
   }
 
+  /** Only the first is waited for: one behind it that is due earlier, since the lag became shorter, stays behind it. */
   #scheduleRelease(): void {
     const { clock } = this.#deps;
     const first = this.#held[0];

@@ -146,6 +146,19 @@ test("lagging watches hear late and in order, and at once when the lag is taken 
   assert.deepEqual(said, ["ADDED a", "ADDED b", "ADDED c"]);
 });
 
+test("an event stays behind an earlier one that is held back longer", async () => {
+  const { clock, server, transport } = world();
+  const said = await watch(transport, `${PATH}?watch=1`);
+  server.faults.lagWatches({}, 5_000);
+  addNode(server, "a");
+  server.faults.lagWatches({}, 1_000);
+  addNode(server, "b");
+  await clock.advance(4_999);
+  assert.deepEqual(said, []);
+  await clock.advance(1);
+  assert.deepEqual(said, ["ADDED a", "ADDED b"]);
+});
+
 test("a cut watch is a Network error, and a new one goes on from its version", async () => {
   const { server, transport } = world();
   const said = await watch(transport, `${PATH}?watch=1`);

@@ -185,6 +185,19 @@ test("with the out-of-service taint the sweep frees the pods of a dead node, and
   assert.deepEqual(world.podList(), ["on-alive alive Running"]);
 });
 
+test("the sweep leaves the pods of a node that is Ready alone, taint or not", async () => {
+  const world = new World();
+  world.addNode("a");
+  world.addPod("p", { nodeName: "a" });
+  await world.clock.advance(1_000);
+  world.silence("a");
+  world.addTaint("a", OUT_OF_SERVICE);
+  await world.clock.advance(41_000);
+  assert.deepEqual([world.ready("a"), world.podList()], ["True", ["-p a Running"]]);
+  await world.clock.advance(40_000);
+  assert.deepEqual([world.ready("a"), world.podList()], ["Unknown", []]);
+});
+
 test("pods of a node that was deleted are collected after the quarantine", async () => {
   const world = new World();
   world.addNode("a");
@@ -282,6 +295,18 @@ test("the scheduler avoids cordoned, tainted and silent nodes, spreads, and heed
   world.nodes.mergePatch({ name: "x" }, { metadata: { labels: { disk: "tape" } } });
   await world.clock.advance(1_000);
   assert.deepEqual(world.podList().slice(3), ["stuck x Running", "tolerant tainted Running"]);
+});
+
+test("the scheduler heeds a cordon also where nobody taints the node for it", async () => {
+  const world = new World({ nodeLifecycle: false });
+  world.addNode("a");
+  world.nodes.mergePatch({ name: "a" }, { spec: { unschedulable: true, taints: null } });
+  world.addPod("p");
+  await world.clock.advance(1_000);
+  assert.deepEqual(world.podList(), ["p  Pending"]);
+  world.nodes.mergePatch({ name: "a" }, { spec: { unschedulable: null } });
+  await world.clock.advance(1_000);
+  assert.deepEqual(world.podList(), ["p a Running"]);
 });
 
 function addOwned(world: World, name: string, owner: KubeObject, change: object = {}): void {
