@@ -58,6 +58,9 @@ export interface RequestRecord {
  * An in-memory Kubernetes API server. It does no I/O, and its timers are those of its watches: time and chance are injected,
  * so that a run on a virtual clock replays exactly. A request takes effect as a whole or not at all: nothing awaits between
  * its first read and its last write.
+ *
+ * What it answers is what the real server answers: test/conformance holds both to it. Left to the real server alone: RBAC,
+ * admission policies and CEL rules, protobuf, tables for kubectl, strategic merge patches, server-side apply, managed fields.
  */
 export interface ApiServer {
   /**
