@@ -1,6 +1,7 @@
 import { orderOff } from "./decide-start.ts";
+import { isReady } from "./marks.ts";
 import { deviceGate, fail, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
-import type { Decision, Now, Walk } from "./snapshot.ts";
+import type { Decision, LeaseSeen, Now, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
 import {
   OFF_CONFIRM_GAP_MS,
@@ -103,8 +104,7 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
   const renewedAtMs = lease.renewedAtMs ?? -Infinity;
   const wrong = wrongHost(walk, provenAtMs, now);
   if (wrong !== undefined) return wrong;
-  const mayLive = lease.renewTimeMs !== undefined && attempt.actionAtMs - lease.renewTimeMs < lease.durationMs;
-  if (mayLive) {
+  if (mayLive(walk, lease)) {
     const clearAtMs = Math.max(provenAtMs, renewedAtMs) + RENEWAL_WAIT_MS;
     if (now.monotonicMs < clearAtMs) {
       return { notes: [], effects: [], nextCheckMs: Math.min(clearAtMs - now.monotonicMs, POWER_REREAD_MS) };
@@ -116,6 +116,16 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
     return run({ do: "taint", attemptId: attempt.id });
   }
   return release(walk, now);
+}
+
+/**
+ * Whether the node may have been alive when the order was sent. Its lease tells, by the node's own clock; where that is wrong,
+ * a Ready condition that is still True does: Kubernetes judges by what it sees arrive.
+ */
+function mayLive({ attempt, seen, node }: Walk, lease: LeaseSeen): boolean {
+  const known = seen.examined?.node ?? node;
+  if (known !== undefined && isReady(known)) return true;
+  return lease.renewTimeMs !== undefined && attempt.actionAtMs - lease.renewTimeMs < lease.durationMs;
 }
 
 /**

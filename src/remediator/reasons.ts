@@ -2,44 +2,46 @@ import type { BmcErrorCode } from "../bmc/errors.ts";
 import { BmcError } from "../bmc/errors.ts";
 import { TargetError } from "./targets/host.ts";
 
-/** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. A closed set. */
-export type Reason =
-  | "NodeNotFound"
-  | "NoTarget"
-  | "Ambiguous"
-  | "HostBusy"
-  | "Paused"
-  | "Maintenance"
-  | "BMCUnreachable"
-  | "BMCTimeout"
-  | "BMCBusy"
-  | "BMCRefused"
-  | "BMCBadResponse"
-  | "BMCAuthenticationFailed"
-  | "BMCCertificateUntrusted"
-  | "BMCPrivilegeTooLow"
-  | "BMCSystemNotFound"
-  | "BMCSystemAmbiguous"
-  | "BMCUnsupported"
-  | "SecretNotFound"
-  | "SecretInvalid"
-  | "AddressInvalid"
-  | "IdentityMismatch"
-  | "IdentityUnknown"
-  | "WrongHost"
-  | "ControlPlaneNode"
-  | "RebootRequired"
-  | "RebootsNotProven"
-  | "VerifyTimeout"
-  | "PowerOffTimeout"
-  | "ProvisionTimeout"
-  | "PowerOnTimeout"
-  | "RejoinTimeout"
-  | "ReadyTimeout"
-  | "HostLost"
-  | "TargetGone"
-  | "TimedOut"
-  | "RemediationDeleted";
+/** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/remediation.md lists them. */
+export const REASONS = [
+  "NodeNotFound",
+  "NoTarget",
+  "Ambiguous",
+  "HostBusy",
+  "Paused",
+  "Maintenance",
+  "BMCUnreachable",
+  "BMCTimeout",
+  "BMCBusy",
+  "BMCRefused",
+  "BMCBadResponse",
+  "BMCAuthenticationFailed",
+  "BMCCertificateUntrusted",
+  "BMCPrivilegeTooLow",
+  "BMCSystemNotFound",
+  "BMCSystemAmbiguous",
+  "BMCUnsupported",
+  "SecretNotFound",
+  "SecretInvalid",
+  "AddressInvalid",
+  "IdentityMismatch",
+  "IdentityUnknown",
+  "WrongHost",
+  "ControlPlaneNode",
+  "RebootRequired",
+  "RebootsNotProven",
+  "VerifyTimeout",
+  "PowerOffTimeout",
+  "ProvisionTimeout",
+  "PowerOnTimeout",
+  "RejoinTimeout",
+  "ReadyTimeout",
+  "HostLost",
+  "TargetGone",
+  "TimedOut",
+  "RemediationDeleted",
+] as const;
+export type Reason = (typeof REASONS)[number];
 
 /** What stands in the way of a device. */
 export interface DeviceProblem {

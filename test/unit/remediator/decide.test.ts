@@ -265,6 +265,14 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     expected: "wait",
   },
   {
+    name: "so does a Ready condition that is still True, whatever the clock of the node says",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: STALE_LEASE, examined: { node: node({ ready: "True" }) } },
+    },
+    expected: "wait",
+  },
+  {
     name: "the last word before the taint is a live look at the lease",
     changes: {
       state: "PoweringOff",

@@ -3,11 +3,18 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { Registry } from "prom-client";
 import { createMetrics } from "../../../src/remediator/metrics.ts";
+import { REASONS } from "../../../src/remediator/reasons.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
 
 const text = readFileSync(new URL("../../../docs/remediation.md", import.meta.url), "utf8");
 const diagram = /```mermaid\n([\s\S]*?)```/.exec(text)?.[1] ?? "";
 const arrows = [...diagram.matchAll(/^ {2}(\S+) --> ([^\s:]+)/gm)].map(([, from = "", to = ""]) => ({ from, to }));
+
+/** First cells of the table under a heading. */
+function rowsUnder(heading: string): string[] {
+  const section = text.slice(text.indexOf(heading) + heading.length).split("\n## ")[0] ?? "";
+  return [...section.matchAll(/^\| ([A-Z][A-Za-z]+) \|/gm)].map(([, name = ""]) => name);
+}
 
 describe("docs/remediation.md", () => {
   it("draws every state, and no other", () => {
@@ -16,8 +23,11 @@ describe("docs/remediation.md", () => {
   });
 
   it("lists every state in its table, in order", () => {
-    const listed = [...text.matchAll(/^\| ([A-Z][A-Za-z]+) \|/gm)].map(([, name]) => name);
-    assert.deepEqual(listed, [...STATE_NAMES]);
+    assert.deepEqual(rowsUnder("## States"), [...STATE_NAMES]);
+  });
+
+  it("lists every reason in its table", () => {
+    assert.deepEqual(rowsUnder("## Reasons").sort(), [...REASONS].sort());
   });
 
   it("gives every state that is not final a way to Undoing or out of it", () => {
