@@ -1,11 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BmcError } from "../../../src/bmc/errors.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { DeadlineError } from "../../../src/runtime/deadline.ts";
 import { Secret } from "../../../src/runtime/secret.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import type { LogLevel } from "../../../src/telemetry/logger.ts";
 
-function logged(write: (logger: ReturnType<typeof createLogger>) => void): string {
+function logged(write: (logger: ReturnType<typeof createLogger>) => void, level: LogLevel = "info"): string {
   let lines = "";
-  write(createLogger("debug", { write: (line: string) => void (lines += line) }));
+  write(createLogger(level, { write: (line: string) => void (lines += line) }));
   return lines;
 }
 
@@ -27,5 +31,22 @@ describe("the log", () => {
   it("blanks fields named like credentials even where they are plain strings", () => {
     const line = logged((logger) => logger.error({ password: "hunter2", request: { authorization: "hunter2" } }, "x"));
     assert.ok(!line.includes("hunter2"));
+  });
+
+  it("tells failures that are to be expected in brief, without a stack", () => {
+    const cause = new Error("connect ECONNREFUSED 192.0.2.1:443");
+    const err = new BmcError("Unreachable", "GET https://bmc-1.example/redfish/v1/: connect ECONNREFUSED", { cause });
+    const line = logged((logger) => logger.warn({ err }, "device call failed"));
+    assert.deepEqual(JSON.parse(line).err, { type: "BmcError", code: "Unreachable", message: err.message });
+    for (const other of [new KubeError("Forbidden", "no"), new DeadlineError("GET /", 1000)]) {
+      assert.ok(!logged((logger) => logger.warn({ err: other }, "x")).includes("stack"), other.name);
+    }
+  });
+
+  it("keeps the stack of a defect, and that of every error at debug", () => {
+    const defect = JSON.parse(logged((logger) => logger.error({ err: new TypeError("no such thing") }, "x")));
+    assert.match(defect.err.stack, /logger\.test\.ts/);
+    const debugged = JSON.parse(logged((logger) => logger.warn({ err: new BmcError("Busy", "later") }, "x"), "debug"));
+    assert.match(debugged.err.stack, /logger\.test\.ts/);
   });
 });
