@@ -53,8 +53,11 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
   const refresher = setInterval(() => screen.refresh(world), REFRESH_PERIOD_MS);
   const results: SceneResult[] = [];
   let died: string | undefined;
+  let stopping = false;
   const watchAgent = async (): Promise<void> => {
-    died = await agent.ended;
+    const lastWords = await agent.ended;
+    if (stopping) return;
+    died = lastWords;
     chronicle.note("cluster", died);
   };
   void watchAgent();
@@ -77,11 +80,12 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
     if (keep) await showAround(world, json);
     clearInterval(refresher);
     screen.summary(results, observed.violations);
-    if (ok) await agent.stop();
     return ok ? 0 : 1;
   } finally {
     clearInterval(refresher);
     observed.stop();
+    // From here on the agent's end is no news; Ctrl-C has ended it as well.
+    stopping = true;
     await agent.stop();
     await world.stop();
     // The log of a run that went wrong is what people need next.
@@ -112,5 +116,7 @@ async function showAround(world: World, json: boolean): Promise<void> {
   line("  kubectl get nodes,nodehealthchecks; kubectl get baremetalremediations,fencingtargets -A");
   line("  npm run ironfence -- status");
   for (const [name, bmc] of world.bmcs) line(`  BMC of ${name}: ${bmc.url}/redfish/v1`);
-  await new Promise<void>((resolve) => process.once("SIGINT", () => resolve()));
+  await new Promise<void>((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => resolve());
+  });
 }
