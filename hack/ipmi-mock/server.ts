@@ -10,6 +10,7 @@ import { FaultBook } from "./faults.ts";
 import type { FaultAction, FaultRule, Step } from "./faults.ts";
 import { toDatagram } from "./reply.ts";
 import { IpmiService } from "./service.ts";
+import type { Task } from "./service.ts";
 
 export interface IpmiMockOptions {
   rack: Rack;
@@ -69,6 +70,7 @@ export async function startIpmiMock(options: IpmiMockOptions): Promise<IpmiMock>
 
 class MockServer implements IpmiMock {
   readonly requests: LoggedRequest[] = [];
+  port = 0;
   datagramCount = 0;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -78,6 +80,7 @@ class MockServer implements IpmiMock {
   readonly #socket: Socket;
   readonly #timers = new Set<Timer>();
   readonly #unsubscribe: () => void;
+  #closed: Promise<void> | undefined;
   #lastAnswer: Buffer | undefined;
   #heldBack: Buffer | undefined;
 
@@ -101,10 +104,6 @@ class MockServer implements IpmiMock {
     });
     this.#socket = createSocket("udp4");
     this.#socket.on("message", (datagram, from) => this.#receive(datagram, from));
-  }
-
-  get port(): number {
-    return this.#socket.address().port;
   }
 
   get address(): string {
@@ -133,15 +132,19 @@ class MockServer implements IpmiMock {
       this.#socket.bind(port, "127.0.0.1", () => {
         // From now on: a client that went away, which is no error of the mock's.
         this.#socket.off("error", reject).on("error", () => undefined);
+        this.port = this.#socket.address().port;
         resolve();
       });
     });
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    for (const timer of this.#timers) timer.cancel();
-    await new Promise<void>((resolve) => this.#socket.close(() => resolve()));
+  close(): Promise<void> {
+    this.#closed ??= new Promise((resolve) => {
+      this.#unsubscribe();
+      for (const timer of this.#timers) timer.cancel();
+      this.#socket.close(() => resolve());
+    });
+    return this.#closed;
   }
 
   /** UDP knows no refusal that this socket could send: a BMC that is not up is silent. */
@@ -154,9 +157,14 @@ class MockServer implements IpmiMock {
     if (fault?.type === "loseRequest") return;
     this.requests.push({ atMs: this.#clock.nowMs(), step: task.step, data: task.data });
     if (this.requests.length > REQUESTS_MAX) this.requests.shift();
+    this.#carryOut(task, fault, from);
+    // The second copy has a number that was seen, or comes to a state that has gone on.
+    const again = fault?.type === "duplicateRequest" ? this.#service.understand(datagram) : undefined;
+    if (again !== undefined) this.#carryOut(again, fault, from);
+  }
+
+  #carryOut(task: Task, fault: FaultAction | undefined, from: RemoteInfo): void {
     const reply = task.run(fault);
-    // The second copy has a number that was seen, or names a state that has gone on: whatever comes of it, comes of it.
-    if (fault?.type === "duplicateRequest") this.#service.understand(datagram)?.run(fault);
     if (reply === undefined || fault?.type === "loseAnswer") return;
     const answer = toDatagram(reply, fault, this.#random);
     this.#answer(answer, fault, (bytes) => this.#socket.send(bytes, from.port, from.address));

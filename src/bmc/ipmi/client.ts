@@ -144,7 +144,7 @@ export class Client {
   /** The session: the present one, or a new one where there is none or it is too old to be relied on. */
   async #open(signal: AbortSignal): Promise<Session> {
     const present = await this.#session;
-    if (present !== undefined && present.silentMs > SESSION_IDLE_MS_MAX) await this.#end(present);
+    if (present !== undefined && present.silentMs > SESSION_IDLE_MS_MAX) this.#forget(present);
     signal.throwIfAborted();
     this.#lifetime.signal.throwIfAborted();
     this.#session ??= this.#logIn();
@@ -203,7 +203,7 @@ export class Client {
     }
   }
 
-  /** Gives up a session that has failed. */
+  /** Gives up a session that has failed, or that the BMC may have ended: no answer is waited for. */
   #forget(session: Session): void {
     if (this.#letGo(session)) session.abandon();
   }

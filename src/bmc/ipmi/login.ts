@@ -24,9 +24,12 @@ const UINT32_VALUES = 2 ** 32;
 const SUITE_REFUSALS: ReadonlySet<number> = new Set([0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x10, 0x11, 0x12]);
 /** Refusals of the privilege, after which a lower one is tried; Cisco says "no such name" to an administrator. */
 const PRIVILEGE_REFUSALS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0d]);
-/** The BMC has forgotten the handshake meanwhile. */
-const FORGOTTEN: ReadonlySet<number> = new Set([0x02, 0x08]);
 const WRONG_INTEGRITY_CODE = 0x0f;
+/**
+ * The BMC has lost track of the handshake: it knows the session no more, or it goes by another RAKP 1 than the one that was
+ * answered (a doubled datagram). It cannot mean a wrong password, since RAKP 2 has shown that it is the right one.
+ */
+const OUT_OF_STEP: ReadonlySet<number> = new Set([0x02, 0x08, WRONG_INTEGRITY_CODE]);
 
 export interface LoginOptions {
   address: IpmiAddress;
@@ -273,5 +276,5 @@ function outsideSession(payloadType: number, payload: Buffer): Buffer {
 
 function refusal(what: string, status: number): Error {
   const refusal = new LoginRefusal(what, status);
-  return FORGOTTEN.has(status) ? new Stalled(refusal) : refusal;
+  return OUT_OF_STEP.has(status) ? new Stalled(refusal) : refusal;
 }

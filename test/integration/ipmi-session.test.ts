@@ -1,0 +1,253 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { forever, hasCode } from "./bmc-fixture.ts";
+import { startIpmiWorld } from "./ipmi-fixture.ts";
+import type { IpmiWorld } from "./ipmi-fixture.ts";
+
+// How sessions begin and end: privileges, refused logins, few places at the BMC, restarts.
+
+const opens = ({ mock }: IpmiWorld): number => mock.steps().filter((step) => step === "OpenSession").length;
+
+test("a wrong password shows at RAKP 2, before ours is proven to anybody; it is not tried again at once by anyone", async () => {
+  await using world = await startIpmiWorld();
+  await assert.rejects(world.open({ password: "wrong" }).readPower(forever()), hasCode("AuthFailed"));
+  const proofs = world.mock.requests.filter(({ step, data }) => step === "RAKP3" && data.length > 8);
+  assert.deepEqual(proofs, []);
+  const datagrams = world.mock.datagramCount;
+  await assert.rejects(world.open({ password: "wrong" }).forceOff(forever()), hasCode("AuthFailed", /not tried again/));
+  assert.equal(world.mock.datagramCount, datagrams);
+});
+
+test("many drivers with one wrong password try it once", async () => {
+  await using world = await startIpmiWorld();
+  const calls = Array.from({ length: 8 }, () => world.open({ password: "wrong" }).readPower(forever()));
+  for (const call of await Promise.allSettled(calls)) {
+    assert.ok(call.status === "rejected");
+    hasCode("AuthFailed")(call.reason);
+  }
+  assert.equal(opens(world), 1);
+});
+
+test("a new password is tried at once, and after three refused ones none is for a while", async () => {
+  await using world = await startIpmiWorld();
+  await assert.rejects(world.open({ password: "wrong-1" }).readPower(forever()), hasCode("AuthFailed"));
+  await world.open().readPower(forever());
+  for (const password of ["wrong-2", "wrong-3"]) {
+    await assert.rejects(world.open({ password }).readPower(forever()), hasCode("AuthFailed"));
+  }
+  const before = opens(world);
+  await assert.rejects(world.open().readPower(forever()), hasCode("Busy", /too many logins/));
+  assert.equal(opens(world), before);
+  world.skip(31_000);
+  await world.open().readPower(forever());
+});
+
+test("the pause after a refused login grows, up to a bound, and ends", async () => {
+  await using world = await startIpmiWorld();
+  const attempt = async (): Promise<number> => {
+    const before = opens(world);
+    await assert.rejects(world.open({ password: "wrong" }).readPower(forever()), hasCode("AuthFailed"));
+    return opens(world) - before;
+  };
+  assert.equal(await attempt(), 1);
+  world.skip(31_000);
+  assert.equal(await attempt(), 1);
+  world.skip(31_000);
+  assert.equal(await attempt(), 0);
+  world.skip(90_000);
+  assert.equal(await attempt(), 1);
+  world.skip(15 * 60_000);
+  assert.equal(await attempt(), 1);
+});
+
+test("user names and passwords that IPMI cannot take are refused without a word to the BMC", async () => {
+  await using world = await startIpmiWorld();
+  const longName = world.open({ username: "a-name-of-17-byte" });
+  await assert.rejects(longName.readPower(forever()), hasCode("AuthFailed", /16 bytes/));
+  const longPassword = world.open({ password: "a password of 21 byte" });
+  await assert.rejects(longPassword.readPower(forever()), hasCode("AuthFailed", /20 bytes/));
+  assert.equal(world.mock.datagramCount, 0);
+});
+
+test("a password of 20 bytes and a user name of 16 fit", async () => {
+  const { Secret } = await import("../../src/runtime/secret.ts");
+  const [username, password] = ["u".repeat(16), "p".repeat(20)];
+  await using world = await startIpmiWorld({ mock: { username, password: new Secret(password) } });
+  await world.open({ username, password }).readPower(forever());
+});
+
+test("an operator is let in as one, where the BMC will not have an administrator", async () => {
+  await using world = await startIpmiWorld({ mock: { privilegeMax: 3 } });
+  await world.open().forceOff(forever());
+  assert.equal(world.host.orders.length, 1);
+  const privileges = world.mock.requests.filter(({ step }) => step === "OpenSession").map(({ data }) => data[1]);
+  const roles = world.mock.requests.filter(({ step }) => step === "RAKP1").map(({ data }) => data[24]);
+  assert.deepEqual(privileges, [4, 3]);
+  assert.deepEqual(roles, [0x14, 0x13], "RAKP 1 names the privilege of Open Session");
+});
+
+for (const status of [0x09, 0x0d]) {
+  test(`RAKP+ status ${status.toString(16)} to an administrator leads on to operator`, async () => {
+    await using world = await startIpmiWorld();
+    world.mock.addFault({ steps: ["RAKP1"], times: 1, action: { type: "status", status } });
+    await world.open().readPower(forever());
+  });
+}
+
+test("a level that is refused only once the session is open is lowered there", async () => {
+  await using world = await startIpmiWorld();
+  const action = { type: "completionCode", completionCode: 0x81 } as const;
+  world.mock.addFault({ steps: ["SetSessionPrivilegeLevel"], times: 1, action });
+  await world.open().forceOff(forever());
+  assert.equal(opens(world), 1);
+  world.mock.addFault({ steps: ["SetSessionPrivilegeLevel"], action });
+  await assert.rejects(world.open().readPower(forever()), hasCode("PrivilegeTooLow"));
+});
+
+test("a user without the right to control power: PrivilegeTooLow", async () => {
+  await using world = await startIpmiWorld({ mock: { privilegeMax: 2 } });
+  await assert.rejects(world.open().forceOff(forever()), hasCode("PrivilegeTooLow"));
+});
+
+test("an unknown user: AuthFailed", async () => {
+  await using world = await startIpmiWorld();
+  await assert.rejects(world.open({ username: "nobody" }).readPower(forever()), hasCode("AuthFailed", /0Dh/));
+});
+
+test("a full session table: Busy, and the driver is let in once a place is free", async () => {
+  await using world = await startIpmiWorld({ mock: { sessionsMax: 1 } });
+  const first = world.open();
+  await first.readPower(forever());
+  const second = world.open();
+  await assert.rejects(second.readPower(forever()), hasCode("Busy", /no session is free/));
+  await first.close();
+  await second.readPower(forever());
+});
+
+test("handshakes that go wrong leave no place taken", async () => {
+  await using world = await startIpmiWorld({ mock: { sessionsMax: 1 } });
+  world.mock.addFault({ steps: ["RAKP1", "RAKP3"], times: 2, action: { type: "loseAnswer" } });
+  await world.open().readPower(forever());
+  await assert.rejects(world.open({ password: "wrong" }).readPower(forever()), hasCode("Busy"));
+});
+
+test("a handshake that gets stuck is started over with fresh ids, never continued", async () => {
+  await using world = await startIpmiWorld();
+  // Twice for RAKP 3, which also ends the handshake that was stuck at RAKP 1.
+  for (const [step, times] of [
+    ["OpenSession", 1],
+    ["RAKP1", 1],
+    ["RAKP3", 2],
+  ] as const) {
+    world.mock.addFault({ steps: [step], times, action: { type: "loseAnswer" } });
+  }
+  await world.open().readPower(forever());
+  const ids = world.mock.requests
+    .filter(({ step }) => step === "OpenSession")
+    .map(({ data }) => data.slice(4, 8).join());
+  assert.equal(ids.length, 4);
+  assert.equal(new Set(ids).size, 4);
+});
+
+test("a doubled RAKP 1 is no wrong password", async () => {
+  await using world = await startIpmiWorld();
+  world.mock.addFault({ steps: ["RAKP1"], times: 1, action: { type: "duplicateRequest" } });
+  await world.open().readPower(forever());
+  assert.equal(opens(world), 2);
+});
+
+test("a BMC that has restarted is logged in at anew for a reading", async () => {
+  await using world = await startIpmiWorld();
+  const device = world.open({ callTimeoutMs: 3_000 });
+  await device.readPower(forever());
+  world.bmc.restart(0);
+  assert.equal((await device.readPower(forever())).state, "On");
+  assert.equal(opens(world), 2);
+});
+
+test("an order into a session that is gone is Timeout, and not sent again in a new one", async () => {
+  await using world = await startIpmiWorld();
+  const device = world.open({ callTimeoutMs: 3_000 });
+  await device.readPower(forever());
+  world.bmc.restart(0);
+  await assert.rejects(device.forceOff(forever()), hasCode("Timeout", /unknown/));
+  assert.deepEqual(world.host.orders, []);
+  assert.equal((await device.readPower(forever())).state, "On");
+});
+
+test("a session that was idle for long is replaced before it is relied on", async () => {
+  await using world = await startIpmiWorld();
+  const device = world.open();
+  await device.readPower(forever());
+  world.skip(61_000);
+  await device.forceOff(forever());
+  assert.equal(world.host.orders.length, 1);
+  assert.equal(opens(world), 2);
+});
+
+test("nobody listens, or nobody answers: Unreachable, and no handshake is begun", async () => {
+  await using world = await startIpmiWorld();
+  world.bmc.setReachability("silent");
+  const device = world.open({ connectTimeoutMs: 500 });
+  await assert.rejects(device.readPower(forever()), hasCode("Unreachable", /does not answer/));
+  assert.equal(opens(world), 0);
+  world.bmc.setReachability("up");
+  await device.readPower(forever());
+  await world.mock.close();
+  await assert.rejects(world.open().readPower(forever()), hasCode("Unreachable"));
+  await assert.rejects(world.open().forceOff(forever()), hasCode("Unreachable"));
+});
+
+test("close is final: it ends the session, aborts what is under way, and no call logs in again", async () => {
+  await using world = await startIpmiWorld();
+  const device = world.open();
+  await device.readPower(forever());
+  world.mock.addFault({ steps: ["GetChassisStatus"], action: { type: "loseAnswer" } });
+  const reading = assert.rejects(device.readPower(forever()), hasCode("Aborted"));
+  await Promise.all([device.close(), device.close()]);
+  await reading;
+  assert.equal(world.mock.sessionCount, 0);
+  const before = world.mock.datagramCount;
+  await assert.rejects(device.readPower(forever()), hasCode("Aborted"));
+  await assert.rejects(device.forceOff(forever()), hasCode("Aborted"));
+  assert.equal(world.mock.datagramCount, before);
+});
+
+test("close during a login leaves no session behind", async () => {
+  await using world = await startIpmiWorld();
+  world.mock.addFault({ steps: ["RAKP3"], action: { type: "loseAnswer" } });
+  const device = world.open();
+  const reading = assert.rejects(device.readPower(forever()), hasCode("Aborted"));
+  while (!world.mock.steps().includes("RAKP3")) await new Promise((resolve) => setTimeout(resolve, 5));
+  await device.close();
+  await reading;
+  // The word that the session is over is not waited for, since a BMC that hangs would not answer.
+  for (let tries = 0; world.mock.sessionCount > 0 && tries < 200; tries += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.equal(world.mock.sessionCount, 0);
+});
+
+test("an abort ends a call at once", async () => {
+  await using world = await startIpmiWorld();
+  world.mock.addFault({ steps: ["GetChassisStatus"], action: { type: "loseAnswer" } });
+  const stop = new AbortController();
+  const reading = assert.rejects(world.open().readPower(stop.signal), hasCode("Aborted"));
+  while (!world.mock.steps().includes("GetChassisStatus")) await new Promise((resolve) => setTimeout(resolve, 5));
+  stop.abort();
+  await reading;
+});
+
+test("the BMC gets one command at a time, from however many drivers", async () => {
+  await using world = await startIpmiWorld();
+  const devices = [world.open(), world.open(), world.open()];
+  for (const device of devices) await device.readPower(forever());
+  world.mock.addFault({ steps: ["GetChassisStatus"], action: { type: "delay", delayMs: 60 } });
+  const before = world.mock.requests.length;
+  await Promise.all(devices.map((device) => device.readPower(forever())));
+  const times = world.mock.requests.slice(before).map(({ atMs }) => atMs);
+  assert.ok(times.length >= 3);
+  for (const [index, atMs] of times.entries()) {
+    if (index > 0) assert.ok(atMs - (times[index - 1] ?? 0) >= 55, `requests at ${times.join(", ")}`);
+  }
+});

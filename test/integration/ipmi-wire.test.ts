@@ -1,0 +1,283 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { FaultRule, Step } from "../../hack/ipmi-mock/faults.ts";
+import type { PowerDriver } from "../../src/bmc/driver.ts";
+import { BmcError } from "../../src/bmc/errors.ts";
+import type { BmcErrorCode } from "../../src/bmc/errors.ts";
+import { forever, hasCode } from "./bmc-fixture.ts";
+import { startIpmiWorld } from "./ipmi-fixture.ts";
+
+// What happens to datagrams on their way, and to those who try to pass something off: never a false Off, never a hang.
+
+type Action = FaultRule["action"];
+
+const rejectedReadings: [string, Action, BmcErrorCode][] = [
+  ["is cut short", { type: "truncate" }, "BadResponse"],
+  ["is longer than it says", { type: "pad" }, "BadResponse"],
+  ["has a wrong authentication code", { type: "badAuthCode" }, "BadResponse"],
+  ["is not protected at all", { type: "unprotected" }, "BadResponse"],
+  ["is to another request", { type: "wrongTag" }, "BadResponse"],
+  ["is of another session", { type: "wrongSessionId" }, "BadResponse"],
+  ["has a number that was used", { type: "staleSequence" }, "BadResponse"],
+  ["is random bytes", { type: "garbage" }, "BadResponse"],
+  ["is larger than any message", { type: "garbage", bytes: 20_000 }, "BadResponse"],
+  ["is an empty datagram", { type: "garbage", bytes: 0 }, "BadResponse"],
+  ["never comes", { type: "loseAnswer" }, "Timeout"],
+];
+
+void describe("an answer that cannot be trusted", { concurrency: 11 }, () => {
+  for (const [what, action, code] of rejectedReadings) {
+    test(`an answer that ${what} is no reading, and no success of an order`, async () => {
+      await using world = await startIpmiWorld({ host: { power: "Off" } });
+      const device = world.open({ callTimeoutMs: 1_500 });
+      await device.readPower(forever());
+      world.mock.addFault({ steps: ["GetChassisStatus", "ChassisControl"], action });
+      // On a slow machine the call runs into its own deadline first.
+      await assert.rejects(device.readPower(forever()), (error) => {
+        assert.ok(error instanceof BmcError);
+        assert.ok([code, "Timeout"].includes(error.code), `${error.code}: ${error.message}`);
+        return true;
+      });
+      await assert.rejects(device.forceOff(forever()), hasCode("Timeout"));
+    });
+  }
+});
+
+test("a lost request, and a lost answer, are made good by sending again", async () => {
+  await using world = await startIpmiWorld();
+  const { mock, host } = world;
+  const device = world.open();
+  mock.addFault({ steps: ["GetChassisStatus"], times: 1, action: { type: "loseRequest" } });
+  await device.readPower(forever());
+  mock.addFault({ steps: ["GetChassisStatus"], times: 2, action: { type: "loseAnswer" } });
+  await device.readPower(forever());
+  mock.addFault({ steps: ["ChassisControl"], times: 1, action: { type: "loseAnswer" } });
+  await device.forceOff(forever());
+  assert.deepEqual(
+    host.orders.map(({ type }) => type),
+    ["ForceOff", "ForceOff"],
+  );
+});
+
+test("after an order that was sent twice the session ends, so that no copy of it can come late", async () => {
+  await using world = await startIpmiWorld();
+  const { mock } = world;
+  const device = world.open();
+  await device.readPower(forever());
+  mock.addFault({ steps: ["ChassisControl"], times: 1, action: { type: "loseRequest" } });
+  await device.forceOff(forever());
+  assert.deepEqual(mock.steps().slice(-2), ["ChassisControl", "CloseSession"]);
+  await device.on(forever());
+  assert.equal(mock.steps().filter((step) => step === "OpenSession").length, 2);
+});
+
+test("an order answered at once keeps its session", async () => {
+  await using world = await startIpmiWorld();
+  const device = world.open();
+  await device.forceOff(forever());
+  await device.readPower(forever());
+  assert.equal(world.mock.steps().filter((step) => step === "OpenSession").length, 1);
+});
+
+test("an old answer that comes again says nothing, however well it is authenticated", async () => {
+  await using world = await startIpmiWorld({ host: { power: "Off" } });
+  const device = world.open();
+  for (let reads = 0; reads < 3; reads += 1) assert.equal((await device.readPower(forever())).state, "Off");
+  world.bmc.pretendPower("On", 60_000);
+  world.mock.addFault({ steps: ["GetChassisStatus"], action: { type: "replay" } });
+  for (let reads = 0; reads < 70; reads += 1) assert.equal((await device.readPower(forever())).state, "On");
+});
+
+test("answers that come twice or behind the next one do not mislead", async () => {
+  await using world = await startIpmiWorld({ host: { power: "Off" } });
+  const device = world.open();
+  world.mock.addFault({ steps: ["GetChassisStatus"], times: 5, action: { type: "duplicateAnswer" } });
+  for (let reads = 0; reads < 5; reads += 1) assert.equal((await device.readPower(forever())).state, "Off");
+  world.mock.addFault({ steps: ["GetChassisStatus"], times: 1, action: { type: "reorder" } });
+  assert.equal((await device.readPower(forever())).state, "Off");
+  world.bmc.pretendPower("On", 60_000);
+  assert.equal((await device.readPower(forever())).state, "On");
+});
+
+test("a request that the network doubles is carried out once", async () => {
+  await using world = await startIpmiWorld();
+  world.mock.addFault({ steps: ["ChassisControl"], action: { type: "duplicateRequest" } });
+  await world.open().forceOff(forever());
+  assert.equal(world.host.orders.length, 1);
+});
+
+test("wrong checksums are tolerated where the authentication code vouches for the message", async () => {
+  await using world = await startIpmiWorld();
+  world.mock.addFault({ action: { type: "badChecksum" } });
+  const device = world.open();
+  assert.equal((await device.readPower(forever())).state, "On");
+  await device.forceOff(forever());
+  assert.equal(world.host.orders.length, 1);
+});
+
+for (const algorithms of [
+  [0, 0, 0],
+  [1, 0, 0],
+  [1, 1, 0],
+  [2, 2, 1],
+] as const) {
+  test(`algorithms ${algorithms.join("/")}, which nobody asked for, are not agreed to`, async () => {
+    await using world = await startIpmiWorld();
+    world.mock.addFault({
+      steps: ["OpenSession"],
+      action: { type: "otherAlgorithms", algorithms: [...algorithms] },
+    });
+    await assert.rejects(world.open().readPower(forever()), hasCode("BadResponse", /other algorithms/));
+    assert.ok(!world.mock.steps().includes("RAKP1"));
+  });
+}
+
+test("a RAKP 4 with a wrong code opens no session", async () => {
+  await using world = await startIpmiWorld();
+  world.mock.addFault({ steps: ["RAKP3"], action: { type: "badAuthCode" } });
+  await assert.rejects(world.open().forceOff(forever()), hasCode("BadResponse"));
+  assert.ok(!world.mock.steps().includes("SetSessionPrivilegeLevel"));
+});
+
+const LOGIN_STEPS: Step[] = ["OpenSession", "RAKP1", "RAKP3"];
+void describe("handshakes on a bad wire", { concurrency: 5 }, () => {
+  for (const action of [
+    { type: "wrongTag" },
+    { type: "wrongSessionId" },
+    { type: "truncate" },
+    { type: "pad", bytes: 2_000 },
+    { type: "garbage" },
+  ] as const satisfies Action[]) {
+    test(`a handshake answer spoilt once (${action.type}) costs a new handshake; spoilt always, the login`, async () => {
+      await using world = await startIpmiWorld({ mock: { sessionsMax: 64 } });
+      for (const steps of LOGIN_STEPS) {
+        const device = world.open();
+        world.mock.addFault({ steps: [steps], times: 1, action });
+        await device.readPower(forever());
+        await device.close();
+      }
+      world.mock.addFault({ steps: LOGIN_STEPS, action });
+      await assert.rejects(world.open({ callTimeoutMs: 900 }).readPower(forever()), (error) => {
+        assert.ok(error instanceof BmcError);
+        assert.ok(["BadResponse", "Timeout"].includes(error.code), error.code);
+        return true;
+      });
+    });
+  }
+});
+
+// Every fault against every operation and every step: whatever the wire does, a call ends in time, and what it says is true.
+
+const OPERATIONS: Record<string, (device: PowerDriver) => Promise<unknown>> = {
+  identify: (device) => device.identify(forever()),
+  readPower: (device) => device.readPower(forever()),
+  forceOff: (device) => device.forceOff(forever()),
+  on: (device) => device.on(forever()),
+  setBootOverride: (device) => device.setBootOverride("NetworkOnce", forever()),
+  readBootOverride: (device) => device.readBootOverride(forever()),
+};
+
+const FAULTS: Action[] = [
+  { type: "loseRequest" },
+  { type: "loseAnswer" },
+  { type: "delay", delayMs: 150 },
+  { type: "delay", delayMs: 5_000 },
+  { type: "duplicateRequest" },
+  { type: "duplicateAnswer" },
+  { type: "replay" },
+  { type: "reorder" },
+  { type: "truncate", bytes: 1 },
+  { type: "truncate", bytes: 16 },
+  { type: "pad", bytes: 1 },
+  { type: "pad", bytes: 4_000 },
+  { type: "badChecksum" },
+  { type: "badAuthCode" },
+  { type: "unprotected" },
+  { type: "wrongTag" },
+  { type: "wrongSessionId" },
+  { type: "staleSequence" },
+  { type: "otherAlgorithms", algorithms: [0, 0, 0] },
+  { type: "status", status: 0x01 },
+  { type: "status", status: 0x02 },
+  { type: "status", status: 0x0d },
+  { type: "status", status: 0x12, short: true },
+  { type: "completionCode", completionCode: 0xc0 },
+  { type: "completionCode", completionCode: 0xc3 },
+  { type: "completionCode", completionCode: 0xd4 },
+  { type: "completionCode", completionCode: 0xff },
+  { type: "data", data: [] },
+  { type: "garbage", bytes: 48 },
+];
+
+const PLACES: Record<string, Step[] | undefined> = {
+  everywhere: undefined,
+  "in the handshake": ["OpenSession", "RAKP1", "RAKP3"],
+  "in the session": [
+    "SetSessionPrivilegeLevel",
+    "GetSystemGUID",
+    "GetChassisStatus",
+    "ChassisControl",
+    "SetSystemBootOptions",
+    "GetSystemBootOptions",
+    "GetFRUInventoryAreaInfo",
+    "ReadFRUData",
+  ],
+};
+/** Faults that a call can succeed in spite of, though every datagram meets them. */
+const HARMLESS: ReadonlySet<string> = new Set([
+  "delay",
+  "duplicateRequest",
+  "duplicateAnswer",
+  "replay",
+  "badChecksum",
+  "data",
+]);
+
+const MATRIX = Object.keys(OPERATIONS).flatMap((name) =>
+  Object.keys(PLACES).flatMap((place) => FAULTS.map((action) => ({ name, place, action }))),
+);
+
+test("the fault matrix covers every operation, place and fault", () => {
+  assert.equal(FAULTS.length, 29);
+  assert.equal(MATRIX.length, 6 * 3 * 29);
+});
+
+for (const [name, operate] of Object.entries(OPERATIONS)) {
+  test(`${name} ends in time and says nothing false, whatever the wire does`, async () => {
+    const cells = MATRIX.filter((cell) => cell.name === name);
+    await Promise.all(cells.map((cell) => tryCell(cell, operate)));
+  });
+}
+
+async function tryCell(
+  { name, place, action }: (typeof MATRIX)[number],
+  operate: (device: PowerDriver) => Promise<unknown>,
+): Promise<void> {
+  const label = `${name} with ${JSON.stringify(action)} ${place}`;
+  const steps = PLACES[place];
+  await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0, powerOnDelayMs: 0 } });
+  world.mock.addFault({ action, ...(steps !== undefined && { steps }) });
+  const device = world.open({ callTimeoutMs: 2_500, connectTimeoutMs: 1_000 });
+  const outcome = await operate(device).then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error }),
+  );
+  // Closing is bounded as well.
+  await device.close();
+  if ("error" in outcome) {
+    assert.ok(outcome.error instanceof BmcError, `${label}: ${String(outcome.error)}`);
+    assert.notEqual(outcome.error.code, "Aborted", label);
+    return;
+  }
+  assert.ok(HARMLESS.has(action.type) || place !== "everywhere", `${label} cannot have succeeded`);
+  if (name === "readPower") assert.deepEqual(outcome.value, { state: "On", raw: "power is on" }, label);
+  if (name === "readBootOverride") assert.equal(outcome.value, "None", label);
+  if (name === "identify") {
+    const { systemUUID } = outcome.value as { systemUUID?: string };
+    assert.ok([undefined, world.host.spec.systemUUID].includes(systemUUID), label);
+  }
+  // A BMC that says yes to an order and does nothing can only be found out by reading.
+  if (action.type === "data") return;
+  if (name === "forceOff") assert.equal(world.host.orders[0]?.type, "ForceOff", label);
+  if (name === "setBootOverride") assert.equal(world.host.bootSetting.target, "Pxe", label);
+}
