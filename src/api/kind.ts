@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import type { ResourceType } from "../kube/resource.ts";
 
 /** A rule that the API server checks itself (CEL, `x-kubernetes-validations`). */

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 // Types that every kind shares, from Kubernetes' meta/v1 and core/v1.
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { CustomKind } from "./kind.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import { conditionsSchema, labelSelectorSchema, objectReferenceSchema, timeSchema } from "./meta.ts";

@@ -41,7 +41,7 @@ export interface AgentDeps {
  */
 export async function runAgent(options: RunOptions, deps: AgentDeps, signal: AbortSignal): Promise<void> {
   const { clock } = deps;
-  const cluster = loadCluster({
+  const cluster = await loadCluster({
     ...(options.kubeconfig !== undefined && { kubeconfig: options.kubeconfig }),
     ...(options.context !== undefined && { context: options.context }),
   });

@@ -11,7 +11,7 @@ export async function withCluster<T>(
   options: ClusterOptions,
   work: (client: KubeClient) => Promise<T>,
 ): Promise<T> {
-  const cluster = loadCluster({
+  const cluster = await loadCluster({
     ...(options.kubeconfig !== undefined && { kubeconfig: options.kubeconfig }),
     ...(options.context !== undefined && { context: options.context }),
   });

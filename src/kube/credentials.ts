@@ -1,8 +1,6 @@
-import { readFileSync } from "node:fs";
-import type { RequestOptions } from "node:https";
-import { ClusterConfigError, KubeError } from "./errors.ts";
-import { loadKubeConfig, processEnvironment } from "./kubeconfig.ts";
-import type { Environment, LoadedConfig } from "./kubeconfig.ts";
+import { findKubeconfigs, processEnvironment } from "./cluster-environment.ts";
+import type { Environment } from "./cluster-environment.ts";
+import { accessFromPod } from "./service-account.ts";
 
 /** What authenticates a request and its connection. */
 export interface Credentials {
@@ -44,60 +42,15 @@ export interface ClusterAccess {
  * Finds the cluster: the kubeconfig named in `options`, else those of `$KUBECONFIG` (first wins, missing files are passed
  * over), else `~/.kube/config`, else the service account of the pod we run in.
  *
- * @throws Error that says what was looked for, what is wrong with it, and what to do.
+ * @throws ClusterConfigError that says what was looked for, what is wrong with it, and what to do.
  */
-export function loadCluster(
+export async function loadCluster(
   options: { kubeconfig?: string; context?: string },
   environment: Environment = processEnvironment(),
-): ClusterAccess {
-  let loaded = loadKubeConfig(options, environment);
-  const { server, namespace, source } = loaded;
-  return {
-    server,
-    namespace,
-    source,
-    loadCredentials: async ({ discardCached }) => {
-      try {
-        if (discardCached) loaded = loadKubeConfig(options, environment);
-        return await currentCredentials(loaded);
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        throw new KubeError("Unauthorized", `no credentials from ${source}: ${reason}`, { cause: error });
-      }
-    },
-  };
-}
-
-async function currentCredentials(loaded: LoadedConfig): Promise<Credentials> {
-  // Of an https request's options client-node fills in ca, cert, key, servername, rejectUnauthorized, auth and headers.
-  const options: RequestOptions = {};
-  await loaded.config.applyToHTTPSOptions(options);
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value);
-  if (typeof options.auth === "string") headers["authorization"] = `Basic ${btoa(options.auth)}`;
-  if (loaded.tokenFile !== undefined) headers["authorization"] = `Bearer ${readToken(loaded.tokenFile)}`;
-  const { ca, cert, key, servername, rejectUnauthorized } = options;
-  return {
-    headers,
-    tls: {
-      ...pem("ca", ca),
-      ...pem("cert", cert),
-      ...pem("key", key),
-      ...(servername !== undefined && { serverName: servername }),
-      insecureSkipVerify: rejectUnauthorized === false,
-    },
-  };
-}
-
-/** client-node gives files as buffers, and an exec plugin's answer as text. */
-function pem<Name extends "ca" | "cert" | "key">(name: Name, value: unknown): Partial<Record<Name, string>> {
-  if (typeof value !== "string" && !Buffer.isBuffer(value)) return {};
-  return { [name]: value.toString() } as Record<Name, string>;
-}
-
-/** Trimmed: files end in a newline, which no header may hold. */
-function readToken(file: string): string {
-  const token = readFileSync(file, "utf8").trim();
-  if (token === "") throw new ClusterConfigError(`the token file ${file} is empty`);
-  return token;
+): Promise<ClusterAccess> {
+  const files = findKubeconfigs(options.kubeconfig, environment);
+  if (files === undefined) return accessFromPod(options.context, environment);
+  // Loaded on demand: the library that reads kubeconfigs is large, and an agent in a pod never needs it.
+  const { accessFromKubeconfigs } = await import("./kubeconfig.ts");
+  return accessFromKubeconfigs(files, options.context);
 }

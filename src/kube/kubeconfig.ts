@@ -1,31 +1,16 @@
-import { existsSync, readFileSync } from "node:fs";
-import { isIPv6 } from "node:net";
-import { homedir } from "node:os";
+import { readFileSync } from "node:fs";
+import type { RequestOptions } from "node:https";
 import path from "node:path";
 import type { Cluster, User } from "@kubernetes/client-node";
 import { KubeConfig } from "@kubernetes/client-node";
-import { ClusterConfigError } from "./errors.ts";
 import { parse } from "yaml";
 import { isRecord } from "./api-answers.ts";
-
-/** What of the machine decides where a cluster is looked for. */
-export interface Environment {
-  variables: Readonly<Record<string, string | undefined>>;
-  homeDirectory: string;
-  /** Where a pod finds its service account. */
-  serviceAccountDirectory: string;
-}
-
-export function processEnvironment(): Environment {
-  return {
-    variables: process.env,
-    homeDirectory: homedir(),
-    serviceAccountDirectory: "/var/run/secrets/kubernetes.io/serviceaccount",
-  };
-}
+import type { ClusterAccess, Credentials } from "./credentials.ts";
+import { ClusterConfigError, noCredentials } from "./errors.ts";
+import { readToken } from "./token-file.ts";
 
 /** One context, read and checked; `config` has it as its current one. */
-export interface LoadedConfig {
+interface LoadedConfig {
   config: KubeConfig;
   server: string;
   namespace: string | undefined;
@@ -34,15 +19,60 @@ export interface LoadedConfig {
   tokenFile: string | undefined;
 }
 
-/** @throws Error for people: what was looked for, what is wrong, what to do. */
-export function loadKubeConfig(
-  options: { kubeconfig?: string; context?: string },
-  environment: Environment,
-): LoadedConfig {
-  const files = findFiles(options.kubeconfig, environment);
-  if (files === undefined) return inCluster(options.context, environment);
+/**
+ * The way in by kubeconfig files: of two entries with one name the first file's wins, as with kubectl.
+ *
+ * @param context its current one where absent.
+ * @throws ClusterConfigError for people: what is wrong with which file, and what to do.
+ */
+export function accessFromKubeconfigs(files: readonly string[], context: string | undefined): ClusterAccess {
+  let loaded = load(files, context);
+  const { server, namespace, source } = loaded;
+  return {
+    server,
+    namespace,
+    source,
+    loadCredentials: async ({ discardCached }) => {
+      try {
+        if (discardCached) loaded = load(files, context);
+        return await currentCredentials(loaded);
+      } catch (error) {
+        throw noCredentials(source, error);
+      }
+    },
+  };
+}
+
+function load(files: readonly string[], context: string | undefined): LoadedConfig {
   const merged = files.map(readConfigFile).reduce(mergeFirstWins);
-  return selectContext(merged, options.context, files.join(path.delimiter));
+  return selectContext(merged, context, files.join(path.delimiter));
+}
+
+async function currentCredentials(loaded: LoadedConfig): Promise<Credentials> {
+  // Of an https request's options client-node fills in ca, cert, key, servername, rejectUnauthorized, auth and headers.
+  const options: RequestOptions = {};
+  await loaded.config.applyToHTTPSOptions(options);
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(options.headers ?? {})) headers[name.toLowerCase()] = String(value);
+  if (typeof options.auth === "string") headers["authorization"] = `Basic ${btoa(options.auth)}`;
+  if (loaded.tokenFile !== undefined) headers["authorization"] = `Bearer ${readToken(loaded.tokenFile)}`;
+  const { ca, cert, key, servername, rejectUnauthorized } = options;
+  return {
+    headers,
+    tls: {
+      ...pem("ca", ca),
+      ...pem("cert", cert),
+      ...pem("key", key),
+      ...(servername !== undefined && { serverName: servername }),
+      insecureSkipVerify: rejectUnauthorized === false,
+    },
+  };
+}
+
+/** client-node gives files as buffers, and an exec plugin's answer as text. */
+function pem<Name extends "ca" | "cert" | "key">(name: Name, value: unknown): Partial<Record<Name, string>> {
+  if (typeof value !== "string" && !Buffer.isBuffer(value)) return {};
+  return { [name]: value.toString() } as Record<Name, string>;
 }
 
 /** Whether a server is reached without leaving this machine. */
@@ -54,28 +84,6 @@ interface ConfigFile {
   config: KubeConfig;
   /** Absolute token files by user name. */
   tokenFiles: ReadonlyMap<string, string>;
-}
-
-/** The kubeconfig files to read; undefined where a pod's service account is to be used. */
-function findFiles(option: string | undefined, environment: Environment): string[] | undefined {
-  if (option !== undefined) {
-    if (existsSync(option)) return [option];
-    throw new ClusterConfigError(`there is no kubeconfig at ${option}: give the path of an existing one`);
-  }
-  const listed = (environment.variables["KUBECONFIG"] ?? "").split(path.delimiter).filter((file) => file !== "");
-  const present = listed.filter((file) => existsSync(file));
-  if (present.length > 0) return present;
-  const atHome = path.join(environment.homeDirectory, ".kube", "config");
-  if (listed.length === 0 && existsSync(atHome)) return [atHome];
-  const token = path.join(environment.serviceAccountDirectory, "token");
-  if (listed.length === 0 && existsSync(token)) return undefined;
-  const lookedFor =
-    listed.length > 0
-      ? `$KUBECONFIG names ${listed.join(", ")}, which does not exist`
-      : `$KUBECONFIG is not set, and there is neither ${atHome} nor a pod's service account at ${token}`;
-  throw new ClusterConfigError(
-    `no Kubernetes cluster to talk to: ${lookedFor}. Give --kubeconfig, set $KUBECONFIG, or run in a pod with a service account.`,
-  );
 }
 
 function readConfigFile(file: string): ConfigFile {
@@ -187,31 +195,4 @@ function checkCluster(cluster: Cluster, where: string): Cluster {
     );
   }
   throw new ClusterConfigError(`${where} has the server "${cluster.server}", which is not an http(s) URL`);
-}
-
-/** The pod's own service account. */
-function inCluster(context: string | undefined, environment: Environment): LoadedConfig {
-  if (context !== undefined)
-    throw new ClusterConfigError(`there is no kubeconfig to take the context ${context} from: give --kubeconfig`);
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = environment.variables;
-  const directory = environment.serviceAccountDirectory;
-  if (!host || !port) {
-    throw new ClusterConfigError(
-      `there is a service account at ${directory}, but $KUBERNETES_SERVICE_HOST or $KUBERNETES_SERVICE_PORT is not set: run in a pod, or give --kubeconfig`,
-    );
-  }
-  const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
-  const config = new KubeConfig();
-  config.loadFromClusterAndUser(
-    { name: "in-cluster", server, caFile: path.join(directory, "ca.crt"), skipTLSVerify: false },
-    { name: "service-account" },
-  );
-  const namespaceFile = path.join(directory, "namespace");
-  return {
-    config,
-    server,
-    namespace: existsSync(namespaceFile) ? readFileSync(namespaceFile, "utf8").trim() : undefined,
-    source: `the pod's service account at ${directory}`,
-    tokenFile: path.join(directory, "token"),
-  };
 }

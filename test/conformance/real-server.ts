@@ -20,7 +20,7 @@ export const RUN = randomBytes(3).toString("hex");
 export async function connect(): Promise<ServerUnderTest & { close: () => Promise<void> }> {
   const kubeconfig = variable("IRONFENCE_E2E_KUBECONFIG");
   const etcdUrl = variable("IRONFENCE_E2E_ETCD");
-  const transport = createHttpTransport(loadCluster({ kubeconfig }), { clock: systemClock });
+  const transport = createHttpTransport(await loadCluster({ kubeconfig }), { clock: systemClock });
   const api = new Api({ transport, namespace: "default", compact: async () => undefined });
   for (const yaml of await readCrds()) {
     for (const document of parseAllDocuments(yaml)) await api.install(objectOf(document.toJS()));

@@ -10,7 +10,7 @@ import type { CertificateAndKey, CertificateAuthority } from "../../hack/lib/pki
 import { loadCluster } from "../../src/kube/credentials.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import type { Environment } from "../../src/kube/kubeconfig.ts";
+import type { Environment } from "../../src/kube/cluster-environment.ts";
 import type { TransportResponse } from "../../src/kube/transport.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { json, startApiStub } from "../unit/kube/api-stub.ts";
@@ -81,7 +81,7 @@ interface Seen {
 }
 
 async function whoAmI(file: string, context?: string): Promise<Seen> {
-  const access = loadCluster({ kubeconfig: file, ...(context !== undefined && { context }) }, nowhere());
+  const access = await loadCluster({ kubeconfig: file, ...(context !== undefined && { context }) }, nowhere());
   const transport = createHttpTransport(access, { clock: systemClock });
   try {
     return seenBy(await transport.send({ method: "GET", path: "/", lane: "api", timeoutMs: 20_000 }, never));
@@ -109,7 +109,7 @@ test("a certificate that is replaced on disk is used from then on", async () => 
   const user = { "client-certificate": "rotating/client.crt", "client-key": "rotating/client.key" };
   const clock = new ManualClock();
   const transport = createHttpTransport(
-    loadCluster({ kubeconfig: kubeconfig("rotating-certs", withCa(), user) }, nowhere()),
+    await loadCluster({ kubeconfig: kubeconfig("rotating-certs", withCa(), user) }, nowhere()),
     { clock },
   );
   const ask = async (): Promise<Seen> =>
@@ -129,7 +129,7 @@ test("a token, and one in a file that rotates, its newline taken off", async () 
   write("token-file", "t1\n");
   const file = kubeconfig("rotating-token", withCa(), { tokenFile: "token-file" });
   const clock = new ManualClock();
-  const transport = createHttpTransport(loadCluster({ kubeconfig: file }, nowhere()), { clock });
+  const transport = createHttpTransport(await loadCluster({ kubeconfig: file }, nowhere()), { clock });
   const ask = async (): Promise<Seen> =>
     seenBy(await transport.send({ method: "GET", path: "/", lane: "api", timeoutMs: 20_000 }, never));
   assert.equal((await ask()).authorization, "Bearer t1");
@@ -168,7 +168,7 @@ printf '{"kind":"ExecCredential","status":{"token":"%s-%s"}}' "$PREFIX" "$runs"
     env: [{ name: "PREFIX", value: "exec" }],
     interactiveMode: "Never",
   };
-  const access = loadCluster({ kubeconfig: kubeconfig("exec", withCa(), { exec }) }, nowhere());
+  const access = await loadCluster({ kubeconfig: kubeconfig("exec", withCa(), { exec }) }, nowhere());
   const first = await access.loadCredentials({ discardCached: false });
   assert.equal(first.headers["authorization"], "Bearer exec-1");
   const cached = await access.loadCredentials({ discardCached: false });
@@ -195,7 +195,7 @@ test("user names, impersonation and namespaces of contexts are honoured", async 
   const seen = await whoAmI(file);
   assert.equal(seen.authorization, `Basic ${base64("joe:pw")}`);
   assert.equal(seen.as, "jane");
-  assert.equal(loadCluster({ kubeconfig: file }, nowhere()).namespace, "fences");
+  assert.equal((await loadCluster({ kubeconfig: file }, nowhere())).namespace, "fences");
 });
 
 test("a server whose certificate is not trusted is refused, unless told otherwise", async () => {
@@ -229,17 +229,17 @@ test("several files are merged: the first entry of a name wins, and files that a
   write("merge-token", "from-file\n");
   const list = [path.join(folder, "not-there"), first, second].join(path.delimiter);
   const environment = { ...nowhere(), variables: { KUBECONFIG: list } };
-  const main = loadCluster({}, environment);
+  const main = await loadCluster({}, environment);
   assert.equal(main.server, stub.url);
   assert.equal((await main.loadCredentials({ discardCached: false })).headers["authorization"], "Bearer first");
-  const side = loadCluster({ context: "side" }, environment);
+  const side = await loadCluster({ context: "side" }, environment);
   assert.equal(side.server, stub.url);
   assert.equal((await side.loadCredentials({ discardCached: false })).headers["authorization"], "Bearer from-file");
 });
 
 test("the home directory is looked in, and a pod's service account serves where there is no kubeconfig", async () => {
   kubeconfig("home/.kube/config", withCa(), { token: "home" });
-  const atHome = loadCluster({}, { ...nowhere(), homeDirectory: path.join(folder, "home") });
+  const atHome = await loadCluster({}, { ...nowhere(), homeDirectory: path.join(folder, "home") });
   assert.match(atHome.source, /^context main of .*\.kube\/config$/);
 
   write("sa/token", "pod-token\n");
@@ -251,50 +251,51 @@ test("the home directory is looked in, and a pod's service account serves where 
     serviceAccountDirectory: path.join(folder, "sa"),
     variables: { KUBERNETES_SERVICE_HOST: "127.0.0.1", KUBERNETES_SERVICE_PORT: port },
   };
-  const pod = loadCluster({}, environment);
+  const pod = await loadCluster({}, environment);
   assert.equal(pod.namespace, "ironfence-system");
   const transport = createHttpTransport(pod, { clock: systemClock });
   const seen = seenBy(await transport.send({ method: "GET", path: "/", lane: "api", timeoutMs: 20_000 }, never));
   assert.equal(seen.authorization, "Bearer pod-token");
   await transport.close();
-  assert.throws(() => loadCluster({}, { ...environment, variables: {} }), /KUBERNETES_SERVICE_HOST/);
+  await assert.rejects(loadCluster({}, { ...environment, variables: {} }), /KUBERNETES_SERVICE_HOST/);
 });
 
-test("what is wrong with a kubeconfig is said, with the file and what to do", () => {
-  const refused = (file: string, text: RegExp, context?: string): void => {
+test("what is wrong with a kubeconfig is said, with the file and what to do", async () => {
+  const refused = async (file: string, text: RegExp, context?: string): Promise<void> => {
     const options = { kubeconfig: file, ...(context !== undefined && { context }) };
-    assert.throws(() => loadCluster(options, nowhere()), text);
+    await assert.rejects(loadCluster(options, nowhere()), text);
   };
-  assert.throws(
-    () => loadCluster({}, nowhere()),
+  await assert.rejects(
+    loadCluster({}, nowhere()),
     /no Kubernetes cluster to talk to: \$KUBECONFIG is not set, and there is neither .*no-home.*config nor .*Give --kubeconfig/,
   );
-  assert.throws(
-    () => loadCluster({}, { ...nowhere(), variables: { KUBECONFIG: "/not/there" } }),
+  await assert.rejects(
+    loadCluster({}, { ...nowhere(), variables: { KUBECONFIG: "/not/there" } }),
     /\$KUBECONFIG names \/not\/there, which does not exist/,
   );
-  refused("/not/there", /no kubeconfig at \/not\/there/);
-  refused(folder, /cannot read the kubeconfig .*: EISDIR/);
-  refused(write("rubbish", "just text"), /cannot read the kubeconfig .*rubbish: it is not a kubeconfig/);
-  refused(write("broken", "a: [b"), /cannot read the kubeconfig .*broken/);
+  await refused("/not/there", /no kubeconfig at \/not\/there/);
+  await refused(folder, /cannot read the kubeconfig .*: EISDIR/);
+  await refused(write("rubbish", "just text"), /cannot read the kubeconfig .*rubbish: it is not a kubeconfig/);
+  await refused(write("broken", "a: [b"), /cannot read the kubeconfig .*broken/);
   const good = kubeconfig("good", withCa(), {});
-  refused(good, /has no context prod \(there are: main\)/, "prod");
-  refused(write("no-current", "clusters: []\ncontexts: []\nusers: []\n"), /has no current-context.*--context/);
-  refused(
+  await refused(good, /has no context prod \(there are: main\)/, "prod");
+  await refused(write("no-current", "clusters: []\ncontexts: []\nusers: []\n"), /has no current-context.*--context/);
+  await refused(
     write(
       "dangling",
       stringify({ "current-context": "x", contexts: [{ name: "x", context: { cluster: "gone", user: "u" } }] }),
     ),
     /the cluster gone, which is not there/,
   );
-  refused(
+  await refused(
     kubeconfig("proxy", { ...withCa(), "proxy-url": "http://192.0.2.1:3128" }, {}),
     /proxy .*192\.0\.2\.1.* not support.*remove proxy-url/,
   );
-  refused(kubeconfig("plain", { server: "http://192.0.2.1:8080" }, {}), /without TLS .*use https/);
-  refused(kubeconfig("odd", { server: "192.0.2.1:6443" }, {}), /not an http\(s\) URL/);
+  await refused(kubeconfig("plain", { server: "http://192.0.2.1:8080" }, {}), /without TLS .*use https/);
+  await refused(kubeconfig("odd", { server: "192.0.2.1:6443" }, {}), /not an http\(s\) URL/);
   assert.equal(
-    loadCluster({ kubeconfig: kubeconfig("loopback", { server: "http://127.0.0.1:8001" }, {}) }, nowhere()).server,
+    (await loadCluster({ kubeconfig: kubeconfig("loopback", { server: "http://127.0.0.1:8001" }, {}) }, nowhere()))
+      .server,
     "http://127.0.0.1:8001",
   );
 });

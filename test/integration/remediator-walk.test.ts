@@ -103,7 +103,7 @@ async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-remediator-"));
   const kubeconfig = join(folder, "kubeconfig");
   await writeFile(kubeconfig, mock.kubeconfig);
-  const transport = createHttpTransport(loadCluster({ kubeconfig }), { clock: systemClock });
+  const transport = createHttpTransport(await loadCluster({ kubeconfig }), { clock: systemClock });
   const runtime = createKubeRuntime({
     ...deps,
     transport,

@@ -34,7 +34,7 @@ after(async () => {
 async function connect(kubeconfig: string, name: string): Promise<KubeTransport> {
   const path = join(folder, name);
   await writeFile(path, kubeconfig, { mode: 0o600 });
-  return createHttpTransport(loadCluster({ kubeconfig: path }), { clock: systemClock });
+  return createHttpTransport(await loadCluster({ kubeconfig: path }), { clock: systemClock });
 }
 
 function request(path: string, change: Partial<TransportRequest> = {}): TransportRequest {
