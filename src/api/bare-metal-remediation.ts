@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { CustomKind } from "./kind.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import { conditionsSchema, timeSchema } from "./meta.ts";
@@ -18,7 +18,10 @@ export const strategySchema = z
     }),
     timeout: duration("600s", "How long the node may take to be Ready again after power-on."),
     powerOffTimeout: duration("120s", "How long the host may take to be proven off."),
-    powerOnTimeout: duration("300s", "How long the host may take to be on after the order."),
+    powerOnTimeout: duration(
+      "300s",
+      "How long the host may take to be on after the order; at least 30s. No duration counts for more than 24h.",
+    ),
     drainTimeout: duration(
       "300s",
       "How long pods and volume attachments may take to leave the node after it is proven off.",

@@ -64,6 +64,8 @@ function block(
       deadlineMs: said?.reason === reason ? base.deadlineMs : now.epochMs + timeoutMs,
     },
     conditions: processing(reason, message),
+    // The boot in which the node is now: another one later tells that the owner has brought it back.
+    ...(inherits && snapshot.node !== undefined && { fields: { node: nodeRecord(snapshot, snapshot.node) } }),
   });
 }
 
@@ -96,6 +98,8 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
     return failAttempt(walk, now, reason, message);
   }
   const node = seen.examined?.node;
+  const restored = node === undefined ? undefined : endIfBroughtBack(walk, node, now);
+  if (restored !== undefined) return restored;
   const reprovisions = seen.examined !== undefined && attempt.kind === "Reprovision";
   const refused = reprovisions ? refuseReprovision(walk, node, now) : undefined;
   if (refused !== undefined) return refused;
@@ -110,6 +114,25 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
     return run({ do: "quarantine", attemptId: attempt.id });
   }
   return orderOff(walk, now, attempt.id, "the host is to be powered off");
+}
+
+/**
+ * A remediation that had to wait for the host's owner has nothing left to do where that one has brought the node back: a
+ * healthy host must not be powered off for an outage that is over.
+ */
+function endIfBroughtBack(walk: Walk, node: Node, now: Now): Decision | undefined {
+  const before = walk.status.node?.bootID;
+  const present = node.status.nodeInfo?.bootID;
+  const rebooted = before !== undefined && present !== undefined && present !== before;
+  if (walk.attempt.action !== "Inherited" || !rebooted || !isReady(node)) return undefined;
+  const message = `node ${walk.nodeName} was brought back by another remediation while this one waited for its host`;
+  return move(walk, now, {
+    to: "Restoring",
+    step: "BroughtBack",
+    message,
+    attempt: { ...walk.attempt, deadlineMs: now.epochMs + walk.plan.timeoutMs },
+    conditions: processing("Restoring", message),
+  });
 }
 
 /** Stores the intent to power off under `id`, then orders it. The identity has just been verified. */
@@ -148,16 +171,21 @@ export function orderOff(walk: Walk, now: Now, id: string, message: string): Dec
   );
 }
 
-function nodeRecord(walk: Walk, node: Node | undefined): NonNullable<Snapshot["status"]["node"]> {
+function nodeRecord(walk: Snapshot, node: Node | undefined): NonNullable<Snapshot["status"]["node"]> {
   if (node === undefined) return walk.status.node ?? { name: walk.nodeName };
   const bootID = node.status.nodeInfo?.bootID;
   return { name: node.metadata.name, uid: node.metadata.uid, ...(bootID !== undefined && { bootID }) };
 }
 
 function refuseReprovision(walk: Walk, node: Node | undefined, now: Now): Decision | undefined {
-  const labels = node?.metadata.labels ?? {};
+  // A reboot may have deleted the Node, and a kubelet does not bring its roles back: what was saved counts as well.
+  const labels = { ...walk.status.backup?.labels, ...node?.metadata.labels };
   if (CONTROL_PLANE_ROLES.some((role) => role in labels)) {
     const message = `node ${walk.nodeName} runs the control plane: it is never reprovisioned`;
+    return fail(walk, now, "ControlPlaneNode", message);
+  }
+  if (node === undefined && walk.status.backup === undefined) {
+    const message = `node ${walk.nodeName} is gone, so nobody can tell whether it runs the control plane: it is not reprovisioned`;
     return fail(walk, now, "ControlPlaneNode", message);
   }
   // Escalate has proven its own reboots; a second cycle of a reprovision follows a first that was allowed.

@@ -177,11 +177,15 @@ function conclude(walk: Walk, outcome: Outcome, now: Now): Decision {
   if (outcome.verdict === "Deleted") return run({ do: "dropFinalizer" });
   const owes = mayHaveTurnedOff(walk.attempt);
   const handedOver = walk.seen.successor?.waiting === true;
-  const message = !owes
-    ? outcome.message
+  const power = !owes
+    ? ""
     : handedOver
-      ? `${outcome.message}; the host is handed over as it is to the remediation that waits for it`
-      : `${outcome.message}; the host may still be OFF: power it on by hand`;
+      ? "; the host is handed over as it is to the remediation that waits for it"
+      : "; the host may still be OFF: power it on by hand";
+  const boot = walk.attempt.bootOverride
+    ? "; its next boot may still be from the network and INSTALL IT ANEW: clear the boot override by hand before that"
+    : "";
+  const message = `${outcome.message}${power}${boot}`;
   return move(walk, now, {
     to: "Failed",
     step: "Failed",

@@ -1,7 +1,7 @@
 import type { BareMetalRemediationSpec } from "../api/bare-metal-remediation.ts";
 import { parseDurationMs } from "../runtime/duration.ts";
 
-/** A strategy with its durations read. */
+/** A strategy with its durations read and bounded. */
 export interface Plan {
   type: "Reboot" | "Reprovision" | "Escalate";
   /** Power cycles beyond the first. */
@@ -16,6 +16,11 @@ export interface Plan {
   requireReboot: boolean;
 }
 
+/** Longest duration that is honoured: the status holds deadlines, and some times are too far off to be written. */
+const DURATION_MAX_MS = 24 * 3_600_000;
+/** Shortest time for the power-on: with less the host would stay off, its On not even sent. */
+const POWER_ON_TIMEOUT_MIN_MS = 30_000;
+
 /** @throws Error where a duration cannot be read, which the CRD's schema rules out. */
 export function planOf(spec: BareMetalRemediationSpec): Plan {
   const { strategy } = spec;
@@ -24,7 +29,7 @@ export function planOf(spec: BareMetalRemediationSpec): Plan {
     retryLimit: strategy.retryLimit,
     powerOffTimeoutMs: durationMs("powerOffTimeout", strategy.powerOffTimeout),
     drainTimeoutMs: durationMs("drainTimeout", strategy.drainTimeout),
-    powerOnTimeoutMs: durationMs("powerOnTimeout", strategy.powerOnTimeout),
+    powerOnTimeoutMs: Math.max(durationMs("powerOnTimeout", strategy.powerOnTimeout), POWER_ON_TIMEOUT_MIN_MS),
     timeoutMs: durationMs("timeout", strategy.timeout),
     workloadRelease: strategy.workloadRelease,
     podRelease: strategy.podRelease,
@@ -35,5 +40,5 @@ export function planOf(spec: BareMetalRemediationSpec): Plan {
 function durationMs(field: string, text: string): number {
   const parsedMs = parseDurationMs(text);
   if (parsedMs === undefined) throw new Error(`spec.strategy.${field}: "${text}" is not a duration`);
-  return parsedMs;
+  return Math.min(parsedMs, DURATION_MAX_MS);
 }

@@ -172,9 +172,12 @@ export class Session {
   }
 }
 
-/** The node that a remediation is about: named by an annotation, else by its own name. */
-export function nodeNameOf(remediation: BareMetalRemediation): string {
-  return remediation.metadata.annotations?.[NODE_NAME] ?? remediation.metadata.name;
+/**
+ * The node that a remediation is about: the one that it has begun with, since an annotation may be edited while that node's
+ * host is off; before that the one that the annotation names, else the remediation's own name.
+ */
+export function nodeNameOf({ metadata, status }: BareMetalRemediation): string {
+  return status?.node?.name ?? metadata.annotations?.[NODE_NAME] ?? metadata.name;
 }
 
 /** What caches keep of a remediation. */

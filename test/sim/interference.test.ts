@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NODE_NAME } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { PODS } from "../../src/api/core-types.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
+const KEY = { namespace: NAMESPACE, name: "n1" };
+
+describe("two remediations of one outage", () => {
+  it("reboot the host once: the second ends as a success when the first has brought the node back", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1");
+      await world.phase("n1", "PoweringOff");
+      world.remediate("n1", {}, "second");
+      await world.phase("n1", "Succeeded");
+      await world.phase("second", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("a remediation whose node annotation is edited while the host is fenced", () => {
+  it("goes on with the node that it was made for", () =>
+    World.run({}, async (world) => {
+      world.createPod("n2", "healthy");
+      await holdPod(world);
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      world.server
+        .collection(BARE_METAL_REMEDIATIONS)
+        .mergePatch(KEY, { metadata: { annotations: { [NODE_NAME]: "n2" } } });
+      await world.clock.advance(9_000);
+      freePod(world);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.deepEqual(
+        world.markLog.filter((mark) => mark.startsWith("n2")),
+        [],
+      );
+      assert.equal(world.pods("n2").length, 1);
+      world.assertClean();
+    }));
+});
+
+describe("durations without sense", () => {
+  for (const field of ["powerOffTimeout", "drainTimeout", "powerOnTimeout", "timeout"]) {
+    it(`a ${field} of 0s never leaves the host off`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        world.remediate("n1", { ...QUICK, [field]: "0s" });
+        await world.until("it ends", () =>
+          ["Succeeded", "Failed"].includes(world.remediation("n1")?.status?.phase ?? ""),
+        );
+        assert.equal(world.rack.host("n1").power, "On");
+        world.assertClean();
+      }));
+
+    it(`a ${field} of a million years is no reason to stop half-way`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        world.remediate("n1", { ...QUICK, [field]: "9999999999h" });
+        await world.phase("n1", "Succeeded");
+        world.assertClean();
+      }));
+  }
+});
+
+describe("an Escalate that deletes the Node in its reboots", () => {
+  it("never reprovisions a control plane host whose Node object is gone", () =>
+    World.run({ labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+      await world.clock.advance(100);
+      world.rack.host("n1").failDisk();
+      await world.until("n1 is not Ready", () => !world.isReady("n1"));
+      world.remediate("n1", { ...QUICK, type: "Escalate", workloadRelease: "DeleteNode" });
+      await world.phase("n1", "Failed", 3_600_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneNode");
+      assert.equal(world.devices.calls.filter(({ call }) => call === "setBootOverride").length, 0);
+    }));
+});
+
+describe("a boot override that cannot be cleared", () => {
+  it("is named in the verdict, since the next power-on would install the host anew", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
+      await world.phase("n1", "Provisioning");
+      await world.until("the override is set", () => world.rack.host("n1").bootSetting.enabled === "Once");
+      world.rack.bmc("n1").setReachability("refused");
+      await world.phase("n1", "Failed", 3_600_000);
+      const succeeded = world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Succeeded");
+      assert.match(succeeded?.message ?? "", /boot override by hand/);
+    }));
+});
+
+/** A dead node with a pod that a finalizer holds, so that the walk stays in Releasing. */
+async function holdPod(world: World): Promise<void> {
+  world.createPod("n1", "db");
+  await world.clock.advance(3_000);
+  await world.hang("n1");
+  world.server
+    .collection(PODS)
+    .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: ["test/held"] } });
+}
+
+function freePod(world: World): void {
+  world.server.collection(PODS).mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
+}
