@@ -2,39 +2,23 @@ import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODES } from "../api/core-types.ts";
 import type { Lease } from "../api/core.ts";
-import { BmcError } from "../bmc/errors.ts";
 import { isKubeError } from "../kube/errors.ts";
-import type { KubeRuntime } from "../kube/runtime.ts";
 import { keyOf } from "../kube/watched.ts";
-import { abortReason } from "../runtime/clock.ts";
-import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
-import { backoffMs } from "../runtime/random.ts";
 import { toTime } from "../runtime/time.ts";
 import { isNewBoot } from "./decide-return.ts";
+import { orderPower, readPower, setBootOverride, verifyIdentity } from "./device-effects.ts";
+import type { EffectContext } from "./effect-context.ts";
 import type { MarkChange } from "./marks.ts";
 import { markPatch, outOfServiceOf, signature } from "./marks.ts";
 import { getNode, patchNode } from "./node-writes.ts";
-import { NOTHING_READ, recordFailedReading, recordReading } from "./power-seen.ts";
-import { deviceProblem } from "./reasons.ts";
+import { checkSuccessor, claimHost, ownerOf } from "./ownership.ts";
 import { countBound, releasePods } from "./release.ts";
 import { backupOf, restorePatch } from "./restore.ts";
-import type { Session } from "./session.ts";
 import { NODE_LEASE_NAMESPACE } from "./session.ts";
-import type { Effect, Seen, SentOrder, Sibling } from "./snapshot.ts";
-import type { FencedHost, HostOwner, HostPower, IdentityVerdict } from "./targets/host.ts";
-import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./timings.ts";
+import type { Effect, Seen } from "./snapshot.ts";
 
 /** On every remediation that has begun: nothing of it is forgotten before it is taken back. */
 export const FINALIZER = "ironfence.io/remediation";
-
-/** What effects act on. */
-export interface EffectContext {
-  runtime: KubeRuntime;
-  session: Session;
-  /** Absent where the host cannot be found. */
-  host: FencedHost | undefined;
-  siblings: readonly Sibling[];
-}
 
 /**
  * Does one thing, once, and notes in the session what came of it. Failures of devices are noted, too; those of the API are
@@ -75,9 +59,9 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "readPower":
       return readPower(context, effect.withinMs, signal);
     case "forceOff":
-      return order(context, "ForceOff", effect.attemptId, signal);
+      return orderPower(context, "ForceOff", effect.attemptId, signal);
     case "powerOn":
-      return order(context, "On", effect.attemptId, signal);
+      return orderPower(context, "On", effect.attemptId, signal);
     case "setBootOverride":
       return setBootOverride(context, effect.override, signal);
     case "closeDevices":
@@ -143,12 +127,6 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
   }
 }
 
-/** The remediation as the owner of a host. */
-export function ownerOf(session: Session): HostOwner {
-  const { uid, name, namespace = "" } = session.remediation.metadata;
-  return { uid, kind: BARE_METAL_REMEDIATIONS.kind, namespace, name };
-}
-
 async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean, signal: AbortSignal): Promise<void> {
   const { metadata } = session.remediation;
   const others = (metadata.finalizers ?? []).filter((name) => name !== FINALIZER);
@@ -161,66 +139,6 @@ async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean
     [{ op: "add", path: "/metadata/finalizers", value }],
     {},
     signal,
-  );
-}
-
-async function claimHost(context: EffectContext, signal: AbortSignal): Promise<void> {
-  const { session, host } = context;
-  if (host === undefined) return;
-  let claim = await host.claim(ownerOf(session), signal);
-  let owner: BareMetalRemediation | undefined;
-  if (!claim.owned && claim.by.kind === BARE_METAL_REMEDIATIONS.kind) {
-    const { by } = claim;
-    owner = await liveRemediation(context, by, signal);
-    if (owner === undefined) {
-      // Its finalizer was removed by force: nobody is left to give the host up.
-      context.runtime.logger.warn({ ...fieldsOf(session), owner: by.uid }, "the host's owner is gone, taking over");
-      await host.release(by, signal);
-      claim = await host.claim(ownerOf(session), signal);
-    }
-  }
-  const atMs = session.now().monotonicMs;
-  const seen = claim.owned
-    ? ({ owned: true } as const)
-    : ({ owned: false, by: claim.by, undoing: owner?.status?.phase === "Undoing", atMs } as const);
-  session.seen = { ...session.seen, claim: seen, ...(claim.owned && { hostReleased: false }) };
-}
-
-/** The live object of that UID; undefined where it is gone. */
-async function liveRemediation(
-  { runtime }: EffectContext,
-  ref: Pick<HostOwner, "uid" | "namespace" | "name">,
-  signal: AbortSignal,
-): Promise<BareMetalRemediation | undefined> {
-  try {
-    const { namespace, name } = ref;
-    const live = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, { namespace, name }, signal);
-    return live.metadata.uid === ref.uid ? live : undefined;
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
-}
-
-/**
- * Whether another remediation waits for this host, by live looks: one that began to end before our own undo was stored would
- * not take the host, and one that ends later sees our undo and waits for it.
- */
-async function checkSuccessor(context: EffectContext, signal: AbortSignal): Promise<void> {
-  const { session } = context;
-  let waiting = false;
-  for (const sibling of context.siblings) {
-    if (waiting || !sibling.waiting) continue;
-    const live = await liveRemediation(context, sibling, signal);
-    waiting = live !== undefined && isWaiting(live);
-  }
-  session.seen = { ...session.seen, successor: { waiting, atMs: session.now().monotonicMs } };
-}
-
-/** Whether a remediation waits for a host that another one owns. */
-export function isWaiting({ metadata, status }: BareMetalRemediation): boolean {
-  return (
-    metadata.deletionTimestamp === undefined && status?.phase === "Resolving" && status.attempt?.action === "Inherited"
   );
 }
 
@@ -277,114 +195,4 @@ async function deleteNode({ runtime, session }: EffectContext, signal: AbortSign
     else if (isKubeError(error, "Conflict")) session.seen = { ...session.seen, backup: undefined };
     else throw error;
   }
-}
-
-// Devices.
-
-async function verifyIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
-  const { session } = context;
-  const node = session.seen.examined?.node;
-  const verdict = await onDevice<IdentityVerdict>(context, signal, (power) => power.verifyIdentity(node, signal));
-  if ("value" in verdict) {
-    session.seen = { ...session.seen, identity: { verdict: verdict.value, atMs: session.now().monotonicMs } };
-  }
-}
-
-async function readPower(context: EffectContext, withinMs: number | undefined, signal: AbortSignal): Promise<void> {
-  const { session, runtime } = context;
-  const reading = await onDevice(context, signal, (power) =>
-    withinMs === undefined
-      ? power.readPower(signal)
-      : withDeadline(runtime.clock, "the reading of the power state", withinMs, signal, (bounded) =>
-          power.readPower(bounded),
-        ),
-  );
-  const { power } = session.seen;
-  const atMs = session.now().monotonicMs;
-  const next = "value" in reading ? recordReading(power, reading.value, atMs) : recordFailedReading(power, atMs);
-  session.seen = { ...session.seen, power: next };
-}
-
-/** Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever comes of it. */
-async function order(
-  context: EffectContext,
-  action: SentOrder["action"],
-  attemptId: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const { session, runtime } = context;
-  const previous = session.seen.order;
-  session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };
-  runtime.logger.info({ ...fieldsOf(session), action, attempt: attemptId }, "power order");
-  const sent = await onDevice(context, signal, (power) =>
-    action === "ForceOff" ? power.forceOff(signal) : power.on(signal),
-  );
-  const outcome = "error" in sent ? outcomeOf(sent.error, previous) : "Acknowledged";
-  const atMs = session.now().monotonicMs;
-  session.seen = { ...session.seen, order: { attemptId, action, outcome, atMs } };
-}
-
-/**
- * What a failed order came to. One that got no connection was not sent, or its connection broke: it is sent again once; a
- * BMC that does so every time (it restarts, it drops connections) is believed by its state.
- */
-function outcomeOf(error: unknown, previous: SentOrder | undefined): SentOrder["outcome"] {
-  const code = error instanceof BmcError ? error.code : undefined;
-  if (code === "Timeout" || code === "BadResponse") return "Uncertain";
-  return code === "Unreachable" && previous?.outcome === "Rejected" ? "Uncertain" : "Rejected";
-}
-
-async function setBootOverride(
-  context: EffectContext,
-  override: "NetworkOnce" | "None",
-  signal: AbortSignal,
-): Promise<void> {
-  const { session } = context;
-  const read = await onDevice(context, signal, async (power) => {
-    await power.setBootOverride(override, signal);
-    const present = await power.readBootOverride(signal);
-    if (present !== override) {
-      throw new BmcError("Refused", `the BMC took the boot override ${override}, but reports ${present}`);
-    }
-    return present;
-  });
-  if ("value" in read) session.seen = { ...session.seen, override: read.value };
-}
-
-/** Calls the host's devices, opening them where needed, and notes failure or success for the back-off. */
-async function onDevice<T>(
-  context: EffectContext,
-  signal: AbortSignal,
-  call: (power: HostPower) => Promise<T>,
-): Promise<{ value: T } | { error: unknown }> {
-  const { session, host, runtime } = context;
-  try {
-    if (host === undefined) throw new BmcError("Unreachable", "the host's FencingTarget is gone");
-    session.power ??= await host.open(signal);
-    session.seen = { ...session.seen, devicesClosed: false };
-    const value = await call(session.power);
-    session.seen = { ...session.seen, device: undefined };
-    return { value };
-  } catch (error) {
-    if (signal.aborted) throw abortReason(signal);
-    const known = error instanceof DeadlineError ? new BmcError("Timeout", error.message, { cause: error }) : error;
-    const problem = deviceProblem(known);
-    if (problem === undefined) throw error;
-    const failures = (session.seen.device?.failures ?? 0) + 1;
-    const inMs = problem.final
-      ? DEVICE_FINAL_RETRY_MS
-      : backoffMs(runtime.random, DEVICE_RETRY_MIN_MS, DEVICE_RETRY_MAX_MS, failures - 1);
-    const retryAtMs = session.now().monotonicMs + inMs;
-    session.seen = { ...session.seen, device: { ...problem, failures, retryAtMs } };
-    runtime.logger.warn({ ...fieldsOf(session), reason: problem.reason, failures, err: known }, "device call failed");
-    // Opened anew next time: with fresh credentials, and without a session that the BMC may have forgotten.
-    await session.closeDevices();
-    return { error: known };
-  }
-}
-
-/** What stands in every log line about a remediation. */
-export function fieldsOf(session: Session): { remediation: string; uid: string; node: string } {
-  const { namespace = "", name } = session.remediation.metadata;
-  return { remediation: `${namespace}/${name}`, uid: session.uid, node: session.nodeName };
 }

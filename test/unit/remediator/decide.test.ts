@@ -350,6 +350,32 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     expected: "stay (Paused)",
   },
   {
+    name: "nor does a further On",
+    changes: {
+      state: "PoweringOn",
+      seen: {
+        identity: VERIFIED,
+        order: { attemptId: "a1", action: "On", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
+      },
+      other: { stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "stay (Paused)",
+  },
+  {
+    name: "nor that of an undo",
+    changes: {
+      state: "Undoing",
+      seen: {
+        taintCleared: true,
+        power: READ_OFF,
+        identity: VERIFIED,
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+      other: { stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "stay (Paused)",
+  },
+  {
     name: "a fenced host that reads On loses the taint",
     changes: { state: "Releasing", seen: { power: READ_ON } },
     expected: "untaint",

@@ -1,0 +1,122 @@
+import { BmcError } from "../bmc/errors.ts";
+import { abortReason } from "../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
+import { backoffMs } from "../runtime/random.ts";
+import type { EffectContext } from "./effect-context.ts";
+import { fieldsOf } from "./effect-context.ts";
+import { NOTHING_READ, recordFailedReading, recordReading } from "./power-seen.ts";
+import { deviceProblem } from "./reasons.ts";
+import type { SentOrder } from "./snapshot.ts";
+import type { HostPower, IdentityVerdict } from "./targets/host.ts";
+import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./timings.ts";
+
+// Effects on a host's devices. Their failures are noted in the session, for `decide` to judge; none is thrown.
+
+/** Compares who answers with who the host must be. */
+export async function verifyIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
+  const { session } = context;
+  const node = session.seen.examined?.node;
+  const verdict = await onDevice<IdentityVerdict>(context, signal, (power) => power.verifyIdentity(node, signal));
+  if ("value" in verdict) {
+    session.seen = { ...session.seen, identity: { verdict: verdict.value, atMs: session.now().monotonicMs } };
+  }
+}
+
+/** Reads the power state freshly. @param withinMs bounds the reading where it must not be late. */
+export async function readPower(
+  context: EffectContext,
+  withinMs: number | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { session, runtime } = context;
+  const reading = await onDevice(context, signal, (power) =>
+    withinMs === undefined
+      ? power.readPower(signal)
+      : withDeadline(runtime.clock, "the reading of the power state", withinMs, signal, (bounded) =>
+          power.readPower(bounded),
+        ),
+  );
+  const { power } = session.seen;
+  const atMs = session.now().monotonicMs;
+  const next = "value" in reading ? recordReading(power, reading.value, atMs) : recordFailedReading(power, atMs);
+  session.seen = { ...session.seen, power: next };
+}
+
+/** Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever comes of it. */
+export async function orderPower(
+  context: EffectContext,
+  action: SentOrder["action"],
+  attemptId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { session, runtime } = context;
+  const previous = session.seen.order;
+  session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };
+  runtime.logger.info({ ...fieldsOf(session), action, attempt: attemptId }, "power order");
+  const sent = await onDevice(context, signal, (power) =>
+    action === "ForceOff" ? power.forceOff(signal) : power.on(signal),
+  );
+  const outcome = "error" in sent ? outcomeOf(sent.error, previous) : "Acknowledged";
+  const atMs = session.now().monotonicMs;
+  session.seen = { ...session.seen, order: { attemptId, action, outcome, atMs } };
+}
+
+/**
+ * What a failed order came to. One that got no connection was not sent, or its connection broke: it is sent again once; a
+ * BMC that does so every time (it restarts, it drops connections) is believed by its state.
+ */
+function outcomeOf(error: unknown, previous: SentOrder | undefined): SentOrder["outcome"] {
+  const code = error instanceof BmcError ? error.code : undefined;
+  if (code === "Timeout" || code === "BadResponse") return "Uncertain";
+  return code === "Unreachable" && previous?.outcome === "Rejected" ? "Uncertain" : "Rejected";
+}
+
+/** Sets the boot override and reads it back. */
+export async function setBootOverride(
+  context: EffectContext,
+  override: "NetworkOnce" | "None",
+  signal: AbortSignal,
+): Promise<void> {
+  const { session } = context;
+  const read = await onDevice(context, signal, async (power) => {
+    await power.setBootOverride(override, signal);
+    const present = await power.readBootOverride(signal);
+    if (present !== override) {
+      throw new BmcError("Refused", `the BMC took the boot override ${override}, but reports ${present}`);
+    }
+    return present;
+  });
+  if ("value" in read) session.seen = { ...session.seen, override: read.value };
+}
+
+/** Calls the host's devices, opening them where needed, and notes failure or success for the back-off. */
+async function onDevice<T>(
+  context: EffectContext,
+  signal: AbortSignal,
+  call: (power: HostPower) => Promise<T>,
+): Promise<{ value: T } | { error: unknown }> {
+  const { session, host, runtime } = context;
+  try {
+    if (host === undefined) throw new BmcError("Unreachable", "the host's FencingTarget is gone");
+    session.power ??= await host.open(signal);
+    session.seen = { ...session.seen, devicesClosed: false };
+    const value = await call(session.power);
+    session.seen = { ...session.seen, device: undefined };
+    return { value };
+  } catch (error) {
+    if (signal.aborted) throw abortReason(signal);
+    const known = error instanceof DeadlineError ? new BmcError("Timeout", error.message, { cause: error }) : error;
+    const problem = deviceProblem(known);
+    if (problem === undefined) throw error;
+    const failures = (session.seen.device?.failures ?? 0) + 1;
+    const inMs = problem.final
+      ? DEVICE_FINAL_RETRY_MS
+      : backoffMs(runtime.random, DEVICE_RETRY_MIN_MS, DEVICE_RETRY_MAX_MS, failures - 1);
+    const retryAtMs = session.now().monotonicMs + inMs;
+    session.seen = { ...session.seen, device: { ...problem, failures, retryAtMs } };
+    runtime.logger.warn({ ...fieldsOf(session), reason: problem.reason, failures, err: known }, "device call failed");
+    // Opened anew next time: with fresh credentials, and without a session that the BMC may have forgotten.
+    await session.closeDevices();
+    return { error: known };
+  }
+}
