@@ -19,11 +19,13 @@ const HELP = `A real Kubernetes control plane on loopback: etcd, kube-apiserver,
 The programs are looked for in $KUBEBUILDER_ASSETS, then in \${XDG_CACHE_HOME:-~/.cache}/ironfence/control-plane.
 `;
 
+const stop = new AbortController();
+for (const name of ["SIGINT", "SIGTERM"] as const)
+  process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+
 const progress = (line: string): void => void process.stderr.write(`control-plane: ${line}\n`);
 
 async function up(values: { nodes: string; kubeconfig?: string; "grace-period": string; install: boolean }) {
-  const stop = new AbortController();
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort(new Error(name)));
   const controlPlane = await startControlPlane(
     { progress, nodeMonitorGracePeriodMs: Number(values["grace-period"]) * 1000 },
     stop.signal,
@@ -41,32 +43,49 @@ async function up(values: { nodes: string; kubeconfig?: string; "grace-period": 
     progress(`admin:  export KUBECONFIG=${values.kubeconfig ?? controlPlane.kubeconfig}`);
     progress(`logs:   ${controlPlane.folder}`);
     progress("Ctrl-C ends it.");
-    const stopped = new Promise<void>((resolve) => stop.signal.addEventListener("abort", () => resolve()));
+    const stopped = new Promise<void>((resolve) => {
+      if (stop.signal.aborted) resolve();
+      stop.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
     await Promise.race([stopped, controlPlane.failed]);
   } finally {
     await controlPlane.stop();
   }
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    help: { type: "boolean", short: "h", default: false },
-    nodes: { type: "string", default: "3" },
-    kubeconfig: { type: "string" },
-    "grace-period": { type: "string", default: "50" },
-    install: { type: "boolean", default: false },
-  },
-});
-const [command] = positionals;
-if (values.help || command === undefined) {
-  process.stdout.write(HELP);
-} else if (command === "build") {
-  await prepareBinaries(progress, new AbortController().signal);
-  progress("all programs are there");
-} else if (command === "up") {
-  await up(values);
-} else {
-  process.stderr.write(`control-plane: unknown command ${command}\n\n${HELP}`);
-  process.exitCode = 2;
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      help: { type: "boolean", short: "h", default: false },
+      nodes: { type: "string", default: "3" },
+      kubeconfig: { type: "string" },
+      "grace-period": { type: "string", default: "50" },
+      install: { type: "boolean", default: false },
+    },
+  });
+  const [command] = positionals;
+  if (values.help || command === undefined) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  switch (command) {
+    case "build":
+      await prepareBinaries(progress, stop.signal);
+      progress("all programs are there");
+      return 0;
+    case "up":
+      await up(values);
+      return 0;
+    default:
+      process.stderr.write(`control-plane: unknown command ${command}\n\n${HELP}`);
+      return 2;
+  }
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  progress(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
 }

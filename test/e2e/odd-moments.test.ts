@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { OUT_OF_SERVICE, QUARANTINE, hasTaint, readyOf } from "../../hack/e2e/chronicle.ts";
+import {
+  WALK_TIMEOUT_MS,
+  WORKERS,
+  configure,
+  explain,
+  marksOf,
+  startScenario,
+  targetsReady,
+  walkEnds,
+} from "../../hack/e2e/scenario.ts";
+import type { Scenario } from "../../hack/e2e/scenario.ts";
+
+/** What is waited for before the agent is killed. `sinceMs` is when the node fell silent. */
+type Moment = { name: string; reached: (scenario: Scenario, node: string, sinceMs: number) => Promise<boolean> };
+
+const seenOnNode =
+  (taint: string): Moment["reached"] =>
+  ({ chronicle }, node, sinceMs) =>
+    Promise.resolve(chronicle.nodes(node).some(({ atMs, object }) => atMs > sinceMs && hasTaint(object, taint)));
+
+const ordered =
+  (resetType: string): Moment["reached"] =>
+  async ({ chronicle }, node, sinceMs) =>
+    (await chronicle.bmc(node)).some(
+      ({ kind, value, atMs }) => kind === "order" && value === resetType && atMs > sinceMs,
+    );
+
+const MOMENTS: readonly Moment[] = [
+  {
+    name: "as soon as the remediation exists",
+    reached: ({ chronicle }, node, sinceMs) =>
+      Promise.resolve(chronicle.remediations(node).some(({ atMs }) => atMs > sinceMs)),
+  },
+  { name: "with the out-of-service taint on", reached: seenOnNode(OUT_OF_SERVICE) },
+  { name: "with the quarantine on", reached: seenOnNode(QUARANTINE) },
+  { name: "as the host is ordered on", reached: ordered("On") },
+];
+
+void describe("an agent is killed at odd moments, and one that starts at once takes over", () => {
+  let scenario: Scenario;
+  before(async () => {
+    scenario = await startScenario();
+    await configure(scenario);
+  });
+  after(() => scenario?.stop());
+
+  for (const [index, { name, reached }] of MOMENTS.entries()) {
+    void test(`killed ${name}: one power cycle, and the node is as before`, async () => {
+      const { world, chronicle } = scenario;
+      const victim = WORKERS[index] ?? "worker-1";
+      // Exactly one agent ever runs here, so none need wait for the lease of a dead one.
+      const agent = await scenario.startAgent(["--leader-elect=false"]);
+      await targetsReady(scenario);
+      const marks = await marksOf(scenario, victim);
+      const sinceMs = Date.now();
+      await world.host(victim).hang();
+      await explain(scenario, `${victim}: ${name}`, WALK_TIMEOUT_MS, () => reached(scenario, victim, sinceMs));
+      await agent.kill();
+
+      const successor = await scenario.startAgent(["--leader-elect=false"]);
+      await walkEnds(scenario, victim, marks);
+      assert.equal(await world.host(victim).orderCount("ForceOff"), 1, "powered off once");
+      assert.ok((await world.host(victim).orderCount("On")) >= 1);
+      assert.ok(chronicle.nodes(victim).some(({ object }) => readyOf(object) === "Unknown"));
+      await successor.stop();
+    });
+  }
+});
