@@ -5,6 +5,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { NODES, PODS } from "../../src/api/core-types.ts";
+import type { Pod } from "../../src/api/core.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
@@ -183,6 +184,26 @@ describe("workloads", () => {
       );
       await world.phase("n1", "Succeeded");
       world.assertClean();
+    }));
+
+  it("are ended as Kubernetes' own sweep ends them: failed as disrupted, then deleted; what had finished stays so", () =>
+    World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      world.createPod("n1", "job");
+      await world.clock.advance(3_000);
+      await world.hang("n1");
+      world.server
+        .collection(PODS)
+        .mergePatch({ namespace: "default", name: "job" }, { status: { phase: "Succeeded" } }, "status");
+      const ends: string[] = [];
+      world.server.collection<Pod>(PODS).subscribe(({ type, object }) => {
+        if (type !== "DELETED") return;
+        const disrupted = object.status?.conditions?.find((condition) => condition.type === "DisruptionTarget");
+        ends.push(`${object.metadata.name} ${object.status?.phase} ${disrupted?.status ?? "-"}`);
+      });
+      world.remediate("n1");
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(ends.sort(), ["db Failed True", "job Succeeded -"]);
     }));
 
   it("are left to Kubernetes' own sweep where that is asked for", () =>

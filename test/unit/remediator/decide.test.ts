@@ -485,6 +485,20 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     expected: "stay (NodeDeletionExpected)",
   },
   {
+    name: "… also where the same backup is stored from an earlier attempt",
+    changes: {
+      state: "Provisioning",
+      attempt: { bootOverride: true },
+      status: { backup: { nodeUID: "node-uid" } },
+      seen: {
+        power: PROVEN,
+        override: "NetworkOnce",
+        backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" },
+      },
+    },
+    expected: "stay (NodeDeletionExpected)",
+  },
+  {
     name: "a node is not deleted while its host is not proven off",
     changes: {
       state: "Provisioning",

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BmcError } from "../../../src/bmc/errors.ts";
+import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
+import type { KubeRuntime } from "../../../src/kube/runtime.ts";
+import { orderPower, readPower } from "../../../src/remediator/device-effects.ts";
+import type { EffectContext } from "../../../src/remediator/effect-context.ts";
+import { Session } from "../../../src/remediator/session.ts";
+import type { SentOrder } from "../../../src/remediator/snapshot.ts";
+import type { HostPower } from "../../../src/remediator/targets/host.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { PROVEN, VERIFIED } from "./snapshots.ts";
+
+const SIGNAL = new AbortController().signal;
+
+/** A session whose devices answer `call`, whichever is made. */
+function context(call: () => Promise<void>): EffectContext & { closed: () => number } {
+  let closed = 0;
+  const refuse = (): Promise<never> => Promise.reject(new Error("not part of this test"));
+  const power: HostPower = {
+    verifyIdentity: refuse,
+    readPower: async () => {
+      await call();
+      return { state: "Off", raw: "Off" };
+    },
+    forceOff: call,
+    on: call,
+    setBootOverride: refuse,
+    readBootOverride: refuse,
+    close: async () => {
+      closed += 1;
+    },
+  };
+  const runtime: KubeRuntime = {
+    // Effects on devices call no API server.
+    client: {} as KubeRuntime["client"],
+    clock: new VirtualClock(),
+    random: seededRandom(1),
+    logger: createLogger("silent"),
+    events: { record: () => undefined },
+    watch: () => {
+      throw new Error("not part of this test");
+    },
+  };
+  const remediation = {
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "BareMetalRemediation",
+    metadata: { name: "n1", namespace: "ns", uid: "uid", resourceVersion: "1" },
+    spec: {},
+  };
+  const session = new Session(runtime, remediation as Session["remediation"], () => undefined);
+  session.power = power;
+  return {
+    runtime,
+    session,
+    host: { open: refuse } as unknown as NonNullable<EffectContext["host"]>,
+    siblings: [],
+    closed: () => closed,
+  };
+}
+
+async function orderFails(code: BmcErrorCode, previous?: SentOrder): Promise<ReturnType<typeof context>> {
+  const made = context(() => Promise.reject(new BmcError(code, "bmc-1: it failed")));
+  made.session.seen = { ...made.session.seen, identity: VERIFIED, order: previous };
+  await orderPower(made, "ForceOff", "a1", SIGNAL);
+  return made;
+}
+
+describe("a power order", () => {
+  it("uses up what was known of power and identity: neither says anything about the time after it", async () => {
+    const made = context(() => Promise.resolve());
+    made.session.seen = { ...made.session.seen, power: PROVEN, identity: VERIFIED };
+    await orderPower(made, "ForceOff", "a1", SIGNAL);
+    const { power, identity, order } = made.session.seen;
+    assert.deepEqual([power.offReads, power.provenAtMs, identity], [0, undefined, undefined]);
+    assert.equal(order?.outcome, "Acknowledged");
+  });
+
+  for (const [code, outcome] of [
+    ["Timeout", "Uncertain"],
+    ["BadResponse", "Uncertain"],
+    ["Unreachable", "Rejected"],
+    ["Busy", "Rejected"],
+    ["Refused", "Rejected"],
+    ["AuthFailed", "Rejected"],
+  ] as const) {
+    it(`that ends as ${code} counts as ${outcome}`, async () => {
+      assert.equal((await orderFails(code)).session.seen.order?.outcome, outcome);
+    });
+  }
+
+  it("whose connection breaks a second time is believed by the host's state", async () => {
+    const previous: SentOrder = { attemptId: "a0", action: "ForceOff", outcome: "Rejected", atMs: 0 };
+    assert.equal((await orderFails("Unreachable", previous)).session.seen.order?.outcome, "Uncertain");
+  });
+});
+
+describe("a device that fails", () => {
+  it("is called again after a growing time, and opened anew then", async () => {
+    const made = await orderFails("Busy");
+    const { device } = made.session.seen;
+    assert.equal(device?.reason, "BMCBusy");
+    assert.ok(device.retryAtMs >= 500 && device.retryAtMs <= 1_000);
+    assert.deepEqual([made.closed(), made.session.power], [1, undefined]);
+  });
+
+  it("by refusing the password is left alone for minutes: more tries lock the account", async () => {
+    const { device } = (await orderFails("AuthFailed")).session.seen;
+    assert.deepEqual([device?.final, device?.retryAtMs], [true, 300_000]);
+  });
+
+  it("is forgotten to have failed by the next success", async () => {
+    const made = context(() => Promise.resolve());
+    const device = { reason: "BMCBusy", message: "", final: false, failures: 3, retryAtMs: 0 } as const;
+    made.session.seen = { ...made.session.seen, device };
+    await readPower(made, undefined, SIGNAL);
+    assert.equal(made.session.seen.device, undefined);
+  });
+
+  it("in no time that a reading is given ends as a time-out", async () => {
+    const made = context(() => new Promise(() => undefined));
+    const clock = made.runtime.clock as VirtualClock;
+    const reading = readPower(made, 1_000, SIGNAL);
+    await clock.advance(1_000);
+    await reading;
+    assert.equal(made.session.seen.device?.reason, "BMCTimeout");
+  });
+});
