@@ -15,7 +15,7 @@ import type { TransportResponse } from "../../src/kube/transport.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { json, startApiStub } from "../unit/kube/api-stub.ts";
 import type { ApiStub } from "../unit/kube/api-stub.ts";
-import { ManualClock } from "../unit/kube/manual-clock.ts";
+import { VirtualClock } from "../lib/virtual-clock.ts";
 
 const never = new AbortController().signal;
 const folder = mkdtempSync(path.join(tmpdir(), "kube-credentials-"));
@@ -107,7 +107,7 @@ test("a certificate that is replaced on disk is used from then on", async () => 
   write("rotating/client.crt", client.certPem);
   write("rotating/client.key", client.keyPem);
   const user = { "client-certificate": "rotating/client.crt", "client-key": "rotating/client.key" };
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const transport = createHttpTransport(
     await loadCluster({ kubeconfig: kubeconfig("rotating-certs", withCa(), user) }, nowhere()),
     { clock },
@@ -128,7 +128,7 @@ test("a token, and one in a file that rotates, its newline taken off", async () 
 
   write("token-file", "t1\n");
   const file = kubeconfig("rotating-token", withCa(), { tokenFile: "token-file" });
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const transport = createHttpTransport(await loadCluster({ kubeconfig: file }, nowhere()), { clock });
   const ask = async (): Promise<Seen> =>
     seenBy(await transport.send({ method: "GET", path: "/", lane: "api", timeoutMs: 20_000 }, never));

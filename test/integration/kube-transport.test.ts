@@ -9,7 +9,7 @@ import type { KubeTransport, TransportRequest } from "../../src/kube/transport.t
 import { systemClock } from "../../src/runtime/system.ts";
 import { accessTo, failure, json, startApiStub } from "../unit/kube/api-stub.ts";
 import type { ApiStub } from "../unit/kube/api-stub.ts";
-import { ManualClock } from "../unit/kube/manual-clock.ts";
+import { VirtualClock } from "../lib/virtual-clock.ts";
 import { evenRandom, NODE, nodeObject, silentLogger, until } from "../unit/kube/support.ts";
 
 const never = new AbortController().signal;
@@ -98,7 +98,7 @@ test("a lane that is full of calls that hang does not hold up the lease", async 
 });
 
 test("a server that never answers, or stops in mid-answer, is left at the deadline of the injected clock", async () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const onClock = createHttpTransport(accessTo(stub.url), { clock });
   for (const half of [false, true]) {
     stub.requests.length = 0;
@@ -186,7 +186,7 @@ test("credentials that are refused are replaced once, and the call is made again
       return { headers: { authorization: `Bearer ${token}` }, tls: { insecureSkipVerify: false } };
     },
   };
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const withTokens = createHttpTransport(access, { clock });
   stub.handle(({ headers }, response) => {
     if (headers.authorization === "Bearer new") json(response, 200, {});

@@ -43,6 +43,7 @@ export class VirtualClock implements Clock {
       await settle();
     }
     this.#elapsedMs = untilMs;
+    await settle();
   }
 
   #next(untilMs: number): { atMs: number; callback: () => void } | undefined {
@@ -54,6 +55,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-async function settle(): Promise<void> {
+/** Lets everything that waits for promises alone run on. */
+export async function settle(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

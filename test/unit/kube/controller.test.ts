@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Controller } from "../../../src/kube/controller.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
-import { ManualClock, settle } from "./manual-clock.ts";
+import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { evenRandom, recordingLogger, silentLogger } from "./support.ts";
 
 const chance = { random: evenRandom, logger: silentLogger };
@@ -11,7 +11,7 @@ test("what is enqueued before the run is worked on, and the run ends with its si
   const seen: string[] = [];
   const stop = new AbortController();
   const controller = new Controller(
-    { clock: new ManualClock(), ...chance },
+    { clock: new VirtualClock(), ...chance },
     {
       name: "test",
       concurrency: 2,
@@ -34,7 +34,7 @@ test("one run of a key at a time, other keys beside it up to the concurrency", a
   const running = new Map<string, () => void>();
   let most = 0;
   const controller = new Controller(
-    { clock: new ManualClock(), ...chance },
+    { clock: new VirtualClock(), ...chance },
     {
       name: "test",
       concurrency: 2,
@@ -66,7 +66,7 @@ test("one run of a key at a time, other keys beside it up to the concurrency", a
 });
 
 test("a key that fails waits twice as long each time up to the bound, and success forgets that", async () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const stop = new AbortController();
   const startedMs: number[] = [];
   let failing = true;
@@ -99,7 +99,7 @@ test("a key that fails waits twice as long each time up to the bound, and succes
 });
 
 test("the wait that a server asks for is kept", async () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const stop = new AbortController();
   const startedMs: number[] = [];
   const controller = new Controller(
@@ -122,7 +122,7 @@ test("the wait that a server asks for is kept", async () => {
 });
 
 test("requeueAfterMs looks again without counting as a failure", async () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const stop = new AbortController();
   let runs = 0;
   const controller = new Controller(
@@ -142,11 +142,11 @@ test("requeueAfterMs looks again without counting as a failure", async () => {
   assert.equal(runs, 4);
   stop.abort();
   await run;
-  assert.equal(clock.pendingCount, 0, "nothing is left running");
+  assert.equal(clock.pending, 0, "nothing is left running");
 });
 
 test("a reconciler that is always due again cannot start more often than the bound", async () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const stop = new AbortController();
   let runs = 0;
   const controller = new Controller(
@@ -174,7 +174,7 @@ test("a stop waits for the run under way, and its error is not news", async () =
   const stop = new AbortController();
   let ended = false;
   const controller = new Controller(
-    { clock: new ManualClock(), random: evenRandom, logger },
+    { clock: new VirtualClock(), random: evenRandom, logger },
     {
       name: "test",
       concurrency: 1,

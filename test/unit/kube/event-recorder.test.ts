@@ -7,11 +7,11 @@ import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeTransport, TransportRequest, TransportResponse } from "../../../src/kube/transport.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { failure } from "./api-stub.ts";
-import { ManualClock, settle } from "./manual-clock.ts";
+import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { answer } from "./scripted-transport.ts";
 import { evenRandom, nodeObject, recordingLogger } from "./support.ts";
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let sent: TransportRequest[];
 let respond: (request: TransportRequest) => TransportResponse;
 let log: ReturnType<typeof recordingLogger>;
@@ -24,7 +24,7 @@ const stored = (request: TransportRequest): TransportResponse => {
 };
 
 beforeEach(() => {
-  clock = new ManualClock();
+  clock = new VirtualClock();
   sent = [];
   respond = stored;
   log = recordingLogger();
@@ -84,7 +84,7 @@ test("an event has the form that events.k8s.io asks for", async () => {
     apiVersion: "events.k8s.io/v1",
     kind: "Event",
     metadata: { name: "worker-1.0101010101010101", namespace: "default" },
-    eventTime: "2027-01-15T08:00:00.000000Z",
+    eventTime: "2026-01-01T00:00:00.000000Z",
     type: "Normal",
     reason: "PoweredOff",
     action: "Fence",
@@ -112,7 +112,7 @@ test("repeats become a series, written now and then", async () => {
   assert.equal(patches.length, 3, "25 repeats in 25 s, one write in ten");
   assert.deepEqual(patches.at(-1), [
     { op: "test", path: "/metadata/uid", value: "uid-of-worker-1.0101010101010101" },
-    { op: "add", path: "/series", value: { count: 26, lastObservedTime: "2027-01-15T08:00:24.001000Z" } },
+    { op: "add", path: "/series", value: { count: 26, lastObservedTime: "2026-01-01T00:00:24.001000Z" } },
   ]);
 });
 
@@ -144,7 +144,7 @@ test("a series whose event the server has forgotten begins anew", async () => {
     sent.map(({ method }) => method),
     ["POST", "PATCH", "POST"],
   );
-  assert.deepEqual(bodies()[2]?.["series"], { count: 2, lastObservedTime: "2027-01-15T08:00:00.001000Z" });
+  assert.deepEqual(bodies()[2]?.["series"], { count: 2, lastObservedTime: "2026-01-01T00:00:00.001000Z" });
 });
 
 test("an event is tried again while the server is away, and a lost answer does not make two of it", async () => {
@@ -215,5 +215,5 @@ test("nothing is left running after the stop", async () => {
     await settle();
     events.record(note("again"));
   });
-  assert.equal(clock.pendingCount, 0);
+  assert.equal(clock.pending, 0);
 });

@@ -7,7 +7,7 @@ import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeTransport, TransportRequest, TransportResponse } from "../../../src/kube/transport.ts";
 import { abortReason, sleep } from "../../../src/runtime/clock.ts";
 import { failure } from "./api-stub.ts";
-import { ManualClock, settle } from "./manual-clock.ts";
+import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { answer } from "./scripted-transport.ts";
 import { evenRandom, silentLogger } from "./support.ts";
 
@@ -73,11 +73,11 @@ interface Candidate {
   cut: boolean;
 }
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let server: LeaseServer;
 
 beforeEach(() => {
-  clock = new ManualClock();
+  clock = new VirtualClock();
   server = new LeaseServer();
 });
 
@@ -121,7 +121,7 @@ test("the first candidate leads and renews; the second waits and says whom for",
   await settle();
   assert.equal(await a.result, undefined);
   assert.equal(await b.result, undefined);
-  assert.equal(clock.pendingCount, 0);
+  assert.equal(clock.pending, 0);
 });
 
 test("on a clean stop the lease is held until the work has ended, then given back at once", async () => {
@@ -179,7 +179,7 @@ test("work that throws its signal's reason when told to stop has stopped cleanly
 
 test("a leader that is cut off stops before anybody else can lead", async () => {
   for (const cutAfterMs of [0, 500, 1_999, 2_000, 3_700]) {
-    clock = new ManualClock();
+    clock = new VirtualClock();
     server = new LeaseServer();
     const a = candidate("a");
     await settle();
@@ -194,7 +194,7 @@ test("a leader that is cut off stops before anybody else can lead", async () => 
     assert.ok((await a.result) instanceof LeadershipLostError);
     b.stop.abort();
     await settle();
-    assert.equal(clock.pendingCount, 0);
+    assert.equal(clock.pending, 0);
   }
 });
 
@@ -270,7 +270,7 @@ test("work that does not stop when told to ends the process without giving the l
   await clock.advance(25_000);
   assert.match(String(await a.result), /did not end within 25000 ms/);
   assert.equal(server.lease?.spec.holderIdentity, "a");
-  assert.equal(clock.pendingCount, 0);
+  assert.equal(clock.pending, 0);
 });
 
 test("a lease that somebody deleted is made anew", async () => {

@@ -4,18 +4,18 @@ import { startReflector } from "../../../src/kube/reflector.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Watched } from "../../../src/kube/watched.ts";
 import { failure } from "./api-stub.ts";
-import { ManualClock, settle } from "./manual-clock.ts";
+import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { answer, listAnswer, ScriptedTransport } from "./scripted-transport.ts";
 import { evenRandom, NODE, nodeObject, recordingLogger } from "./support.ts";
 
-let clock: ManualClock;
+let clock: VirtualClock;
 let transport: ScriptedTransport;
 let stop: AbortController;
 let log: ReturnType<typeof recordingLogger>;
 let changes: string[];
 
 beforeEach(() => {
-  clock = new ManualClock();
+  clock = new VirtualClock();
   transport = new ScriptedTransport();
   stop = new AbortController();
   log = recordingLogger();
@@ -25,7 +25,7 @@ beforeEach(() => {
 afterEach(async () => {
   stop.abort();
   await settle();
-  assert.equal(clock.pendingCount, 0, "no timer is left behind");
+  assert.equal(clock.pending, 0, "no timer is left behind");
 });
 
 function start(trim: (raw: KubeObject) => KubeObject | undefined = (raw) => raw): Watched<KubeObject> {

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { DELAY_MAX_MS, WorkQueue } from "../../../src/kube/work-queue.ts";
-import { ManualClock, settle } from "./manual-clock.ts";
+import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 
 const never = new AbortController().signal;
 
 test("a key that is added many times is given out once", async () => {
-  const queue = new WorkQueue(new ManualClock());
+  const queue = new WorkQueue(new VirtualClock());
   queue.add("a");
   queue.add("b");
   queue.add("a");
@@ -17,7 +17,7 @@ test("a key that is added many times is given out once", async () => {
 });
 
 test("a key added during its own work comes back after it, and not before", async () => {
-  const queue = new WorkQueue(new ManualClock());
+  const queue = new WorkQueue(new VirtualClock());
   queue.add("a");
   await queue.take(never);
   queue.add("a");
@@ -34,7 +34,7 @@ test("a key added during its own work comes back after it, and not before", asyn
 });
 
 test("a later delay does not move an earlier one, and an earlier one does move a later", async () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const queue = new WorkQueue(clock);
   queue.add("a", 100);
   queue.add("a", 500);
@@ -47,11 +47,11 @@ test("a later delay does not move an earlier one, and an earlier one does move a
   queue.add("a", 50);
   await clock.advance(50);
   assert.equal(queue.depth, 1);
-  assert.equal(clock.pendingCount, 0, "the later timer is taken back");
+  assert.equal(clock.pending, 0, "the later timer is taken back");
 });
 
 test("a delay beyond what timers can count is cut", async () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const queue = new WorkQueue(clock);
   queue.add("a", Number.MAX_SAFE_INTEGER);
   await clock.advance(DELAY_MAX_MS);
@@ -59,7 +59,7 @@ test("a delay beyond what timers can count is cut", async () => {
 });
 
 test("waiting for a key ends with the signal", async () => {
-  const queue = new WorkQueue(new ManualClock());
+  const queue = new WorkQueue(new VirtualClock());
   const stop = new AbortController();
   const taken = queue.take(stop.signal);
   stop.abort(new Error("stop"));
@@ -67,12 +67,12 @@ test("waiting for a key ends with the signal", async () => {
 });
 
 test("closing takes all timers back", () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const queue = new WorkQueue(clock);
   queue.add("a", 100);
   queue.close();
   queue.add("b", 100);
-  assert.equal(clock.pendingCount, 0);
+  assert.equal(clock.pending, 0);
 });
 
 type Step =
@@ -98,7 +98,7 @@ const steps = fc.array(
 test("whatever happens: no key is out twice, none is out early, and every add is followed by work", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (script: Step[]) => {
-      const clock = new ManualClock();
+      const clock = new VirtualClock();
       const queue = new WorkQueue(clock);
       const out: string[] = [];
       /** When each key is due that was added and not yet given out since. */

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { CONFIG_MAPS } from "../../../src/api/core-types.ts";
 import type { ConfigMap } from "../../../src/api/core.ts";
 import { watchStopSwitch } from "../../../src/remediator/stop-switch.ts";
-import { NAMESPACE, settle, World } from "./world.ts";
+import { settle } from "../../lib/virtual-clock.ts";
+import { NAMESPACE, World } from "./world.ts";
 
 test("before it has been read the switch stops, and says so", async () => {
   const world = new World();

@@ -11,7 +11,8 @@ import { BmcError } from "../../../src/bmc/errors.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
 import { startTargetController } from "../../../src/remediator/targets/target-controller.ts";
-import { address, device, FakeBmc, NAMESPACE, settle, uuid, World } from "./world.ts";
+import { settle } from "../../lib/virtual-clock.ts";
+import { address, device, FakeBmc, NAMESPACE, uuid, World } from "./world.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -15,53 +15,13 @@ import { apiVersionOf } from "../../../src/kube/resource.ts";
 import type { KubeRuntime, WatchOptions } from "../../../src/kube/runtime.ts";
 import type { Change, Watched } from "../../../src/kube/watched.ts";
 import { keyOf, keyText } from "../../../src/kube/watched.ts";
-import type { Clock, Timer } from "../../../src/runtime/clock.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { toMicroTime } from "../../../src/runtime/time.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 // A small world for target tests: an API server's collections in memory, BMCs at the PowerDriver interface, a manual clock.
 
 export const NAMESPACE = "ironfence";
-
-/** Lets everything that only waits for promises go on. */
-export async function settle(): Promise<void> {
-  for (let i = 0; i < 30; i++) await new Promise((resolve) => setImmediate(resolve));
-}
-
-export class ManualClock implements Clock {
-  #nowMs = 1_800_000_000_000;
-  readonly #timers = new Set<{ atMs: number; callback: () => void }>();
-  nowMs(): number {
-    return this.#nowMs;
-  }
-  monotonicMs(): number {
-    return this.#nowMs;
-  }
-  schedule(delayMs: number, callback: () => void): Timer {
-    const timer = { atMs: this.#nowMs + delayMs, callback };
-    this.#timers.add(timer);
-    return { cancel: () => this.#timers.delete(timer) };
-  }
-  get pending(): number {
-    return this.#timers.size;
-  }
-  async advance(byMs: number): Promise<void> {
-    const endMs = this.#nowMs + byMs;
-    for (;;) {
-      await settle();
-      let next: { atMs: number; callback: () => void } | undefined;
-      for (const timer of this.#timers) {
-        if (timer.atMs <= endMs && (next === undefined || timer.atMs < next.atMs)) next = timer;
-      }
-      if (next === undefined) break;
-      this.#timers.delete(next);
-      this.#nowMs = Math.max(this.#nowMs, next.atMs);
-      next.callback();
-    }
-    this.#nowMs = endMs;
-    await settle();
-  }
-}
 
 const steady: Random = {
   next: () => 0.5,
@@ -132,7 +92,7 @@ export class FakeBmc {
 }
 
 export class World {
-  readonly clock = new ManualClock();
+  readonly clock = new VirtualClock();
   readonly events: EventNote[] = [];
   readonly calls: string[] = [];
   readonly bmcs = new Map<string, FakeBmc>();
