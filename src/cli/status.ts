@@ -33,8 +33,9 @@ interface Overview {
 export const statusCommand = buildCommand<FlagTexts, [], CliContext>({
   func: async function status(this: CliContext, flags) {
     const options = resolveClusterOptions(flags, this.process.env);
+    const output = requireOption(OUTPUT_OPTION, flags, this.process.env);
     const overview = await withCluster(this, options, (client) => readOverview(client, options.namespace, this.signal));
-    if (requireOption(OUTPUT_OPTION, flags, this.process.env) === "json") printLine(this, JSON.stringify(overview));
+    if (output === "json") printLine(this, JSON.stringify(overview));
     else for (const line of renderOverview(overview)) printLine(this, line);
   },
   parameters: {

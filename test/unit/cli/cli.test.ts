@@ -34,6 +34,7 @@ describe("the command line", () => {
     const { err, code } = await cli("run", "--log-level", "loud");
     assert.equal(code, EXIT_USAGE);
     assert.match(err, /^ironfence: --log-level: must be one of .*\n$/);
+    assert.match((await cli("status", "-o", "xml")).err, /^ironfence: --output: must be table or json .*\n$/);
   });
 
   it("tells a missing kubeconfig in one line that names the file", async () => {
