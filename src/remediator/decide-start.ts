@@ -19,7 +19,8 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   if (!host.found) return block(snapshot, attempt, now, host.reason, host.message);
   if (snapshot.stop !== undefined) return block(snapshot, attempt, now, snapshot.stop.reason, snapshot.stop.message);
   const { claim } = seen;
-  if (claim === undefined) return run({ do: "claimHost" });
+  // Another target may serve the node by now than the one that was claimed.
+  if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return run({ do: "claimHost" });
   if (!claim.owned) {
     // The watch says that the owner has gone; it may lag behind what the claim was told, hence the pause.
     const freed = host.facts.owner?.uid !== claim.by.uid;

@@ -8,7 +8,7 @@ import { NOTHING_READ, recordFailedReading, recordReading } from "./power-seen.t
 import { deviceProblem } from "./reasons.ts";
 import type { SentOrder } from "./snapshot.ts";
 import type { HostPower, IdentityVerdict } from "./targets/host.ts";
-import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./timings.ts";
+import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
 
 // Effects on a host's devices. Their failures are noted in the session, for `decide` to judge; none is thrown.
 
@@ -42,7 +42,10 @@ export async function readPower(
   session.seen = { ...session.seen, power: next };
 }
 
-/** Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever comes of it. */
+/**
+ * Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever comes of it. One
+ * whose check of the identity is too old by now is not sent: then all is looked at anew, as after a restart.
+ */
 export async function orderPower(
   context: EffectContext,
   action: SentOrder["action"],
@@ -50,7 +53,13 @@ export async function orderPower(
   signal: AbortSignal,
 ): Promise<void> {
   const { session, runtime } = context;
-  const previous = session.seen.order;
+  const { order: previous, identity } = session.seen;
+  if (identity === undefined || session.now().monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS) {
+    // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now.
+    runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId }, "power order not sent: it came too late");
+    session.seen = { ...session.seen, identity: undefined };
+    return;
+  }
   session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };
   runtime.logger.info({ ...fieldsOf(session), action, attempt: attemptId }, "power order");
   const sent = await onDevice(context, signal, (power) =>

@@ -88,9 +88,14 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       const node = await patchNode(client, nodeName, patchFor, signal);
       return saw({ quarantineLifted: node !== undefined && isNewBoot(session, node) });
     }
-    case "releasePods":
-      await releasePods(runtime, nodeName, effect.withinMs, signal);
+    case "releasePods": {
+      const node = await getNode(client, nodeName, signal);
+      // A Node object of another UID has joined since: its pods run on another host than the one that is off.
+      if (node === undefined || node.metadata.uid === session.status.node?.uid) {
+        await releasePods(runtime, nodeName, effect.withinMs, signal);
+      }
       return saw({ released: true });
+    }
     case "checkDrained": {
       const bound = await countBound(client, nodeName, signal);
       const checks = (session.seen.drain?.checks ?? 0) + 1;

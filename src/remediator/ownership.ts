@@ -30,7 +30,7 @@ export async function claimHost(context: EffectContext, signal: AbortSignal): Pr
   }
   const atMs = session.now().monotonicMs;
   const seen = claim.owned
-    ? ({ owned: true } as const)
+    ? ({ owned: true, targetUid: host.ref.uid } as const)
     : ({ owned: false, by: claim.by, undoing: owner?.status?.phase === "Undoing", atMs } as const);
   session.seen = { ...session.seen, claim: seen, ...(claim.owned && { hostReleased: false }) };
 }

@@ -60,7 +60,10 @@ export interface Sibling {
  * restart or a change of leader everything that matters is looked at anew.
  */
 export interface Seen {
-  claim: { owned: true } | { owned: false; by: HostOwner; undoing: boolean; atMs: number } | undefined;
+  claim:
+    | { owned: true; targetUid: string }
+    | { owned: false; by: HostOwner; undoing: boolean; atMs: number }
+    | undefined;
   /** The live node at the start of this attempt; `undefined` inside where there is none. */
   examined: { node: Node | undefined } | undefined;
   /** Used up by the next power order. */

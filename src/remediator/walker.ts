@@ -188,8 +188,11 @@ function findHost({ directory }: WalkerDeps, session: Session): Lookup {
   const { target } = session.status;
   if (target === undefined) return directory.find(session.nodeName);
   const host = directory.byUid(target.uid);
-  if (host !== undefined) return { found: true, host };
-  return { found: false, reason: "NoTarget", message: `${target.kind} ${target.namespace}/${target.name} is gone` };
+  const what = `${target.kind} ${target.namespace}/${target.name}`;
+  if (host === undefined) return { found: false, reason: "NoTarget", message: `${what} is gone` };
+  if (host.nodeName === session.nodeName) return { found: true, host };
+  // Its devices are another node's by now, too, and that one's host must not be powered off.
+  return { found: false, reason: "NoTarget", message: `${what} names node ${host.nodeName} now` };
 }
 
 function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: Lookup): Snapshot {

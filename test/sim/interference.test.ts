@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NODE_NAME } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { PODS } from "../../src/api/core-types.ts";
+import { NODES, PODS } from "../../src/api/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
@@ -42,6 +43,60 @@ describe("a remediation whose node annotation is edited while the host is fenced
       );
       assert.equal(world.pods("n2").length, 1);
       world.assertClean();
+    }));
+});
+
+describe("a target that is given another node while its host is fenced", () => {
+  it("does not lead to the other node's host", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").orderDelayMs = 10_000_000;
+      world.remediate("n1", { ...QUICK, powerOffTimeout: "120s" });
+      await world.phase("n1", "PoweringOff");
+      world.rack.bmc("n1").setReachability("refused");
+      await world.clock.advance(5_000);
+      world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
+      world.server.collection(FENCING_TARGETS).mergePatch(KEY, {
+        spec: {
+          nodeName: "n2",
+          identity: { systemUUID: world.rack.host("n2").spec.systemUUID },
+          devices: [{ address: "redfish://n2", credentialsSecretRef: { name: "bmc" }, timeouts: { call: "2s" } }],
+        },
+      });
+      await world.phase("n1", "Failed");
+      assert.deepEqual(
+        world.powerLog.filter((order) => order.startsWith("n2")),
+        [],
+      );
+      // What is left of the old owner is in nobody's way.
+      await world.hang("n2");
+      world.remediate("n2");
+      await world.phase("n2", "Succeeded");
+      world.assertClean();
+    }));
+});
+
+describe("a node that joins anew under the fenced one's name", () => {
+  it("keeps its pods: they run on another host", () =>
+    World.run({}, async (world) => {
+      await holdPod(world);
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      const nodes = world.server.collection(NODES);
+      const { metadata, spec, status } = world.node("n1") ?? assert.fail();
+      nodes.delete({ name: "n1" });
+      nodes.create({ metadata: { name: "n1", labels: metadata.labels }, spec: { ...spec, taints: [] }, status });
+      world.createPod("n1", "newcomer");
+      await world.clock.advance(8_000);
+      assert.equal(
+        world.pods("n1").some((pod) => pod.metadata.name === "newcomer"),
+        true,
+      );
+      freePod(world);
+      world.server.collection(PODS).delete({ namespace: "default", name: "newcomer" });
+      await world.until("it ends", () =>
+        ["Succeeded", "Failed"].includes(world.remediation("n1")?.status?.phase ?? ""),
+      );
     }));
 });
 

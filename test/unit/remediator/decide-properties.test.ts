@@ -24,9 +24,9 @@ const power: fc.Arbitrary<Seen["power"]> = fc.record({
 const seen: fc.Arbitrary<Partial<Seen>> = fc.record({
   claim: fc.constantFrom(
     undefined,
-    { owned: true } as const,
-    { owned: true } as const,
-    { owned: true } as const,
+    { owned: true, targetUid: "target-uid" } as const,
+    { owned: true, targetUid: "target-uid" } as const,
+    { owned: true, targetUid: "target-uid" } as const,
     { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs } as const,
   ),
   examined: maybe(fc.constantFrom("Unknown", "True").map((ready) => ({ node: node({ ready }) }))),

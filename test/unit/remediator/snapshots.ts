@@ -120,7 +120,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     remainingMs: 60_000,
     freshId: "fresh",
     ...changes.other,
-    seen: { ...nothingSeen(), claim: { owned: true }, ...changes.seen },
+    seen: { ...nothingSeen(), claim: { owned: true, targetUid: "target-uid" }, ...changes.seen },
   };
 }
 
