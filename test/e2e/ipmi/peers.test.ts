@@ -72,8 +72,8 @@ async function untilReady(port: number, username: string, password: string, chil
       await device.readPower(forever());
       return;
     } catch (error) {
-      if (!child.running || performance.now() > endMs)
-        throw new Error(await Promise.race([child.ended, "not ready"]), { cause: error });
+      if (!child.running) throw new Error(await child.ended, { cause: error });
+      if (performance.now() > endMs) throw new Error("not ready", { cause: error });
     } finally {
       await device.close();
     }

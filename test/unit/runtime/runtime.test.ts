@@ -79,7 +79,7 @@ describe("a Secret", () => {
     const secret = new Secret("hunter2");
     const printed = [
       String(secret),
-      `${String(secret)}`,
+      ` ${String(secret)}`,
       JSON.stringify({ secret }),
       inspect({ secret }, { depth: 9, showHidden: true }),
     ];
