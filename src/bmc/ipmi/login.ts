@@ -5,7 +5,7 @@ import { CIPHER_SUITES } from "./cipher-suite.ts";
 import type { CipherSuite, CipherSuiteId } from "./cipher-suite.ts";
 import { completionFailure, LoginRefusal } from "./codes.ts";
 import { greet } from "./first-contact.ts";
-import type { Login } from "./login-breaker.ts";
+import type { Login } from "../login-breaker.ts";
 import { encodeOpenRequest, parseOpenResponse, PRIVILEGE } from "./open-session.ts";
 import type { Privilege } from "./open-session.ts";
 import * as rakp from "./rakp.ts";

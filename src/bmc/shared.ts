@@ -1,11 +1,11 @@
 import { LoginBreaker } from "./login-breaker.ts";
 import { Turn } from "./turn.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock } from "../runtime/clock.ts";
 
-/** What all drivers of one process share, since a BMC does not care which of them a datagram comes from. */
+/** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
   breaker: LoginBreaker;
-  /** The turns of one BMC: it gets one command at a time. Held until `release`. */
+  /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
   turnOf(bmc: string): { turn: Turn; release: () => void };
 }
 

@@ -1,6 +1,6 @@
-import { BmcError } from "../errors.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import type { Secret } from "../../runtime/secret.ts";
+import { BmcError } from "./errors.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Secret } from "../runtime/secret.ts";
 
 /** Pause after the first refusal of a login; it is four times as long after each further one. */
 const PAUSE_MS = 30_000;

@@ -1,4 +1,4 @@
-import { abortReason } from "../../runtime/clock.ts";
+import { abortReason } from "../runtime/clock.ts";
 
 /** Lets one piece of work at a time through, in the order of arrival. */
 export class Turn {
