@@ -16,6 +16,7 @@ import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
+import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
@@ -23,13 +24,6 @@ import { readUsage } from "./process-usage.ts";
 import { median, quantile, row } from "./report.ts";
 
 const NAMESPACE = "ironfence-system";
-const NAMESPACES: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Namespace",
-  plural: "namespaces",
-  namespaced: false,
-};
 /** A kubelet posts an unchanged status every five minutes. */
 const STATUS_PERIOD_MS = 300_000;
 const SETTLE_MS = 15_000;

@@ -7,28 +7,14 @@ import type { ResourceType } from "../../src/kube/resource.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";
 import type { Secret } from "../../src/runtime/secret.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
+import { NAMESPACES, STATEFUL_SETS } from "../kube-mock/controllers/cluster-types.ts";
 
 /** The agent's namespace in the demo: the same as in `deploy/kustomize`. */
 export const NAMESPACE = "ironfence-system";
 export const NODE_NAMES: readonly string[] = ["node-1", "node-2", "node-3", "node-4", "node-5", "node-6"];
 export const BMC_USERNAME = "fencer";
-export const HEALTH_CHECK = "workers";
+const HEALTH_CHECK = "workers";
 export const DATABASE = "database";
-
-const STATEFUL_SETS: ResourceType = {
-  group: "apps",
-  version: "v1",
-  kind: "StatefulSet",
-  plural: "statefulsets",
-  namespaced: true,
-};
-const NAMESPACES: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Namespace",
-  plural: "namespaces",
-  namespaced: false,
-};
 
 /** What FencingTargets need to reach the simulated BMCs. */
 export interface BmcAccess {

@@ -36,7 +36,7 @@ function parsePatch(text: string): unknown {
 }
 
 /** RFC 7386. What the patch does not name is shared with `target`. */
-export function mergeObjects(target: JsonObject, patch: JsonObject): JsonObject {
+function mergeObjects(target: JsonObject, patch: JsonObject): JsonObject {
   const merged: JsonObject = { ...target };
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) delete merged[name];

@@ -62,7 +62,7 @@ export async function applyObject(api: KubeApi, manifest: Manifest): Promise<Jso
 }
 
 /** The API path of an object, found by discovery. */
-export async function objectPath(api: KubeApi, manifest: Manifest): Promise<string> {
+async function objectPath(api: KubeApi, manifest: Manifest): Promise<string> {
   const { apiVersion, kind, metadata } = manifest;
   const root = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   const { resources } = await api.get<{ resources: { name: string; kind: string; namespaced: boolean }[] }>(root);

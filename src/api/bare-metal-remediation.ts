@@ -7,7 +7,7 @@ import { DURATION_PATTERN } from "../runtime/duration.ts";
 const duration = (value: string, description: string) =>
   z.string().regex(new RegExp(DURATION_PATTERN, "u")).default(value).meta({ description });
 
-export const strategySchema = z
+const strategySchema = z
   .object({
     type: z.enum(["Reboot", "Reprovision", "Escalate"]).default("Reboot").meta({
       description:
@@ -56,7 +56,7 @@ const taintSchema = z.object({
   timeAdded: z.string().optional(),
 });
 
-export const bareMetalRemediationStatusSchema = z.object({
+const bareMetalRemediationStatusSchema = z.object({
   observedGeneration: z.int().optional(),
   phase: z.string().optional().meta({ description: "The step that the remediation is at, for people." }),
   conditions: conditionsSchema.optional(),
@@ -145,7 +145,7 @@ export const BARE_METAL_REMEDIATIONS: CustomKind = {
   ],
 };
 
-export const bareMetalRemediationTemplateSpecSchema = z.object({
+const bareMetalRemediationTemplateSpecSchema = z.object({
   template: z.object({ spec: bareMetalRemediationSpecSchema.prefault({}).meta({ default: {} }) }),
 });
 

@@ -36,10 +36,3 @@ export const EVENTS: ResourceType = {
   plural: "events",
   namespaced: true,
 };
-export const CUSTOM_RESOURCE_DEFINITIONS: ResourceType = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  kind: "CustomResourceDefinition",
-  plural: "customresourcedefinitions",
-  namespaced: false,
-};

@@ -4,7 +4,7 @@ import type { KubeObject } from "../kube/resource.ts";
 import { conditionsSchema, timeSchema } from "./meta.ts";
 import { DURATION_PATTERN } from "../runtime/duration.ts";
 
-export const deviceSchema = z.object({
+const deviceSchema = z.object({
   address: z.string().min(1).max(2048).meta({
     description:
       "The BMC, e.g. redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System and may be left out where the BMC has one only.",
@@ -45,7 +45,7 @@ export const deviceSchema = z.object({
 });
 export type Device = z.infer<typeof deviceSchema>;
 
-export const fencingTargetSpecSchema = z.object({
+const fencingTargetSpecSchema = z.object({
   nodeName: z.string().min(1).meta({ description: "The node that these devices power." }),
   maintenance: z
     .boolean()
@@ -74,7 +74,7 @@ export const fencingTargetSpecSchema = z.object({
 });
 export type FencingTargetSpec = z.infer<typeof fencingTargetSpecSchema>;
 
-export const fencingTargetStatusSchema = z.object({
+const fencingTargetStatusSchema = z.object({
   observedGeneration: z.int().optional(),
   powerState: z.enum(["Off", "On", "Changing", "Unknown"]).optional(),
   lastProbeTime: timeSchema.optional(),

@@ -3,7 +3,7 @@ import * as z from "zod";
 // Types that every kind shares, from Kubernetes' meta/v1 and core/v1.
 
 /** `metav1.Condition`. */
-export const conditionSchema = z.object({
+const conditionSchema = z.object({
   type: z.string(),
   status: z.enum(["True", "False", "Unknown"]),
   reason: z.string(),

@@ -20,19 +20,18 @@ const countOrPercent = (description: string) =>
 
 const conditionDuration = z.string().regex(new RegExp(DURATION_PATTERN, "u"));
 
-export const unhealthyConditionSchema = z.object({
+const unhealthyConditionSchema = z.object({
   type: z.string().min(1),
   status: z.string().min(1),
   duration: conditionDuration.meta({ description: "How long the condition must have stood." }),
 });
-export type UnhealthyCondition = z.infer<typeof unhealthyConditionSchema>;
 
 const DEFAULT_UNHEALTHY_CONDITIONS = [
   { type: "Ready", status: "False", duration: "300s" },
   { type: "Ready", status: "Unknown", duration: "300s" },
 ];
 
-export const escalatingRemediationSchema = z.object({
+const escalatingRemediationSchema = z.object({
   remediationTemplate: objectReferenceSchema,
   order: z.int().meta({ description: "Its place among the steps: the lowest is tried first." }),
   timeout: conditionDuration.meta({
@@ -74,7 +73,7 @@ export const nodeHealthCheckSpecSchema = z.object({
 });
 export type NodeHealthCheckSpec = z.infer<typeof nodeHealthCheckSpecSchema>;
 
-export const remediationRecordSchema = z.object({
+const remediationRecordSchema = z.object({
   resource: objectReferenceSchema,
   started: timeSchema,
   timedOut: timeSchema.optional(),
@@ -82,7 +81,7 @@ export const remediationRecordSchema = z.object({
 });
 export type RemediationRecord = z.infer<typeof remediationRecordSchema>;
 
-export const unhealthyNodeSchema = z.object({
+const unhealthyNodeSchema = z.object({
   name: z.string(),
   remediations: z.array(remediationRecordSchema).optional(),
   conditionsHealthyTimestamp: timeSchema.optional(),

@@ -2,7 +2,7 @@ import type { LogLevel } from "../telemetry/logger.ts";
 
 // What the text of an option may be. Each throws an Error that says what would be right.
 
-export const COMPONENTS = ["detector", "remediator"] as const;
+const COMPONENTS = ["detector", "remediator"] as const;
 export type Component = (typeof COMPONENTS)[number];
 
 const LOG_LEVELS: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error"];

@@ -12,7 +12,7 @@ import type { Remediation } from "./remediation.ts";
 import { isControlPlane } from "./template.ts";
 
 /** A CR older than this is counted in a metric, once. */
-export const OLD_REMEDIATION_MS = 48 * 3_600_000;
+const OLD_REMEDIATION_MS = 48 * 3_600_000;
 /** How long a lease is asked for where the step has no time-out. */
 const LEASE_WITHOUT_TIMEOUT_MS = 600_000;
 /** How much longer than its step a lease lasts. */

@@ -22,11 +22,6 @@ export function signedTaint(node: Node): boolean {
   return outOfServiceOf(node) === "Ours";
 }
 
-/** Whether the node bears our quarantine. */
-export function isQuarantined(node: Node): boolean {
-  return taintsOf(node).some((taint) => sameTaint(taint, QUARANTINE));
-}
-
 export function isReady(node: Node): boolean {
   return (node.status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
 }

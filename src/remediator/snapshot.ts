@@ -225,7 +225,7 @@ export function nothingSeen(): Seen {
 }
 
 /** The part of `Seen` that a new attempt starts without. */
-export function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased"> {
+function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased"> {
   return {
     examined: undefined,
     identity: undefined,

@@ -6,7 +6,7 @@ import type { Attempt, Outcome, StateName } from "./state.ts";
 import { formatAttempt } from "./state.ts";
 
 /** Entries kept of `status.timeline`: the oldest go first. */
-export const TIMELINE_MAX = 100;
+const TIMELINE_MAX = 100;
 /** Characters kept of a message in a status: Kubernetes allows 32,768 in a condition. */
 const MESSAGE_MAX = 1_000;
 
@@ -73,7 +73,7 @@ export function changeStatus(
 }
 
 /** `conditions` with `changes` made; `lastTransitionTime` moves only with the status. */
-export function withConditions(
+function withConditions(
   conditions: readonly Condition[],
   changes: readonly ConditionChange[],
   generation: number | undefined,

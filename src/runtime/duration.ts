@@ -28,16 +28,3 @@ export function parseDurationMs(text: string): number | undefined {
   }
   return sign * totalMs;
 }
-
-/** Writes milliseconds in Go's form, e.g. `1m30s`; sub-millisecond parts are dropped. */
-export function formatDuration(durationMs: number): string {
-  const sign = durationMs < 0 ? "-" : "";
-  let restMs = Math.trunc(Math.abs(durationMs));
-  if (restMs < 1_000) return restMs === 0 ? "0s" : `${sign}${restMs}ms`;
-  const hours = Math.trunc(restMs / 3_600_000);
-  restMs -= hours * 3_600_000;
-  const minutes = Math.trunc(restMs / 60_000);
-  restMs -= minutes * 60_000;
-  const parts = [hours > 0 ? `${hours}h` : "", hours > 0 || minutes > 0 ? `${minutes}m` : "", `${restMs / 1_000}s`];
-  return sign + parts.join("");
-}

@@ -13,7 +13,7 @@ import { WATCHES } from "./cases/watches.ts";
 import { WRITES } from "./cases/writes.ts";
 
 /** Every behaviour that ironfence, or its stand-in cluster, relies on. */
-export const CASES: readonly ConformanceCase[] = [
+const CASES: readonly ConformanceCase[] = [
   ...READS_AND_CREATES,
   ...WRITES,
   ...DELETIONS,

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Registry } from "prom-client";
 import { createApiServer } from "../../hack/kube-mock/api-server.ts";
 import type { ApiServer, RequestRecord } from "../../hack/kube-mock/api-server.ts";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { LEASES, NODES } from "../../src/api/core-types.ts";
 import type { Lease, Node } from "../../src/api/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
@@ -18,13 +19,6 @@ import { VirtualClock } from "../lib/virtual-clock.ts";
 
 // The detector on an in-memory API server, in virtual time, with remediation kinds of a vendor that it has never heard of.
 
-const NAMESPACES: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Namespace",
-  plural: "namespaces",
-  namespaced: false,
-};
 const CLIENT = "detector";
 
 export interface Fence extends KubeObject {

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { Registry } from "prom-client";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startClusterControllers } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
@@ -25,7 +26,6 @@ import { openDevice } from "../../src/bmc/open-device.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { loadCluster } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import type { ResourceType } from "../../src/kube/resource.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
@@ -35,13 +35,6 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 
 const NAMESPACE = "ironfence";
 const PASSWORD = "correct-horse";
-const NAMESPACES: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Namespace",
-  plural: "namespaces",
-  namespaced: false,
-};
 const DEADLINE_MS = 30_000;
 
 interface Fixture {

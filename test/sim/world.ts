@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { Registry } from "prom-client";
 import { createApiServer } from "../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import type { ClusterControllerOptions } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
 import { startClusterControllers } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
 import type { PowerOrderType } from "../../hack/rack/events.ts";
@@ -12,8 +13,8 @@ import { createRack } from "../../hack/rack/rack.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { CONFIG_MAPS, LEASES, NODES, PODS, SECRETS } from "../../src/api/core-types.ts";
-import type { Lease, Node, Pod } from "../../src/api/core.ts";
+import { CONFIG_MAPS, NODES, PODS, SECRETS } from "../../src/api/core-types.ts";
+import type { Node, Pod } from "../../src/api/core.ts";
 import { FENCED_BY } from "../../src/api/annotations.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
@@ -32,13 +33,6 @@ import { rackDevices } from "./rack-driver.ts";
 
 export const NAMESPACE = "ironfence";
 const AGENT = "agent";
-const NAMESPACES: ResourceType = {
-  group: "",
-  version: "v1",
-  kind: "Namespace",
-  plural: "namespaces",
-  namespaced: false,
-};
 
 export interface WorldOptions {
   hosts?: readonly string[];
@@ -375,11 +369,6 @@ export class World {
 
 export function bears(node: Node, taint: { key: string; effect: string }): boolean {
   return (node.spec.taints ?? []).some((present) => sameTaint(present, taint));
-}
-
-/** Lease of a node, as kubelets keep it. */
-export function leaseOf(world: World, node: string): Lease | undefined {
-  return world.server.collection<Lease>(LEASES).get({ namespace: "kube-node-lease", name: node });
 }
 
 function base64(text: string): string {

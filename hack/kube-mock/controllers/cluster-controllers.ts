@@ -32,7 +32,7 @@ export interface ClusterControllerOptions {
 }
 
 /** Kubernetes' own periods, and lags as they are seen on a quiet cluster. */
-export const DEFAULT_CLUSTER_CONTROLLER_OPTIONS: ClusterControllerOptions = {
+const DEFAULT_CLUSTER_CONTROLLER_OPTIONS: ClusterControllerOptions = {
   nodeLifecycle: { monitorPeriodMs: 5_000, monitorGracePeriodMs: 50_000 },
   taintEviction: { lagMs: 20 },
   podGc: { periodMs: 20_000, quarantineMs: 40_000 },

@@ -10,7 +10,7 @@ import type { StatusChange } from "./target-store.ts";
 // What a FencingTarget's status says of a probe. Pure; docs/fencing-targets.md explains every reason to users.
 
 /** `lastProbeTime` is written at most this often where nothing else has changed: every write costs the API server. */
-export const PROBE_TIME_WRITE_MS = 3_600_000;
+const PROBE_TIME_WRITE_MS = 3_600_000;
 
 /** All that the status is made from. */
 export interface TargetFacts {

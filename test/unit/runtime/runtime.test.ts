@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { describe, it } from "node:test";
-import * as fc from "fast-check";
 import { sleep } from "../../../src/runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../src/runtime/deadline.ts";
-import { formatDuration, parseDurationMs } from "../../../src/runtime/duration.ts";
+import { parseDurationMs } from "../../../src/runtime/duration.ts";
 import { backoffMs } from "../../../src/runtime/random.ts";
 import { Secret } from "../../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
@@ -29,15 +28,6 @@ describe("durations in Go's form", () => {
   for (const [text, wanted] of table) {
     it(`reads ${JSON.stringify(text)} as ${wanted}`, () => assert.equal(parseDurationMs(text), wanted));
   }
-
-  it("reads back what it writes, to the millisecond below a second and above", () => {
-    fc.assert(
-      fc.property(fc.integer({ min: -1e12, max: 1e12 }), (ms) => {
-        const back = parseDurationMs(formatDuration(ms));
-        assert.ok(back !== undefined && Math.abs(back - ms) < 1e-3, `${ms} → ${formatDuration(ms)} → ${back}`);
-      }),
-    );
-  });
 });
 
 describe("a deadline", () => {
