@@ -104,6 +104,8 @@ function parseUrl(text: string, url: string): URL {
 }
 
 function invalid(text: string, why: string): BmcError {
-  const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text;
+  // It may have been written to deceive a terminal.
+  const printable = text.replaceAll(/[^\x20-\x7e]/g, "?");
+  const shown = printable.length > 200 ? `${printable.slice(0, 200)}...` : printable;
   return new BmcError("Unsupported", `cannot use the BMC address ${JSON.stringify(shown)}: ${why}`);
 }

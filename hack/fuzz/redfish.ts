@@ -1,0 +1,101 @@
+import { must } from "./target.ts";
+import type { FuzzTarget } from "./target.ts";
+import { failure, messageIds, sessionsFull } from "../../src/bmc/redfish/answer.ts";
+import type { Answer } from "../../src/bmc/redfish/answer.ts";
+import { hasBoot, lacksNetworkBoot, parseBootOverride, settingsReference } from "../../src/bmc/redfish/boot.ts";
+import { linksAt, parseJsonObject, stringAt } from "../../src/bmc/redfish/json.ts";
+import type { JsonObject } from "../../src/bmc/redfish/json.ts";
+import { pathOnOrigin } from "../../src/bmc/redfish/reference.ts";
+import { besideChassis, parseChassis, parsePower, parseSystem } from "../../src/bmc/redfish/system.ts";
+import { parseTask, retryAfterMs } from "../../src/bmc/redfish/task.ts";
+
+// What a Redfish service sends, from its text on. HTTP itself is undici's.
+
+const ORIGIN = "https://bmc-3.example";
+const PATH = "/redfish/v1/Systems/1";
+
+const SYSTEM = {
+  "@odata.id": PATH,
+  "@odata.type": "#ComputerSystem.v1_20_0.ComputerSystem",
+  UUID: "4C4C4544-0042-3510-8051-B4C04F4E3732",
+  SerialNumber: "SN-0001",
+  PowerState: "Off",
+  Links: { Chassis: [{ "@odata.id": "/redfish/v1/Chassis/1" }] },
+  Actions: {
+    "#ComputerSystem.Reset": {
+      target: `${PATH}/Actions/ComputerSystem.Reset`,
+      "@Redfish.ActionInfo": `${PATH}/ResetActionInfo`,
+      "ResetType@Redfish.AllowableValues": ["On", "ForceOff"],
+    },
+  },
+  "@Redfish.Settings": { SettingsObject: { "@odata.id": `${PATH}/Settings` } },
+  Boot: {
+    BootSourceOverrideEnabled: "Once",
+    BootSourceOverrideTarget: "Pxe",
+    "BootSourceOverrideTarget@Redfish.AllowableValues": ["None", "Pxe"],
+  },
+};
+const CHASSIS = {
+  "@odata.type": "#Chassis.v1_20_0.Chassis",
+  ChassisType: "RackMount",
+  PowerState: "Off",
+  Links: { ComputerSystems: [{ "@odata.id": PATH }] },
+};
+const TASK = { "@odata.type": "#Task.v1_7_0.Task", TaskState: "Running" };
+const ERROR = {
+  error: {
+    code: "Base.1.18.GeneralError",
+    message: "See the extended info.",
+    "@Message.ExtendedInfo": [{ MessageId: "Base.1.18.ServiceTemporarilyUnavailable", Message: "Later.\n" }],
+  },
+};
+const HOSTILE = '{"__proto__":{"PowerState":"Off"},"constructor":{"prototype":{"UUID":"x"}},"Links":{"Chassis":[{}]}}';
+
+const resources: FuzzTarget = {
+  name: "redfish resource",
+  seeds: [...[SYSTEM, CHASSIS, TASK, ERROR].map((value) => JSON.stringify(value)), HOSTILE].map((text) =>
+    Buffer.from(text),
+  ),
+  run: (input) => {
+    const body = parseJsonObject(input.toString("utf8"), "GET x");
+    const says = stringAt(body, "PowerState");
+    must((parsePower(body).state === "Off") === (says === "Off"), "nothing but the literal Off is off");
+    hasBoot(body);
+    lacksNetworkBoot(body);
+    settingsReference(body);
+    parseBootOverride(body);
+    for (const status of [200, 202, 400, 503]) readAnswer({ status, body, header: () => undefined });
+    linksAt(body, "Members");
+    const chassis = parseChassis(ORIGIN, body, PATH);
+    const reading = besideChassis({ state: "Off", raw: "Off" }, chassis.power === undefined ? [] : [chassis.power]);
+    must(reading.state !== "Off" || says === undefined || says === "Off", "a chassis that is not off denies an Off");
+    const system = parseSystem(ORIGIN, { path: PATH, body, etag: undefined });
+    for (const path of [system.reset?.target, system.reset?.actionInfoPath, ...system.chassisPaths]) {
+      must(path === undefined || path.startsWith("/"), "what is asked for next is on the same service");
+    }
+  },
+};
+
+function readAnswer(answer: Answer): void {
+  messageIds(answer.body);
+  sessionsFull(answer);
+  parseTask("order", answer);
+  const { message } = failure("order", answer);
+  must(/^[\x20-\x7e]{1,800}$/.test(message), "a message is short and printable");
+}
+
+const EMPTY: JsonObject = {};
+const headers: FuzzTarget = {
+  name: "redfish reference and Retry-After",
+  seeds: [PATH, `${ORIGIN}${PATH}`, "//evil.example/x", "/a/../b?c#d", "7", "Wed, 21 Oct 2026 07:28:00 GMT"].map(
+    (text) => Buffer.from(text),
+  ),
+  run: (input) => {
+    const text = input.toString("latin1");
+    const waitMs = retryAfterMs({ status: 202, body: EMPTY, header: () => text });
+    must(waitMs >= 500 && waitMs < 1e9, "Retry-After neither hurries nor stops us for ever");
+    must(/^\/[\x21-\x7e]*$/.test(pathOnOrigin(ORIGIN, text, "it")), "a reference is a path of its service");
+  },
+};
+
+export const REDFISH_TARGETS: readonly FuzzTarget[] = [resources, headers];
