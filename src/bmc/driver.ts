@@ -24,6 +24,17 @@ export interface HostIdentity {
 /** Where a host boots from next: once from the network, or as its own boot order says. */
 export type BootOverride = "NetworkOnce" | "None";
 
+/** Which of our orders a device says that it takes. */
+export interface OrderOffer {
+  /** The kinds of order that it lists; undefined where it lists none, and only trying would tell. */
+  listed: readonly string[] | undefined;
+  /** What `forceOff` and `on` would send; undefined where nothing on the list will do. */
+  off: string | undefined;
+  on: string | undefined;
+  /** Whether the host can be told to boot from the network, as far as the device says. */
+  networkBoot: boolean;
+}
+
 /**
  * One BMC (or other power device) that can fence one host. A driver knows no Kubernetes.
  *
@@ -46,6 +57,8 @@ export interface PowerDriver {
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   /** Reads the boot override back: `None` when none is set. */
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
+  /** Reads which orders the device says that it takes; sends none. Absent where the protocol leaves it no choice (IPMI). */
+  readOffer?(signal: AbortSignal): Promise<OrderOffer>;
   /** Ends the driver's sessions and connections. Never throws; bounded by its own deadline. */
   close(): Promise<void>;
 }

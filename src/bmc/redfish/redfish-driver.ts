@@ -3,13 +3,14 @@ import type { Answer } from "./answer.ts";
 import { bootPatch, hasBoot, lacksNetworkBoot, parseBootOverride, settingsReference } from "./boot.ts";
 import { chooseSystem } from "./choose-system.ts";
 import { EMPTY, isObject, listAt, stringAt, stringsAt } from "./json.ts";
+import { orderOffer, RESET_TYPES, resetType } from "./offer.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Resource, Service } from "./service.ts";
 import { besideChassis, parseChassis, parseSystem } from "./system.ts";
 import type { ResetAction, System } from "./system.ts";
 import { parseTask, retryAfterMs } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
-import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../driver.ts";
+import type { BootOverride, HostIdentity, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
 import { BmcError } from "../errors.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -20,9 +21,6 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
  * state tells the rest, and sooner than most tasks do.
  */
 const TASK_WATCH_MS = 2_000;
-
-/** `On` is the standard's name; some services know `ForceOn` only. For fencing nothing but `ForceOff` will do. */
-const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const;
 
 /** Drives one ComputerSystem of a Redfish service (DSP0266, DSP0268). */
 export class RedfishDriver implements PowerDriver {
@@ -69,6 +67,14 @@ export class RedfishDriver implements PowerDriver {
     return this.#call("read of the boot override", signal, async (signal) =>
       parseBootOverride((await this.#readBoot(signal)).body),
     );
+  }
+
+  readOffer(signal: AbortSignal): Promise<OrderOffer> {
+    return this.#call("read of the orders offered", signal, async (signal) => {
+      const { reset } = await this.#readSystem(signal);
+      const listed = reset === undefined ? [] : (reset.allowedTypes ?? (await this.#readAllowedTypes(reset, signal)));
+      return orderOffer(listed, (await this.#findBoot(signal))?.body);
+    });
   }
 
   close(): Promise<void> {
@@ -138,14 +144,11 @@ export class RedfishDriver implements PowerDriver {
   }
 
   async #chooseResetType(reset: ResetAction, wanted: "Off" | "On", signal: AbortSignal): Promise<string> {
-    const types = RESET_TYPES[wanted];
     const allowed = reset.allowedTypes ?? (await this.#readAllowedTypes(reset, signal));
-    // Neither list is required of a service; what the standard always had is then worth the try.
-    if (allowed === undefined) return types[0];
-    const type = types.find((candidate) => allowed.includes(candidate));
+    const type = resetType(wanted, allowed);
     if (type !== undefined) return type;
-    const offered = allowed.join(", ").slice(0, 200);
-    throw new BmcError("Unsupported", `${this.address}: the BMC offers no ${types[0]}, only: ${offered}`);
+    const offered = allowed?.join(", ").slice(0, 200) ?? "";
+    throw new BmcError("Unsupported", `${this.address}: the BMC offers no ${RESET_TYPES[wanted][0]}, only: ${offered}`);
   }
 
   async #readAllowedTypes(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
@@ -176,6 +179,12 @@ export class RedfishDriver implements PowerDriver {
 
   /** The resource whose Boot object takes writes: the settings object where it has one, else the System. */
   async #readBoot(signal: AbortSignal): Promise<Resource> {
+    const boot = await this.#findBoot(signal);
+    if (boot === undefined) throw new BmcError("Unsupported", `${this.address}: the System has no boot override`);
+    return boot;
+  }
+
+  async #findBoot(signal: AbortSignal): Promise<Resource | undefined> {
     const system = await this.#readSystemResource(signal);
     const reference = settingsReference(system.body);
     if (reference !== undefined) {
@@ -183,8 +192,7 @@ export class RedfishDriver implements PowerDriver {
       const settings = await this.#service.find(path, signal);
       if (settings !== undefined && hasBoot(settings.body)) return settings;
     }
-    if (hasBoot(system.body)) return system;
-    throw new BmcError("Unsupported", `${this.address}: the System has no boot override`);
+    return hasBoot(system.body) ? system : undefined;
   }
 
   async #setBoot(override: BootOverride, signal: AbortSignal): Promise<void> {
