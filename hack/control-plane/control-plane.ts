@@ -212,11 +212,14 @@ async function start(
   };
 }
 
-function kwokArguments(node: string | undefined, kubeconfig: string, stages: string): string[] {
+/** The command line of the kwok of one node or, without a name, of every node annotated `kwok.x-k8s.io/node: fake`. */
+export function kwokArguments(node: string | undefined, kubeconfig: string, stages: string): string[] {
   return [
     `--kubeconfig=${kubeconfig}`,
     `--config=${stages}`,
-    node === "all" ? "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake" : `--manage-single-node=${node}`,
+    node === undefined
+      ? "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
+      : `--manage-single-node=${node}`,
     // Stock nodes renew a 40 s lease every 10 s; with many fake nodes that saves CPU. A single one dies for the sake of a
     // test, whose grace period is short: its lease must be old news by then, as it is with the stock 40 s and 50 s.
     `--node-lease-duration-seconds=${node === undefined ? 40 : 4}`,

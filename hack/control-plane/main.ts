@@ -13,7 +13,8 @@ const HELP = `A real Kubernetes control plane on loopback: etcd, kube-apiserver,
 
     --nodes N                 fake nodes worker-1 … worker-N, played by kwok (default 3)
     --kubeconfig FILE         also write the administrator's kubeconfig there
-    --grace-period SECONDS    silence after which a node is Ready=Unknown (default 50, as Kubernetes ships it)
+    --grace-period SECONDS    silence after which a node is Ready=Unknown (default 50, as Kubernetes ships it; the
+                              fake nodes renew their leases every 10 s, so below 20 they come and go)
     --install                 apply deploy/kustomize and write a kubeconfig of the shipped ServiceAccount
 
 The programs are looked for in $KUBEBUILDER_ASSETS, then in \${XDG_CACHE_HOME:-~/.cache}/ironfence/control-plane.
@@ -26,12 +27,11 @@ for (const name of ["SIGINT", "SIGTERM"] as const)
 const progress = (line: string): void => void process.stderr.write(`control-plane: ${line}\n`);
 
 async function up(values: { nodes: string; kubeconfig?: string; "grace-period": string; install: boolean }) {
-  const controlPlane = await startControlPlane(
-    { progress, nodeMonitorGracePeriodMs: Number(values["grace-period"]) * 1000 },
-    stop.signal,
-  );
+  const nodes = readNumber("nodes", values.nodes);
+  const nodeMonitorGracePeriodMs = readNumber("grace-period", values["grace-period"]) * 1000;
+  const controlPlane = await startControlPlane({ progress, nodeMonitorGracePeriodMs }, stop.signal);
   try {
-    for (let index = 1; index <= Number(values.nodes); index += 1) {
+    for (let index = 1; index <= nodes; index += 1) {
       await registerNode(controlPlane.api, { name: `worker-${index}` });
     }
     await controlPlane.startKwok();
@@ -51,6 +51,13 @@ async function up(values: { nodes: string; kubeconfig?: string; "grace-period": 
   } finally {
     await controlPlane.stop();
   }
+}
+
+function readNumber(option: string, text: string): number {
+  const number = Number(text);
+  if (text === "" || !Number.isInteger(number) || number < 0)
+    throw new Error(`--${option}: ${text} is not a whole number`);
+  return number;
 }
 
 async function main(): Promise<number> {
