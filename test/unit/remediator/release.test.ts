@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { beforeEach, describe, it } from "node:test";
+import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
+import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
+import { PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../../src/api/core-types.ts";
+import type { Pod } from "../../../src/api/core.ts";
+import { createKubeClient } from "../../../src/kube/api-client.ts";
+import type { KubeClient } from "../../../src/kube/client.ts";
+import { isKubeError } from "../../../src/kube/errors.ts";
+import { countBound, releasePods } from "../../../src/remediator/release.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+
+const NODE = "n1";
+const TOLERATES_ALL = [{ operator: "Exists" }];
+const never = new AbortController().signal;
+
+let clock: VirtualClock;
+let server: ApiServer;
+let client: KubeClient;
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  server = createApiServer({ clock, random: seededRandom(1) });
+  client = createKubeClient({ transport: server.transport({ client: "agent" }), clock, random: seededRandom(2) });
+});
+
+/** A pod on the node, with the claim `claim-NAME`. */
+function createPod(name: string, spec: object = {}): void {
+  server.collection(PODS).create({
+    metadata: { namespace: "default", name },
+    spec: {
+      nodeName: NODE,
+      containers: [{ name: "c", image: "i" }],
+      volumes: [{ name: "data", persistentVolumeClaim: { claimName: `claim-${name}` } }],
+      ...spec,
+    },
+  });
+}
+
+/** A volume that is bound to a claim, and attached to a node. */
+function attach(name: string, claim: string, nodeName = NODE): void {
+  server.collection(PERSISTENT_VOLUMES).create({
+    metadata: { name },
+    spec: {
+      capacity: { storage: "1Gi" },
+      accessModes: ["ReadWriteOnce"],
+      csi: { driver: "csi.example", volumeHandle: name },
+      claimRef: { namespace: "default", name: claim },
+    },
+  });
+  server.collection(VOLUME_ATTACHMENTS).create({
+    metadata: { name: `attach-${name}` },
+    spec: { attacher: "csi.example", nodeName, source: { persistentVolumeName: name } },
+  });
+}
+
+const podNames = (): string[] => [...server.collection<Pod>(PODS).values()].map(({ metadata }) => metadata.name);
+
+describe("what still binds a node", () => {
+  it("is its pods, and its volumes once no pod does", async () => {
+    createPod("db");
+    attach("v1", "claim-db");
+    attach("v2", "claim-other", "n2");
+    assert.deepEqual(await countBound(client, NODE, never), { pods: 1, attachments: 0 });
+    await releasePods({ client, clock }, NODE, 5_000, never);
+    assert.deepEqual(podNames(), []);
+    assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 1 });
+    server.collection(VOLUME_ATTACHMENTS).delete({ name: "attach-v1" });
+    assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 0 });
+  });
+
+  it("is not the volume of a pod that stays, but any other beside it, also one whose volume nobody knows", async () => {
+    createPod("agent", { tolerations: TOLERATES_ALL });
+    attach("v1", "claim-agent");
+    assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 0 });
+    attach("v2", "claim-db");
+    server.collection(VOLUME_ATTACHMENTS).create({
+      metadata: { name: "attach-gone" },
+      spec: { attacher: "csi.example", nodeName: NODE, source: { persistentVolumeName: "gone" } },
+    });
+    assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 2 });
+  });
+
+  it("is not said where the server does not answer: it throws", async () => {
+    createPod("agent", { tolerations: TOLERATES_ALL });
+    attach("v1", "claim-agent");
+    const match = { pathPrefix: "/api/v1/persistentvolumes" };
+    server.faults.inject({ match, times: 1, action: { kind: "status", status: 403 } });
+    await assert.rejects(countBound(client, NODE, never), (error) => isKubeError(error, "Forbidden"));
+  });
+});
+
+describe("releasing pods", () => {
+  it("touches those of this node that must leave, and nobody else's", async () => {
+    createPod("db");
+    createPod("agent", { tolerations: TOLERATES_ALL });
+    createPod("elsewhere", { nodeName: "n2" });
+    await releasePods({ client, clock }, NODE, 5_000, never);
+    assert.deepEqual(podNames().sort(), ["agent", "elsewhere"]);
+  });
+
+  it("goes on with the others where one is gone or has changed meanwhile", async () => {
+    for (const name of ["a", "b", "c"]) createPod(name);
+    const status = "/api/v1/namespaces/default/pods/a/status";
+    server.faults.inject({ match: { pathPrefix: status }, times: 1, action: { kind: "status", status: 409 } });
+    const pod = "/api/v1/namespaces/default/pods/b";
+    server.faults.inject({
+      match: { method: "DELETE", pathPrefix: pod },
+      times: 1,
+      action: { kind: "status", status: 404 },
+    });
+    await releasePods({ client, clock }, NODE, 5_000, never);
+    assert.deepEqual(podNames().sort(), ["a", "b"]);
+    assert.equal((await countBound(client, NODE, never)).pods, 2, "and the count tells that they are left");
+  });
+
+  it("stops at its time, since by then the host must be proven off anew", async () => {
+    createPod("db");
+    server.faults.inject({ match: { method: "PATCH" }, times: 1, action: { kind: "hang" } });
+    const released = releasePods({ client, clock }, NODE, 5_000, never);
+    await clock.advance(5_000);
+    await released;
+    assert.deepEqual(podNames(), ["db"]);
+  });
+
+  it("passes on what it may not do", async () => {
+    createPod("db");
+    server.faults.inject({ match: { method: "DELETE" }, times: 1, action: { kind: "status", status: 403 } });
+    await assert.rejects(releasePods({ client, clock }, NODE, 5_000, never), (error) =>
+      isKubeError(error, "Forbidden"),
+    );
+  });
+});
