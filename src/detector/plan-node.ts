@@ -30,7 +30,9 @@ export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefine
   const records = reconcileRecords(before, facts.remediations, snapshot.canSee, nowMs);
   for (const remediation of facts.remediations) watchAge(pass, remediation);
   const entry = planByState(pass, facts, records);
-  if (entry === undefined && facts.previous !== undefined && before.length > 0) {
+  // A lease that we asked for may be held though no CR came of it.
+  const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
+  if (entry === undefined && facts.previous !== undefined && leased) {
     pass.decision.actions.push({ type: "releaseLease", nodeName: facts.name });
   }
   return entry;

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { LEASES, NODES } from "../../src/api/core-types.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import { toMicroTime } from "../../src/runtime/time.ts";
-import { DetectorWorld, escalation, reference, vendorCrd, vendorType } from "./detector-fixture.ts";
+import { crdOf, DetectorWorld, escalation, reference, vendorCrd, vendorType } from "./detector-fixture.ts";
 
 const EXPECTED = "PermanentNodeDeletionExpected";
 const TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
@@ -381,6 +382,105 @@ describe("detector: who is left alone", () => {
   });
 });
 
+describe("detector: the lease of a node", () => {
+  const lease = (holderIdentity: string, renewedMs: number) =>
+    world.server.collection(LEASES).create({
+      metadata: { namespace: "medik8s-leases", name: "node-n1" },
+      spec: {
+        holderIdentity,
+        leaseDurationSeconds: 60,
+        acquireTime: toMicroTime(renewedMs),
+        renewTime: toMicroTime(renewedMs),
+      },
+    });
+
+  it("is taken over from a holder whose time was over long enough ago for its clock to be off", async () => {
+    await enabled();
+    const endsMs = world.clock.nowMs() + 60_000;
+    lease("node-maintenance", world.clock.nowMs());
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 120_000);
+    assert.ok(world.clock.nowMs() >= endsMs + 15_000, "not before the margin for another clock was over");
+    const [taken] = world.leases();
+    assert.equal(taken?.spec.holderIdentity, "NodeHealthCheck-check");
+    assert.equal(taken?.spec.leaseTransitions, 1);
+  });
+
+  it("is nobody's where its namespace does not exist: the node is remediated without", async () => {
+    await enabled();
+    const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases" };
+    world.server.faults.inject({ match, times: 100, action: { kind: "status", status: 404 } });
+    await fenced();
+    assert.deepEqual(world.leases(), []);
+  });
+
+  it("counts as taken where leases may not be written, and that is told", async () => {
+    await enabled();
+    const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases" };
+    world.server.faults.inject({ match, times: 2, action: { kind: "status", status: 403 } });
+    world.ready("n1", "Unknown");
+    await world.until("told", () => world.told("RemediationSkipped").some((note) => /cannot be taken/.test(note)));
+    assert.deepEqual(world.fences(), []);
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 60_000);
+  });
+
+  it("is given back by a node that is well again before a CR could be made", async () => {
+    await enabled();
+    const match = { method: "POST", pathPrefix: "/apis/fence.example/v1/namespaces/fencing/fences" };
+    world.server.faults.inject({ match, times: 1_000, action: { kind: "status", status: 403 } });
+    world.ready("n1", "Unknown");
+    await world.until("told", () => world.told("RemediationSkipped").length === 1);
+    assert.equal(world.leases().length, 1);
+    world.ready("n1", "True");
+    await world.until("given back", () => world.leases().length === 0, 2_000);
+  });
+});
+
+describe("detector: the Machine of a node", () => {
+  const machines = {
+    group: "machine.openshift.io",
+    version: "v1beta1",
+    kind: "Machine",
+    plural: "machines",
+    namespaced: true,
+  };
+
+  async function fencedWithMachine(annotation: string) {
+    world = new DetectorWorld();
+    world.server.load(crdOf(machines));
+    world.server.collection(NAMESPACES).create({ metadata: { name: "other" } });
+    for (const namespace of ["fencing", "other"]) {
+      world.server.collection(machines).create({ metadata: { namespace, name: "machine-1" }, spec: {} });
+    }
+    world.template();
+    world.nodes(3);
+    world.node("n9", {}, { "machine.openshift.io/machine": annotation });
+    world.check();
+    world.start();
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    const { metadata } = await fenced("n9");
+    return (metadata.ownerReferences ?? []).slice(1);
+  }
+
+  it("owns the CR too, if it lies in the CR's namespace", async () => {
+    const owners = await fencedWithMachine("fencing/machine-1");
+    const { uid } = world.server.collection(machines).get({ namespace: "fencing", name: "machine-1" })?.metadata ?? {};
+    assert.deepEqual(owners, [
+      { apiVersion: "machine.openshift.io/v1beta1", kind: "Machine", name: "machine-1", uid, controller: false },
+    ]);
+  });
+
+  it("does not own it from another namespace: the CR would be collected", async () => {
+    assert.deepEqual(await fencedWithMachine("other/machine-1"), []);
+  });
+
+  it("that is not there, or is no name, keeps nobody from being remediated", async () => {
+    assert.deepEqual(await fencedWithMachine("fencing/machine-2"), []);
+    await world.stop();
+    assert.deepEqual(await fencedWithMachine("machine-1"), []);
+  });
+});
+
 describe("detector: recovery", () => {
   it("keeps a node listed until its CR is gone, and counts it as not healthy", async () => {
     await enabled();
@@ -524,6 +624,17 @@ describe("detector: what can be missing or broken", () => {
     await world.until("enabled", () => world.status().phase === "Enabled", 40_000);
   });
 
+  it("the CRD of health checks: it is served when it arrives, without a restart", async () => {
+    world = new DetectorWorld({ installed: false });
+    world.template();
+    world.nodes(3);
+    world.start();
+    await world.clock.advance(15_000);
+    world.install();
+    world.check();
+    await world.until("enabled", () => world.status().phase === "Enabled", 15_000);
+  });
+
   it("a malformed template", async () => {
     world = new DetectorWorld();
     world.template("Fence", { spec: { template: {} } });
@@ -587,6 +698,18 @@ describe("detector: what can be missing or broken", () => {
     await world.clock.advance(30_000);
     assert.equal(world.fences().length, 1);
     assert.equal(entry("n1")?.remediations?.[0]?.resource.uid, world.fences()[0]?.metadata.uid);
+  });
+
+  it("the news of a CR that somebody deletes meanwhile: it is read live, and does not count for ever", async () => {
+    await enabled();
+    world.server.faults.lagWatches({ pathPrefix: "/apis/fence.example/v1/fences" }, 3_600_000);
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 12_000);
+    const first = fenceOf("n1")?.metadata;
+    await world.until("recorded", () => entry("n1")?.remediations !== undefined);
+    world.server.collection(vendorType("Fence")).delete({ namespace: "fencing", name: "n1" });
+    await world.until("another CR", () => fenceOf("n1") !== undefined, 120_000);
+    assert.notEqual(fenceOf("n1")?.metadata.uid, first?.uid);
   });
 
   it("the right to create CRs: it is told", async () => {

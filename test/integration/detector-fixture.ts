@@ -33,7 +33,11 @@ export function vendorType(kind: string): ResourceType {
 
 /** The CRD of one kind of the vendor's, which keeps whatever is put into it. */
 export function vendorCrd(kind: string): string {
-  const { group, plural } = vendorType(kind);
+  return crdOf(vendorType(kind));
+}
+
+/** A CRD that keeps whatever is put into its objects. */
+export function crdOf({ group, version, kind, plural }: ResourceType): string {
   return JSON.stringify({
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
@@ -44,7 +48,7 @@ export function vendorCrd(kind: string): string {
       names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase() },
       versions: [
         {
-          name: "v1",
+          name: version,
           served: true,
           storage: true,
           subresources: { status: {} },
@@ -66,10 +70,8 @@ export class DetectorWorld {
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
-  constructor(options: { kinds?: string[] } = {}) {
-    this.server.load(
-      readFileSync(new URL("../../deploy/crds/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url), "utf8"),
-    );
+  constructor(options: { kinds?: string[]; installed?: boolean } = {}) {
+    if (options.installed !== false) this.install();
     for (const kind of options.kinds ?? ["Fence"]) {
       this.server.load(vendorCrd(kind));
       this.server.load(vendorCrd(`${kind}Template`));
@@ -80,6 +82,13 @@ export class DetectorWorld {
     this.server.onRequest((record) => {
       if (record.client.startsWith(CLIENT)) this.requests.push(record);
     });
+  }
+
+  /** Installs the CRD of health checks. */
+  install(): void {
+    this.server.load(
+      readFileSync(new URL("../../deploy/crds/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url), "utf8"),
+    );
   }
 
   /** Starts the detector, or starts it anew after `stop`. */
