@@ -51,6 +51,26 @@ export class KubeError extends Error {
     this.retryAfterMs = options.retryAfterMs;
     this.retryable = RETRYABLE.has(code);
   }
+
+  /** What a person does about it; undefined where the message says it, or where it passes by itself. */
+  get nextStep(): string | undefined {
+    switch (this.code) {
+      case "Unauthorized":
+        return "renew the credentials of the kubeconfig or service account";
+      case "Forbidden":
+        return "grant that right; the agent's own come with deploy/kustomize";
+      case "NotFound":
+        // A kind that is not served has no metav1.Status, hence no reason.
+        if (this.status === 404 && this.reason === undefined) return "apply deploy/crds: the cluster has no such kind";
+        if (this.message.includes(' namespaces "'))
+          return "apply deploy/kustomize, or name the agent's namespace with --namespace";
+        return undefined;
+      case "Network":
+        return "check the server's address in the kubeconfig, and that it is up";
+      default:
+        return undefined;
+    }
+  }
 }
 
 /** Whether `error` is a KubeError with one of `codes`. */

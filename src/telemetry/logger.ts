@@ -43,6 +43,9 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
 function briefError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (error instanceof DeadlineError) return { type: error.name, message: error.message };
-  if ("code" in error && "retryable" in error) return { type: error.name, code: error.code, message: error.message };
+  if ("code" in error && "retryable" in error) {
+    const nextStep = "nextStep" in error ? error.nextStep : undefined;
+    return { type: error.name, code: error.code, message: error.message, ...(nextStep !== undefined && { nextStep }) };
+  }
   return pino.stdSerializers.err(error);
 }

@@ -43,6 +43,15 @@ describe("the log", () => {
     }
   });
 
+  it("says what to do about a failure where its class knows it", () => {
+    const err = new KubeError("Forbidden", "list nodes: 403 Forbidden", { status: 403, reason: "Forbidden" });
+    const line = JSON.parse(logged((logger) => logger.warn({ err }, "x")));
+    assert.equal(line.err.nextStep, "grant that right; the agent's own come with deploy/kustomize");
+    assert.ok(
+      !logged((logger) => logger.warn({ err: new KubeError("Conflict", "changed") }, "x")).includes("nextStep"),
+    );
+  });
+
   it("keeps the stack of a defect, and that of every error at debug", () => {
     const defect = JSON.parse(logged((logger) => logger.error({ err: new TypeError("no such thing") }, "x")));
     assert.match(defect.err.stack, /logger\.test\.ts/);

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { failureOf } from "../../../src/kube/api-answers.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+
+function answer(status: number, body: unknown): KubeError {
+  return failureOf("list things", {
+    status,
+    headers: {},
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+}
+
+test("a kind that is not served points to the CRDs, an object that is absent does not", () => {
+  assert.match(answer(404, "404 page not found\n").nextStep ?? "", /apply deploy\/crds/);
+  const absent = { kind: "Status", reason: "NotFound", message: 'leases.coordination.k8s.io "ironfence" not found' };
+  assert.equal(answer(404, absent).nextStep, undefined);
+});
+
+test("a missing namespace points to the manifests and to the option", () => {
+  const error = answer(404, { kind: "Status", reason: "NotFound", message: 'namespaces "ironfence-system" not found' });
+  assert.match(error.nextStep ?? "", /deploy\/kustomize.*--namespace/);
+});
+
+test("refused credentials and missing rights say what to do, a passing failure does not", () => {
+  assert.match(answer(401, { kind: "Status", reason: "Unauthorized" }).nextStep ?? "", /credentials/);
+  assert.match(answer(403, { kind: "Status", reason: "Forbidden" }).nextStep ?? "", /grant/);
+  assert.equal(answer(503, "").nextStep, undefined);
+});
