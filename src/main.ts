@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { runCli } from "./cli/app.ts";
 import type { CliContext } from "./cli/context.ts";
+import { openTerminal } from "./cli/terminal.ts";
 import { systemClock, systemRandom } from "./runtime/system.ts";
 
 const stop = new AbortController();
@@ -25,5 +26,11 @@ const cliProcess: CliContext["process"] = {
     process.exitCode = code ?? undefined;
   },
 };
-const context: CliContext = { process: cliProcess, clock: systemClock, random: systemRandom, signal: stop.signal };
+const context: CliContext = {
+  process: cliProcess,
+  clock: systemClock,
+  random: systemRandom,
+  signal: stop.signal,
+  terminal: openTerminal(process.stdin, process.stderr),
+};
 await runCli(process.argv.slice(2), context);

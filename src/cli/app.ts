@@ -1,10 +1,16 @@
 import type { Application } from "@stricli/core";
 import { buildApplication, buildRouteMap, proposeCompletions, run, text_en } from "@stricli/core";
+import { BmcError } from "../bmc/errors.ts";
 import { OptionError } from "../config/option.ts";
 import { ClusterConfigError, KubeError } from "../kube/errors.ts";
+import { TargetError } from "../remediator/targets/host.ts";
 import type { CliContext } from "./context.ts";
+import { withoutControls } from "./context.ts";
 import { completionCommand } from "./completion.ts";
+import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE, Refusal } from "./failures.ts";
 import { pauseCommand, resumeCommand } from "./pause.ts";
+import { powerCommands } from "./power.ts";
+import { probeCommand } from "./probe.ts";
 import { runCommand } from "./run.ts";
 import { statusCommand } from "./status.ts";
 import { VERSION } from "./version.ts";
@@ -16,6 +22,8 @@ const app: Application<CliContext> = buildApplication(
       status: statusCommand,
       pause: pauseCommand,
       resume: resumeCommand,
+      probe: probeCommand,
+      power: powerCommands,
       completion: completionCommand,
     },
     docs: {
@@ -25,7 +33,8 @@ const app: Application<CliContext> = buildApplication(
         "their workloads, powers them on again and gives the nodes back their place; and escalates where that does not help.",
         "",
         "Start the agent with `ironfence run`; look at what it does with `ironfence status`; stop every new power order with",
-        "`ironfence pause`. Each command has `--help` with examples.",
+        "`ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
+        "it, `ironfence power` reads or changes one host's power. Each command has `--help` with examples.",
       ].join("\n"),
     },
   }),
@@ -35,7 +44,7 @@ const app: Application<CliContext> = buildApplication(
     scanner: { caseStyle: "allow-kebab-for-camel" },
     documentation: { caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
     localization: { text: { ...text_en, exceptionWhileRunningCommand: describeFailure } },
-    determineExitCode: (error) => (error instanceof OptionError ? EXIT_USAGE : EXIT_FAILURE),
+    determineExitCode: exitCodeOf,
   },
 );
 
@@ -52,15 +61,15 @@ export async function runCli(inputs: readonly string[], context: CliContext): Pr
   if (Number(context.process.exitCode) < 0) context.process.exitCode = EXIT_USAGE;
 }
 
-/** Something went wrong while the command ran. */
-export const EXIT_FAILURE = 1;
-/** The command line itself is wrong: nothing was done. */
-export const EXIT_USAGE = 2;
+function exitCodeOf(error: unknown): number {
+  if (error instanceof OptionError) return EXIT_USAGE;
+  return error instanceof Refusal ? EXIT_REFUSED : EXIT_FAILURE;
+}
 
 /** What a user can mend is told in one line; anything else is a defect of ours and comes with its stack. */
 function describeFailure(error: unknown): string {
-  for (const known of [OptionError, ClusterConfigError, KubeError]) {
-    if (error instanceof known) return `ironfence: ${error.message}`;
+  for (const known of [OptionError, ClusterConfigError, KubeError, BmcError, TargetError, CommandFailure, Refusal]) {
+    if (error instanceof known) return withoutControls(`ironfence: ${error.message}`);
   }
   return `ironfence: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

@@ -1,15 +1,41 @@
 import { createKubeClient } from "../kube/api-client.ts";
 import type { KubeClient } from "../kube/client.ts";
+import { createKubeRuntime } from "../kube/create-runtime.ts";
 import { loadCluster } from "../kube/credentials.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { KubeTransport } from "../kube/transport.ts";
 import type { ClusterOptions } from "../config/run-options.ts";
+import { createLogger } from "../telemetry/logger.ts";
 import type { CliContext } from "./context.ts";
 
 /** Connects to the cluster that the options name, does `work`, and closes every connection again. */
-export async function withCluster<T>(
+export function withCluster<T>(
   context: CliContext,
   options: ClusterOptions,
   work: (client: KubeClient) => Promise<T>,
+): Promise<T> {
+  const { clock, random } = context;
+  return withTransport(context, options, (transport) => work(createKubeClient({ transport, clock, random })));
+}
+
+/** Same, for a command that works with parts of the agent. Its warnings go to standard error. */
+export function withRuntime<T>(
+  context: CliContext,
+  options: ClusterOptions,
+  work: (runtime: KubeRuntime) => Promise<T>,
+): Promise<T> {
+  const { clock, random } = context;
+  return withTransport(context, options, (transport) => {
+    const names = { controllerName: "ironfence.io/cli", instance: "cli" };
+    return work(createKubeRuntime({ transport, clock, random, logger: createLogger("warn"), ...names }));
+  });
+}
+
+async function withTransport<T>(
+  context: CliContext,
+  options: ClusterOptions,
+  work: (transport: KubeTransport) => Promise<T>,
 ): Promise<T> {
   const cluster = await loadCluster({
     ...(options.kubeconfig !== undefined && { kubeconfig: options.kubeconfig }),
@@ -17,7 +43,7 @@ export async function withCluster<T>(
   });
   const transport = createHttpTransport(cluster, { clock: context.clock });
   try {
-    return await work(createKubeClient({ transport, clock: context.clock, random: context.random }));
+    return await work(transport);
   } finally {
     await transport.close();
   }

@@ -1,3 +1,4 @@
+import { parseDurationMs } from "../runtime/duration.ts";
 import type { LogLevel } from "../telemetry/logger.ts";
 
 // What the text of an option may be. Each throws an Error that says what would be right.
@@ -28,6 +29,19 @@ export function parseBoolean(text: string): boolean {
   if (text === "true") return true;
   if (text === "false") return false;
   throw new Error("must be true or false");
+}
+
+/** A duration above zero, in Go's form. @returns milliseconds. */
+export function parseTimeout(text: string): number {
+  const timeoutMs = parseDurationMs(text);
+  if (timeoutMs === undefined || timeoutMs < 1) throw new Error("must be a duration above zero, such as 90s or 5m");
+  return timeoutMs;
+}
+
+/** SHA-256 in hex, with or without colons. */
+export function parseFingerprint(text: string): string {
+  if (/^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$/.test(text)) return text;
+  throw new Error("must be a SHA-256 in hex, with or without colons");
 }
 
 export function parseComponents(text: string): ReadonlySet<Component> {

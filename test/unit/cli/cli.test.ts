@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { EXIT_USAGE, runCli } from "../../../src/cli/app.ts";
+import { runCli } from "../../../src/cli/app.ts";
 import type { CliContext } from "../../../src/cli/context.ts";
+import { EXIT_USAGE } from "../../../src/cli/failures.ts";
 import { renderTable } from "../../../src/cli/table.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 
@@ -15,7 +16,7 @@ async function cli(...inputs: string[]): Promise<{ out: string; err: string; cod
     exitCode: null,
   };
   const signal = new AbortController().signal;
-  await runCli(inputs, { process, clock: systemClock, random: systemRandom, signal });
+  await runCli(inputs, { process, clock: systemClock, random: systemRandom, signal, terminal: undefined });
   return { ...texts, code: Number(process.exitCode) };
 }
 

@@ -1,0 +1,113 @@
+import { X509Certificate } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import { connect as connectTcp, isIP } from "node:net";
+import type { Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { TLSSocket } from "node:tls";
+import type { DeviceTls } from "./redfish/tls.ts";
+
+// Looks at the way to a device step by step, so that a person sees at which one it ends. Each throws where its step fails.
+
+/** Where a device listens. */
+export interface Endpoint {
+  /** Name or IP address; IPv6 without brackets. */
+  hostname: string;
+  port: number;
+}
+
+/** Resolves the name. @returns for people. */
+export async function checkName({ hostname }: Endpoint): Promise<string> {
+  if (isIP(hostname) !== 0) return `${hostname} is an IP address`;
+  const addresses = await lookup(hostname, { all: true });
+  return `${hostname} is ${addresses.map(({ address }) => address).join(", ")}`;
+}
+
+/** Opens a TCP connection and closes it again. @returns for people. */
+export async function checkTcp({ hostname, port }: Endpoint, signal: AbortSignal): Promise<string> {
+  const socket = connectTcp({ host: hostname, port });
+  await opened(socket, "connect", signal);
+  socket.destroy();
+  return `port ${port} is open`;
+}
+
+/** What a device shows in a TLS handshake, and whether it is trusted as configured. */
+export interface TlsFinding {
+  trust: "Trusted" | "Unchecked" | "Untrusted";
+  /** For people. */
+  detail: string;
+  /** Of the certificate that the device has shown and has the key of, in the form that `sha256Fingerprint` takes. */
+  sha256Fingerprint: string;
+}
+
+/** Makes a TLS handshake and looks at the certificate; no request is sent, hence no password. */
+export async function checkTls({ hostname, port }: Endpoint, tls: DeviceTls, signal: AbortSignal): Promise<TlsFinding> {
+  const socket = connectTls({
+    host: hostname,
+    port,
+    ...(isIP(hostname) === 0 && { servername: hostname }),
+    // What the verification says is reported; nothing but the handshake goes over this connection.
+    rejectUnauthorized: false,
+    ...(tls.ca !== undefined && { ca: tls.ca }),
+  });
+  try {
+    await opened(socket, "secureConnect", signal);
+    return judgeCertificate(socket, tls);
+  } finally {
+    socket.destroy();
+  }
+}
+
+function judgeCertificate(socket: TLSSocket, tls: DeviceTls): TlsFinding {
+  const { raw } = socket.getPeerCertificate(false);
+  const certificate = new X509Certificate(raw);
+  const sha256Fingerprint = certificate.fingerprint256;
+  const shown = `${describe(certificate)}, SHA-256 ${sha256Fingerprint}`;
+  if (tls.sha256Fingerprint !== undefined) {
+    return sameFingerprint(tls.sha256Fingerprint, sha256Fingerprint)
+      ? { trust: "Trusted", detail: `the pinned certificate (${shown})`, sha256Fingerprint }
+      : { trust: "Untrusted", detail: `not the pinned certificate, but ${shown}`, sha256Fingerprint };
+  }
+  if (socket.authorized) return { trust: "Trusted", detail: shown, sha256Fingerprint };
+  if (tls.insecureSkipVerify) {
+    return {
+      trust: "Unchecked",
+      detail: `any certificate is accepted (insecureSkipVerify); it is ${shown}`,
+      sha256Fingerprint,
+    };
+  }
+  // Node gives the code as a string, though the type says Error.
+  const why = String(socket.authorizationError).replace(/^Error: /, "");
+  const next =
+    "compare this SHA-256 with what the BMC's own console shows, then pin it, or name the CA bundle that signed it";
+  return { trust: "Untrusted", detail: `not trusted (${why}): ${shown}; ${next}`, sha256Fingerprint };
+}
+
+function describe(certificate: X509Certificate): string {
+  const name = (text: string): string => text.replaceAll("\n", ", ").slice(0, 200);
+  return `certificate of ${name(certificate.subject)}, issued by ${name(certificate.issuer)}, valid until ${certificate.validTo}`;
+}
+
+function sameFingerprint(a: string, b: string): boolean {
+  const plain = (text: string): string => text.replaceAll(":", "").toLowerCase();
+  return plain(a) === plain(b);
+}
+
+/** Waits for a socket's event; the socket is destroyed on failure and on abort. */
+function opened(socket: Socket, event: "connect" | "secureConnect", signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error): void => {
+      socket.destroy();
+      reject(error);
+    };
+    const onAbort = (): void => fail(new Error("aborted"));
+    // It stays, since a socket may fail after it was opened, and would end the process.
+    socket.on("error", fail);
+    socket.once("close", () => fail(new Error("the connection was closed")));
+    socket.once(event, () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+}

@@ -1,0 +1,25 @@
+import type { CliContext } from "./context.ts";
+import { printNote } from "./context.ts";
+import { Refusal } from "./failures.ts";
+
+/**
+ * Tells what speaks against an order and has a person agree to it.
+ *
+ * @param concerns nothing is asked where there are none.
+ * @param agreed the person has agreed beforehand (`--yes`).
+ * @throws Refusal where the answer is not yes, or nobody can be asked.
+ */
+export async function confirm(
+  context: CliContext,
+  order: string,
+  concerns: readonly string[],
+  agreed: boolean,
+): Promise<void> {
+  for (const concern of concerns) printNote(context, `! ${concern}`);
+  if (concerns.length === 0 || agreed) return;
+  if (context.terminal === undefined) {
+    throw new Refusal(`${order}: refused, since ${concerns.join("; and ")}. Nothing was ordered; --yes agrees to it`);
+  }
+  const answer = await context.terminal.ask(`${order}? Type yes: `, { echo: true }, context.signal);
+  if (answer.trim().toLowerCase() !== "yes") throw new Refusal(`${order}: not confirmed; nothing was ordered`);
+}

@@ -1,0 +1,153 @@
+import { buildCommand } from "@stricli/core";
+import type { PowerDriver } from "../bmc/driver.ts";
+import type { DeviceConfig } from "../bmc/open-device.ts";
+import { openDevice } from "../bmc/open-device.ts";
+import type { Check, DeviceReport } from "../bmc/probe-device.ts";
+import { probeDevice } from "../bmc/probe-device.ts";
+import { requireOption } from "../config/option.ts";
+import type { ClusterOptions } from "../config/run-options.ts";
+import { OUTPUT_OPTION } from "../config/run-options.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import { openDevices } from "../remediator/targets/devices.ts";
+import { identityJudge } from "../remediator/targets/identity.ts";
+import { readDeviceConfig } from "./bmc-login.ts";
+import { withRuntime } from "./cluster.ts";
+import type { CliContext } from "./context.ts";
+import { printLine } from "./context.ts";
+import { CommandFailure } from "./failures.ts";
+import type { SubjectFlags } from "./subject.ts";
+import { readSubject, SUBJECT_FLAGS, SUBJECT_POSITIONAL } from "./subject.ts";
+import { renderTable } from "./table.ts";
+import type { TargetFacts } from "./targets.ts";
+import { readTarget } from "./targets.ts";
+
+/** One thing that was looked at; `device` is absent for what concerns the target as a whole. */
+type Row = Omit<Check, "check"> & { device?: string; check: string };
+
+/** `ironfence probe`: every check that a fence will need, before the night it is needed. */
+export const probeCommand = buildCommand<SubjectFlags, [address?: string], CliContext>({
+  func: async function probe(this: CliContext, flags, address) {
+    const subject = readSubject(this, address, flags);
+    const output = requireOption(OUTPUT_OPTION, flags, this.process.env);
+    const rows =
+      "address" in subject
+        ? await probeAddress(this, subject.address, flags)
+        : await withRuntime(this, subject.cluster, (runtime) => probeTarget(this, runtime, subject));
+    const failed = rows.filter(({ result }) => result === "failed");
+    if (output === "json") printLine(this, JSON.stringify({ ok: failed.length === 0, checks: rows }));
+    else for (const line of renderRows(rows)) printLine(this, line);
+    if (failed.length > 0) {
+      throw new CommandFailure(`not ready to be fenced: ${failed.map(({ check }) => check).join(", ")}`);
+    }
+  },
+  parameters: { positional: SUBJECT_POSITIONAL, flags: SUBJECT_FLAGS, aliases: { o: "output" } },
+  docs: {
+    brief: "Go through every check that a fence will need, and change nothing",
+    fullDescription: [
+      "Name, connection, certificate, login, System, identity, power, the orders offered, network boot, and that no session is",
+      "left open. A certificate that is not trusted is shown with its SHA-256, to be compared and pinned; no password is sent to",
+      "such a BMC. With --target also what concerns the FencingTarget: ambiguity, maintenance, owner, Secrets, whose host it is.",
+      "Exit codes: 0 a fence can go through, 1 it cannot, 2 wrong command line, 3 there is no such target.",
+    ].join("\n"),
+    customUsage: [
+      { input: "https://bmc-3.example", brief: "asks for user and password" },
+      { input: "ipmi://10.0.0.3 --username fencing --password-file pw -o json", brief: "for scripts" },
+      { input: "--target worker-3", brief: "as the agent would reach it" },
+    ],
+  },
+});
+
+async function probeAddress(context: CliContext, address: string, flags: SubjectFlags): Promise<Row[]> {
+  const config = await readDeviceConfig(context, address, flags);
+  return rowsOf(undefined, await probeDevice(config, { clock: context.clock, openDevice }, context.signal));
+}
+
+async function probeTarget(
+  context: CliContext,
+  runtime: KubeRuntime,
+  { target: targetName, cluster: { namespace } }: { target: string; cluster: ClusterOptions },
+): Promise<Row[]> {
+  const { signal, clock } = context;
+  const facts = await readTarget(runtime, namespace, { targetName }, signal);
+  const rows = targetRows(facts);
+  const configs = new Map<PowerDriver, DeviceConfig>();
+  const recording: typeof openDevice = (config, deps) => {
+    const driver = openDevice(config, deps);
+    configs.set(driver, config);
+    return driver;
+  };
+  const devices = await openDevices({ runtime, openDevice: recording }, facts.target, signal);
+  await Promise.all(devices.map(({ driver }) => driver.close()));
+  const levels = new Map<number, (DeviceReport | undefined)[]>();
+  for (const { address, level, driver, failure } of devices) {
+    const config = configs.get(driver);
+    const report = config === undefined ? undefined : await probeDevice(config, { clock, openDevice }, signal);
+    levels.set(level, [...(levels.get(level) ?? []), report]);
+    if (failure !== undefined) {
+      rows.push({ device: address, check: "credentials", result: "failed", detail: failure.message });
+    }
+    if (report !== undefined) rows.push(...rowsOf(address, report));
+  }
+  for (const [level, reports] of [...levels].toSorted(([a], [b]) => a - b)) {
+    rows.push(identityRow(facts, level, reports));
+  }
+  return rows;
+}
+
+function targetRows({ target, node, obstacles, paused }: TargetFacts): Row[] {
+  const { nodeName } = target.spec;
+  const node_: Row =
+    node === undefined
+      ? { check: "node", result: "warning", detail: `there is no node ${nodeName}` }
+      : { check: "node", result: "ok", detail: nodeName };
+  const target_: Row[] =
+    obstacles.length === 0
+      ? [{ check: "target", result: "ok", detail: "no other claims the host, nobody owns it now" }]
+      : obstacles.map((detail) => ({ check: "target", result: "failed", detail }));
+  const switch_: Row[] = paused === undefined ? [] : [{ check: "stop switch", result: "warning", detail: paused }];
+  return [node_, ...target_, ...switch_];
+}
+
+/** Whether the devices of one level power the host that the target means. */
+function identityRow(
+  { target, node }: TargetFacts,
+  level: number,
+  reports: readonly (DeviceReport | undefined)[],
+): Row {
+  const check = `identity of level ${level}`;
+  const answers = reports.flatMap((report) => report?.identity ?? []);
+  if (answers.length < reports.length) {
+    return { check, result: "skipped", detail: "not every device of the level has answered" };
+  }
+  const verdict = identityJudge(target, node?.status.nodeInfo?.systemUUID)(answers);
+  return { check, result: verdict.verified ? "ok" : "failed", detail: verdict.message };
+}
+
+function rowsOf(device: string | undefined, report: DeviceReport): Row[] {
+  return report.checks.map((check) => ({ ...(device !== undefined && { device }), ...check }));
+}
+
+function renderRows(rows: readonly Row[]): string[] {
+  const lines: string[] = [];
+  let device: string | undefined;
+  let section: Row[] = [];
+  const flush = (): void => {
+    if (section.length === 0) return;
+    if (device !== undefined) lines.push(device);
+    lines.push(
+      ...renderTable(
+        ["CHECK", "RESULT", "DETAIL"],
+        section.map(({ check, result, detail }) => [check, result, detail]),
+      ),
+      "",
+    );
+    section = [];
+  };
+  for (const row of rows) {
+    if (row.device !== device) flush();
+    device = row.device;
+    section.push(row);
+  }
+  flush();
+  return lines.slice(0, -1);
+}

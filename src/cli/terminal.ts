@@ -1,0 +1,55 @@
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+import type { ReadStream, WriteStream } from "node:tty";
+import { abortReason } from "../runtime/clock.ts";
+
+/** The person at the terminal. */
+export interface Terminal {
+  /**
+   * Asks, and gives the line that was typed. Questions go to standard error, so that standard output stays data.
+   *
+   * @param echo whether what is typed is shown; false for secrets.
+   * @throws the reason of `signal` on abort; Error where the person ends it with Ctrl-C or Ctrl-D.
+   */
+  ask(question: string, options: { echo: boolean }, signal: AbortSignal): Promise<string>;
+}
+
+/** The process's terminal; undefined where there is nobody to ask: a script, a pipe, a job. */
+export function openTerminal(input: ReadStream, output: WriteStream): Terminal | undefined {
+  if (!input.isTTY || !output.isTTY) return undefined;
+  return { ask: (question, { echo }, signal) => askOnce(input, output, question, echo, signal) };
+}
+
+function askOnce(
+  input: ReadStream,
+  output: WriteStream,
+  question: string,
+  echo: boolean,
+  signal: AbortSignal,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(abortReason(signal));
+      return;
+    }
+    output.write(question);
+    // The line editor takes the terminal into raw mode and shows what is typed by itself: into nothing, for a secret.
+    const shown = echo ? output : new Writable({ write: (_chunk, _encoding, done) => done() });
+    const editor = createInterface({ input, output: shown, terminal: true, historySize: 0 });
+    const finish = (settle: () => void): void => {
+      signal.removeEventListener("abort", onAbort);
+      editor.close();
+      if (!echo) output.write("\n");
+      settle();
+    };
+    const onAbort = (): void => finish(() => reject(abortReason(signal)));
+    const onEnd = (): void => finish(() => reject(new Error("ended at the prompt")));
+    signal.addEventListener("abort", onAbort, { once: true });
+    editor.once("line", (line) => {
+      editor.off("close", onEnd);
+      finish(() => resolve(line));
+    });
+    editor.once("SIGINT", () => editor.close());
+    editor.once("close", onEnd);
+  });
+}

@@ -1,0 +1,72 @@
+import type { Option } from "./option.ts";
+import { parseBoolean, parseFingerprint, parseText, parseTimeout } from "./parsers.ts";
+
+/**
+ * How a command reaches a BMC that it was given the address of. The password itself is no option: it comes from
+ * `IRONFENCE_BMC_PASSWORD`, a file, or the prompt, since every user of a machine can read its command lines.
+ */
+export const BMC_OPTIONS = {
+  username: {
+    name: "username",
+    env: "IRONFENCE_BMC_USERNAME",
+    defaultText: undefined,
+    placeholder: "name",
+    brief: "User of the BMC; absent: asked for on the terminal",
+    parse: parseText,
+  } satisfies Option<string>,
+  passwordFile: {
+    name: "passwordFile",
+    env: "IRONFENCE_BMC_PASSWORD_FILE",
+    defaultText: undefined,
+    placeholder: "file",
+    brief: "File that holds the BMC's password; absent: $IRONFENCE_BMC_PASSWORD, then asked for without echo",
+    parse: parseText,
+  } satisfies Option<string>,
+  caFile: {
+    name: "caFile",
+    env: "IRONFENCE_BMC_CA_FILE",
+    defaultText: undefined,
+    placeholder: "file",
+    brief: "PEM bundle that signed the BMC's certificate; absent: the machine's own authorities",
+    parse: parseText,
+  } satisfies Option<string>,
+  sha256Fingerprint: {
+    name: "sha256Fingerprint",
+    env: "IRONFENCE_BMC_SHA256_FINGERPRINT",
+    defaultText: undefined,
+    placeholder: "hex",
+    brief: "SHA-256 of the BMC's certificate: that very one is trusted, no other (ironfence probe prints it)",
+    parse: parseFingerprint,
+  } satisfies Option<string>,
+  insecureSkipVerify: {
+    name: "insecureSkipVerify",
+    env: "IRONFENCE_BMC_INSECURE_SKIP_VERIFY",
+    defaultText: "false",
+    placeholder: "bool",
+    brief: "Trust any certificate: whoever stands in between can then read the password",
+    parse: parseBoolean,
+  } satisfies Option<boolean>,
+} as const;
+
+/** The environment variable that a BMC's password may come from. */
+export const BMC_PASSWORD_ENV = "IRONFENCE_BMC_PASSWORD";
+
+/** How long `power off`, `on` and `cycle` wait for each change. */
+export const POWER_TIMEOUT_OPTION: Option<number> = {
+  name: "timeout",
+  env: "IRONFENCE_POWER_TIMEOUT",
+  defaultText: "120s",
+  placeholder: "duration",
+  brief: "How long each change of power may take until it is read back",
+  parse: parseTimeout,
+};
+
+/** How long `fence` waits for the verdict. */
+export const FENCE_TIMEOUT_OPTION: Option<number> = {
+  name: "timeout",
+  env: "IRONFENCE_FENCE_TIMEOUT",
+  defaultText: "30m",
+  placeholder: "duration",
+  brief: "How long the verdict is waited for; the remediation goes on all the same",
+  parse: parseTimeout,
+};
