@@ -23,17 +23,27 @@ export type Step = (typeof STEPS)[number];
 
 const byte = z.int().min(0).max(255);
 
-/** Faults of a mock on command. They are plain JSON, so that a test and a scenario file say the same. */
+/** Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the same. */
 export const faultRuleSchema = z.strictObject({
   /** Steps that the rule is for: all where absent. */
   steps: z.array(z.enum(STEPS)).optional(),
   /** How many matching requests it is applied to; all where absent. */
   times: z.int().positive().optional(),
   action: z.discriminatedUnion("type", [
-    /** The request never arrives. */
+    /** The request never arrives: a hang before the effect. */
     z.strictObject({ type: z.literal("loseRequest") }),
-    /** The request takes effect; its answer never arrives. */
+    /** The request takes effect; its answer never arrives: a hang after the effect. */
     z.strictObject({ type: z.literal("loseAnswer") }),
+    /** The network delivers the request late: whatever was sent after it has long been carried out. */
+    z.strictObject({ type: z.literal("lateRequest"), delayMs: z.number().min(0) }),
+    /** A bad network: each datagram, either way, is lost or doubled by chance. */
+    z.strictObject({
+      type: z.literal("badNetwork"),
+      lossPercent: z.number().min(0).max(100),
+      duplicatePercent: z.number().min(0).max(100),
+    }),
+    /** The BMC restarts at this request, before or after its effect: it is silent for so long, and its sessions are gone. */
+    z.strictObject({ type: z.literal("restartBmc"), effect: z.enum(["none", "done"]), downMs: z.number().min(0) }),
     /** The answer comes late. */
     z.strictObject({ type: z.literal("delay"), delayMs: z.number().min(0) }),
     /** The network delivers the request twice. */
@@ -106,3 +116,23 @@ export class FaultBook {
     return entry.action;
   }
 }
+
+/** Help on the faults, for people. */
+export const FAULTS_HELP = `A fault: {"steps":["ChassisControl"],"times":N,"action":{"type":...}}, without steps for all of them, without times until it is
+switched off. Of several that match the newest is applied. Actions:
+
+  delay delayMs                      slow
+  loseRequest, loseAnswer            a hang before, after the effect
+  lateRequest delayMs                the network holds the request back
+  badNetwork lossPercent, duplicatePercent
+  duplicateRequest, duplicateAnswer, replay, reorder
+  restartBmc effect, downMs          the BMC restarts in the middle of it; effect: none or done
+  truncate bytes, pad bytes, garbage bytes
+  badChecksum, badAuthCode, unprotected, wrongTag, wrongSessionId, staleSequence
+  otherAlgorithms algorithms         to Open Session
+  status status [short]              a login is refused; 1: the session table is full, 13: no such user
+  completionCode completionCode      a command is refused; 192: busy, 212: not allowed, 213: not in this state
+  data data                          a command succeeds with these bytes
+
+Steps: ${STEPS.join(", ")}.
+`;

@@ -1,15 +1,18 @@
-import { createInterface } from "node:readline";
+import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { z } from "zod";
 import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
-import { commandSchema, runCommand } from "../rack/commands.ts";
+import { controlHelp, startControlEndpoint } from "../rack/control.ts";
 import { createRack } from "../rack/rack.ts";
-import type { Rack } from "../rack/rack.ts";
-import { faultRuleSchema, STEPS } from "./faults.ts";
+import { parseScenario, playScenario, SCENARIO_HELP } from "../rack/scenario.ts";
+import { FAULTS_HELP } from "./faults.ts";
+import type { FaultRule } from "./faults.ts";
 import { startIpmiMock } from "./server.ts";
 import type { IpmiMock } from "./server.ts";
+
+const EXAMPLE: FaultRule = { steps: ["ChassisControl"], times: 1, action: { type: "loseAnswer" } };
+const CONTROL_HELP = controlHelp(EXAMPLE);
 
 const HELP = `Simulated hosts behind BMCs that speak IPMI 2.0 (RMCP+), on 127.0.0.1.
 
@@ -17,6 +20,7 @@ Usage: node hack/ipmi-mock/main.ts [options]
 
   --hosts N          hosts, named host-1 to host-N (1)
   --port P           UDP port of the first BMC, the next ones follow; 0: any free ones (6230)
+  --control-port P   port of the control endpoint (0: any free one)
   --username NAME    (admin)
   --password TEXT    (password; it is no secret, this is a mock)
   --privilege N      highest level of that user: 3 operator, 4 administrator (4)
@@ -25,28 +29,20 @@ Usage: node hack/ipmi-mock/main.ts [options]
   --off-ms N         time that a power-off takes (2000)
   --on-ms N          time that a power-on takes (1000)
   --boot-ms N        time that a boot takes (5000)
+  --scenario FILE    commands and faults to play, see below
   --help
 
-Standard input takes one JSON object a line, and each is answered by one line with what is true of the host:
+The control endpoint shows what is true, and switches faults:
 
-  {"host":"host-1"}
-  {"host":"host-1","command":{"do":"hang"}}
-  {"host":"host-1","fault":{"steps":["ChassisControl"],"times":1,"action":{"type":"loseAnswer"}}}
-  {"host":"host-1","fault":null}                                    all faults off
-
-Steps: ${STEPS.join(", ")}.
-`;
-
-const lineSchema = z.strictObject({
-  host: z.string(),
-  command: commandSchema.optional(),
-  fault: faultRuleSchema.nullable().optional(),
-});
+${CONTROL_HELP}
+${SCENARIO_HELP}
+${FAULTS_HELP}`;
 
 const { values } = parseArgs({
   options: {
     hosts: { type: "string", default: "1" },
     port: { type: "string", default: "6230" },
+    "control-port": { type: "string", default: "0" },
     username: { type: "string", default: "admin" },
     password: { type: "string", default: "password" },
     privilege: { type: "string", default: "4" },
@@ -55,12 +51,18 @@ const { values } = parseArgs({
     "off-ms": { type: "string", default: "2000" },
     "on-ms": { type: "string", default: "1000" },
     "boot-ms": { type: "string", default: "5000" },
+    scenario: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
 
 if (values.help) console.log(HELP);
-else await run();
+else {
+  await run().catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  });
+}
 
 async function run(): Promise<void> {
   const timing = {
@@ -71,6 +73,8 @@ async function run(): Promise<void> {
   const names = Array.from({ length: readNumber("hosts") }, (_, index) => `host-${index + 1}`);
   const deps = { clock: systemClock, random: systemRandom };
   const rack = createRack({ ...deps, hosts: names.map((name) => ({ name, ...timing })) });
+  const { scenario } = values;
+  const steps = scenario === undefined ? [] : parseScenario(readFileSync(scenario, "utf8"));
   const firstPort = readNumber("port");
   const mocks = new Map<string, IpmiMock>();
   for (const [index, host] of names.entries()) {
@@ -89,29 +93,19 @@ async function run(): Promise<void> {
     console.log(`${host}  ${mock.address}`);
   }
 
-  const lines = createInterface({ input: process.stdin });
-  lines.on("line", (line) => {
-    try {
-      console.log(JSON.stringify(obey(rack, mocks, line)));
-    } catch (error) {
-      console.log(JSON.stringify({ error: error instanceof Error ? error.message : String(error) }));
-    }
+  const bmcs = mocks;
+  const control = await startControlEndpoint({ rack, bmcs, help: CONTROL_HELP, port: readNumber("control-port") });
+  console.log(`control  ${control.url}`);
+  const stopScenario = playScenario({ clock: systemClock, rack, bmcs }, steps, (step, error) => {
+    console.log(`scenario  ${JSON.stringify(step)}${error instanceof Error ? `: ${error.message}` : ""}`);
   });
+
   const stop = async (): Promise<void> => {
-    lines.close();
+    stopScenario();
     rack.stop();
-    await Promise.all([...mocks.values()].map((mock) => mock.close()));
+    await Promise.all([control.close(), ...[...mocks.values()].map((mock) => mock.close())]);
   };
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => void stop());
-}
-
-function obey(rack: Rack, mocks: ReadonlyMap<string, IpmiMock>, line: string): object {
-  const { host, command, fault } = lineSchema.parse(JSON.parse(line));
-  if (command !== undefined) runCommand(rack, host, command);
-  if (fault === null) mocks.get(host)?.clearFaults();
-  else if (fault !== undefined) mocks.get(host)?.addFault(fault);
-  const { name, power, os, bootID, canWrite, bootSetting, orders } = rack.host(host);
-  return { name, power, os, bootID, canWrite, bootSetting, orders, sessions: mocks.get(host)?.sessionCount };
 }
 
 function readSuites(): readonly CipherSuiteId[] {
@@ -122,7 +116,9 @@ function readSuites(): readonly CipherSuiteId[] {
   });
 }
 
-function readNumber(name: "hosts" | "port" | "privilege" | "sessions" | "off-ms" | "on-ms" | "boot-ms"): number {
+function readNumber(
+  name: "hosts" | "port" | "control-port" | "privilege" | "sessions" | "off-ms" | "on-ms" | "boot-ms",
+): number {
   const number = Number(values[name]);
   if (!Number.isInteger(number) || number < 0) throw new Error(`--${name}: ${values[name]} is not a whole number`);
   return number;

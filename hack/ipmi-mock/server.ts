@@ -150,22 +150,54 @@ class MockServer implements IpmiMock {
   /** UDP knows no refusal that this socket could send: a BMC that is not up is silent. */
   #receive(datagram: Buffer, from: RemoteInfo): void {
     this.datagramCount += 1;
+    this.#arrive(datagram, from, "now");
+  }
+
+  /** @param when whether the network has held the datagram back already. */
+  #arrive(datagram: Buffer, from: RemoteInfo, when: "now" | "late"): void {
     if (this.#bmc.reachability !== "up") return;
     const task = this.#service.understand(datagram);
     if (task === undefined) return;
-    const fault = this.#faults.take(task.step);
-    if (fault?.type === "loseRequest") return;
+    const fault = when === "late" ? undefined : this.#faults.take(task.step);
+    if (fault?.type === "loseRequest" || this.#happens(fault, "lossPercent")) return;
+    if (fault?.type === "lateRequest") {
+      this.#later(fault.delayMs, () => this.#arrive(datagram, from, "late"));
+      return;
+    }
+    if (fault?.type === "restartBmc" && fault.effect === "none") {
+      this.#bmc.restart(fault.downMs);
+      return;
+    }
+    if (!task.accept()) return;
     this.requests.push({ atMs: this.#clock.nowMs(), step: task.step, data: task.data });
     if (this.requests.length > REQUESTS_MAX) this.requests.shift();
     this.#carryOut(task, fault, from);
     // The second copy has a number that was seen, or comes to a state that has gone on.
-    const again = fault?.type === "duplicateRequest" ? this.#service.understand(datagram) : undefined;
-    if (again !== undefined) this.#carryOut(again, fault, from);
+    const isDoubled = fault?.type === "duplicateRequest" || this.#happens(fault, "duplicatePercent");
+    const again = isDoubled ? this.#service.understand(datagram) : undefined;
+    if (again?.accept() === true) this.#carryOut(again, fault, from);
+  }
+
+  /** Whether the bad network strikes this time. */
+  #happens(fault: FaultAction | undefined, what: "lossPercent" | "duplicatePercent"): boolean {
+    return fault?.type === "badNetwork" && this.#random.next() * 100 < fault[what];
+  }
+
+  #later(delayMs: number, work: () => void): void {
+    const timer = this.#clock.schedule(delayMs, () => {
+      this.#timers.delete(timer);
+      work();
+    });
+    this.#timers.add(timer);
   }
 
   #carryOut(task: Task, fault: FaultAction | undefined, from: RemoteInfo): void {
     const reply = task.run(fault);
-    if (reply === undefined || fault?.type === "loseAnswer") return;
+    if (fault?.type === "restartBmc") {
+      this.#bmc.restart(fault.downMs);
+      return;
+    }
+    if (reply === undefined || fault?.type === "loseAnswer" || this.#happens(fault, "lossPercent")) return;
     const answer = toDatagram(reply, fault, this.#random);
     this.#answer(answer, fault, (bytes) => this.#socket.send(bytes, from.port, from.address));
   }
@@ -178,16 +210,12 @@ class MockServer implements IpmiMock {
       return;
     }
     if (fault?.type === "delay") {
-      const timer = this.#clock.schedule(fault.delayMs, () => {
-        this.#timers.delete(timer);
-        send(answer);
-      });
-      this.#timers.add(timer);
+      this.#later(fault.delayMs, () => send(answer));
       return;
     }
     if (fault?.type === "replay" && previous !== undefined) send(previous);
     send(answer);
-    if (fault?.type === "duplicateAnswer") send(answer);
+    if (fault?.type === "duplicateAnswer" || this.#happens(fault, "duplicatePercent")) send(answer);
     if (this.#heldBack === undefined) return;
     send(this.#heldBack);
     this.#heldBack = undefined;

@@ -42,6 +42,8 @@ export interface Task {
   step: Step;
   /** The command's data, or the payload of a handshake step. */
   data: readonly number[];
+  /** Takes it in, once: false for a number of a session that was received before. */
+  accept(): boolean;
   /** Does it. @param fault may take the place of the effect. @returns undefined where a BMC says nothing. */
   run(fault: FaultAction | undefined): Reply | undefined;
 }
@@ -58,12 +60,12 @@ export class IpmiService {
     this.sessions = new SessionTable(options, options.sessionsMax);
   }
 
-  /** @returns undefined for what a BMC silently drops: damaged, replayed, of no session. */
+  /** @returns undefined for what a BMC silently drops: damaged, of no session. */
   understand(datagram: Buffer): Task | undefined {
     const packet = parsePacket(datagram);
     if (packet === undefined) return undefined;
     if (packet.version === "1.5") return this.#outsideSession(packet.payload, "1.5");
-    const task = (step: Step, run: Task["run"]): Task => ({ step, data: [...packet.payload], run });
+    const task = (step: Step, run: Task["run"]): Task => ({ step, data: [...packet.payload], accept: always, run });
     switch (packet.payloadType) {
       case PAYLOAD.openRequest:
         return packet.payload.length < 32 ? undefined : task("OpenSession", () => this.#open(packet.payload));
@@ -85,6 +87,7 @@ export class IpmiService {
     const answer = (step: Step, data: readonly number[]): Task => ({
       step,
       data: request.data,
+      accept: always,
       run: (fault) => ({
         kind: "sessionless",
         version,
@@ -171,12 +174,13 @@ export class IpmiService {
     const session = this.sessions.use(packet.sessionId);
     if (session?.keys === undefined) return undefined;
     const opened = unseal(session.keys, datagram, packet);
-    if ("rejected" in opened || !session.received.accept(packet.sequence)) return undefined;
+    if ("rejected" in opened) return undefined;
     const request = parseRequest(opened.message);
     if (request === undefined) return undefined;
     return {
       step: stepOf(request),
       data: request.data,
+      accept: () => session.received.accept(packet.sequence),
       run: (fault) => ({
         kind: "message",
         session,
@@ -203,6 +207,8 @@ export class IpmiService {
     return runCommand(this.#options.bmc, request, session.privilege);
   }
 }
+
+const always = (): boolean => true;
 
 /** The answer to a command, unless a fault takes the place of its effect. */
 function answerOf(fault: FaultAction | undefined, run: () => CommandAnswer): CommandAnswer {

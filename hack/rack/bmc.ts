@@ -22,6 +22,9 @@ export interface IdentityLie {
  */
 export type Reachability = "up" | "refused" | "silent";
 
+/** A simulated BMC has been up for a month when the simulation starts. */
+const UP_BEFORE_START_MS = 30 * 24 * 60 * 60_000;
+
 /**
  * What a host's BMC says and does, apart from any protocol: the fronts (Redfish, IPMI) all speak through it. Left alone it is
  * honest; its faults are switched here, so that every front lies in the same way.
@@ -34,7 +37,7 @@ export class Bmc {
   #reachability: Reachability = "up";
   #restartingUntilMs = 0;
   #lastRestartMs: number;
-  #falsePower: { power: HostPower; untilMs: number } | undefined;
+  #falsePower: { read: () => HostPower; untilMs: number } | undefined;
   #falseIdentity: IdentityLie | undefined;
   /** How long an order waits, already acknowledged, before the host receives it. */
   orderDelayMs = 0;
@@ -43,7 +46,7 @@ export class Bmc {
     this.#clock = deps.clock;
     this.#onRestart = deps.onRestart;
     this.#host = host;
-    this.#lastRestartMs = deps.clock.nowMs();
+    this.#lastRestartMs = deps.clock.nowMs() - UP_BEFORE_START_MS;
   }
 
   /** The host that this BMC truly controls. */
@@ -63,7 +66,7 @@ export class Bmc {
   /** The power state as reported: the truth, unless it lies. */
   readPower(): HostPower {
     const lie = this.#falsePower;
-    if (lie !== undefined && this.#clock.monotonicMs() < lie.untilMs) return lie.power;
+    if (lie !== undefined && this.#clock.monotonicMs() < lie.untilMs) return lie.read();
     return this.#host.power;
   }
 
@@ -100,7 +103,17 @@ export class Bmc {
 
   /** Lie: reports `power` for `forMs`, whatever is true. */
   pretendPower(power: HostPower, forMs: number): void {
-    this.#falsePower = { power, untilMs: this.#clock.monotonicMs() + forMs };
+    this.#falsePower = { read: () => power, untilMs: this.#clock.monotonicMs() + forMs };
+  }
+
+  /** Lie: every other reading of the next `forMs`, beginning with the first, is Off, whatever is true. */
+  flapPower(forMs: number): void {
+    let saysOff = false;
+    const read = (): HostPower => {
+      saysOff = !saysOff;
+      return saysOff ? "Off" : this.#host.power;
+    };
+    this.#falsePower = { read, untilMs: this.#clock.monotonicMs() + forMs };
   }
 
   /** Lie: goes on reporting for `forMs` what is true now. */

@@ -15,6 +15,8 @@ export const commandSchema = z.discriminatedUnion("do", [
   z.strictObject({ do: z.literal("delayOrders"), delayMs: z.number().min(0) }),
   z.strictObject({ do: z.literal("pretendPower"), power: powerSchema, forMs: z.number().positive() }),
   z.strictObject({ do: z.literal("freezePower"), forMs: z.number().positive() }),
+  /** Every other reading is Off. */
+  z.strictObject({ do: z.literal("flapPower"), forMs: z.number().positive() }),
   /** An absent identity ends the lie. */
   z.strictObject({
     do: z.literal("pretendIdentity"),
@@ -54,6 +56,9 @@ export function runCommand(rack: Rack, hostName: string, command: RackCommand): 
       break;
     case "freezePower":
       bmc.freezePower(command.forMs);
+      break;
+    case "flapPower":
+      bmc.flapPower(command.forMs);
       break;
     case "pretendIdentity":
       bmc.pretendIdentity(command.identity);

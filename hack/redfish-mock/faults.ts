@@ -3,6 +3,10 @@ import { z } from "zod";
 const SIZE_BYTES_MAX = 256 * 1024 * 1024;
 const DEPTH_MAX = 1_000_000;
 
+/** Certificates that no client may trust. */
+const SPOILT_CERTIFICATES = ["expired", "otherName", "otherAuthority"] as const;
+export type SpoiltCertificate = (typeof SPOILT_CERTIFICATES)[number];
+
 /** Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the same. */
 export const faultRuleSchema = z.strictObject({
   /** Requests that the rule is for: all where absent. */
@@ -22,6 +26,8 @@ export const faultRuleSchema = z.strictObject({
     z.strictObject({ type: z.literal("hang"), effect: z.enum(["none", "done"]) }),
     /** The connection is reset instead of an answer, before or after the effect. */
     z.strictObject({ type: z.literal("drop"), effect: z.enum(["none", "done"]) }),
+    /** The BMC restarts at this request, before or after its effect: it is silent for so long, and its sessions are gone. */
+    z.strictObject({ type: z.literal("restartBmc"), effect: z.enum(["none", "done"]), downMs: z.number().min(0) }),
     /** This status instead of any effect. */
     z.strictObject({
       type: z.literal("status"),
@@ -30,6 +36,8 @@ export const faultRuleSchema = z.strictObject({
       /** A Redfish error where absent. */
       body: z.string().optional(),
     }),
+    /** Logins are refused as if all sessions were taken. */
+    z.strictObject({ type: z.literal("sessionsFull") }),
     /** Power orders answer 202 with a task, which ends when the host is there, or never. */
     z.strictObject({
       type: z.literal("task"),
@@ -48,43 +56,98 @@ export const faultRuleSchema = z.strictObject({
     z.strictObject({ type: z.literal("body"), text: z.string() }),
     /** The answer's body ends half way; its Content-Length does not. */
     z.strictObject({ type: z.literal("truncate") }),
+    /** The answer's body comes byte by byte. */
+    z.strictObject({ type: z.literal("trickle"), everyMs: z.number().positive() }),
+    /** Bytes that are no HTTP, then the end of the connection. */
+    z.strictObject({ type: z.literal("garbage") }),
     /** An answer of about this many bytes. */
     z.strictObject({ type: z.literal("huge"), sizeBytes: z.int().positive().max(SIZE_BYTES_MAX) }),
     /** An answer nested this deeply. */
     z.strictObject({ type: z.literal("deep"), depth: z.int().positive().max(DEPTH_MAX) }),
+    /**
+     * New connections meet a TLS that must not be trusted, whatever they ask for (`match` means nothing here): a certificate that
+     * has expired, is for another name or signed by another authority; a version that is too old; plain bytes instead of a
+     * handshake; or no handshake ever.
+     */
+    z.strictObject({
+      type: z.literal("badTls"),
+      how: z.enum([...SPOILT_CERTIFICATES, "oldVersion", "garbage", "silent"]),
+    }),
   ]),
 });
 
 /** A rule as a caller writes it. */
 export type FaultRule = z.input<typeof faultRuleSchema>;
-export type FaultAction = z.output<typeof faultRuleSchema>["action"];
+type AnyAction = z.output<typeof faultRuleSchema>["action"];
+/** What spoils connections, before there is a request. */
+export type TlsFault = Extract<AnyAction, { type: "badTls" }>;
+/** What spoils requests and their answers. */
+export type FaultAction = Exclude<AnyAction, TlsFault>;
+
+interface Entry {
+  rule: z.output<typeof faultRuleSchema>;
+  path: RegExp;
+  left: number;
+}
 
 /** The faults that are switched on. */
 export class FaultBook {
-  #rules: { rule: z.output<typeof faultRuleSchema>; path: RegExp; left: number }[] = [];
+  #entries: Entry[] = [];
 
   /** @returns the way to take the fault away. @throws Error where the rule makes no sense. */
   add(rule: FaultRule): () => void {
     const parsed = faultRuleSchema.parse(rule);
     const entry = { rule: parsed, path: new RegExp(parsed.match.path ?? ""), left: parsed.times ?? Infinity };
-    this.#rules.unshift(entry);
+    this.#entries.unshift(entry);
     return () => {
-      this.#rules = this.#rules.filter((other) => other !== entry);
+      this.#entries = this.#entries.filter((other) => other !== entry);
     };
   }
 
   clear(): void {
-    this.#rules = [];
+    this.#entries = [];
   }
 
   /** The fault of the newest rule that matches this request, and counts it. */
   take(method: string, path: string): FaultAction | undefined {
-    const entry = this.#rules.find(
-      ({ rule, path: pattern, left }) =>
-        left > 0 && (rule.match.method === undefined || rule.match.method === method) && pattern.test(path),
-    );
-    if (entry === undefined) return undefined;
-    entry.left -= 1;
-    return entry.rule.action;
+    return this.#take(({ rule: { match, action }, path: pattern }) => {
+      const isOurs = (match.method === undefined || match.method === method) && pattern.test(path);
+      return isOurs && action.type !== "badTls" ? action : undefined;
+    });
+  }
+
+  /** The newest fault for a new connection, and counts it. */
+  takeForConnection(): TlsFault | undefined {
+    return this.#take(({ rule: { action } }) => (action.type === "badTls" ? action : undefined));
+  }
+
+  #take<T>(choose: (entry: Entry) => T | undefined): T | undefined {
+    for (const entry of this.#entries) {
+      const chosen = entry.left > 0 ? choose(entry) : undefined;
+      if (chosen === undefined) continue;
+      entry.left -= 1;
+      return chosen;
+    }
+    return undefined;
   }
 }
+
+/** Help on the faults, for people. */
+export const FAULTS_HELP = `A fault: {"match":{"method":"POST","path":"REGEXP"},"times":N,"action":{"type":...}}, without match for all requests, without
+times until it is switched off. Of several that match the newest is applied. Actions:
+
+  delay delayMs                      slow
+  trickle everyMs                    slow: the answer comes byte by byte
+  hang effect                        no answer ever; effect: none (nothing was done) or done
+  drop effect                        the connection is reset in place of the answer
+  restartBmc effect, downMs          the BMC restarts in the middle of it
+  status status [headers] [body]     e.g. 401, 403, 409, 412, 429, 500, 503, in place of any effect
+  sessionsFull                       logins are refused as if the session table were full
+  task [retryAfterSeconds] [endless] power orders run as tasks, which may never end
+  refuseNoChange status              orders that would change nothing are refused
+  override [properties] [without]    the answer says something else
+  body text                          the answer is this text
+  truncate, garbage                  the answer ends half way; is no HTTP
+  huge sizeBytes, deep depth         a large, a deeply nested answer
+  badTls how                         how: expired, otherName, otherAuthority, oldVersion, garbage or silent
+`;

@@ -1,12 +1,18 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
-import { createCertificateAuthority } from "../lib/pki.ts";
+import { controlHelp, startControlEndpoint } from "../rack/control.ts";
 import { createRack } from "../rack/rack.ts";
-import { CONTROL_HELP, startControlEndpoint } from "./control.ts";
+import { parseScenario, playScenario, SCENARIO_HELP } from "../rack/scenario.ts";
+import { makeCertificates } from "./certificates.ts";
+import { FAULTS_HELP } from "./faults.ts";
+import type { FaultRule } from "./faults.ts";
 import { startRedfishMock } from "./server.ts";
 import type { RedfishMock } from "./server.ts";
+
+const EXAMPLE: FaultRule = { match: { method: "POST" }, times: 1, action: { type: "drop", effect: "done" } };
+const CONTROL_HELP = controlHelp(EXAMPLE);
 
 const HELP = `Simulated hosts behind Redfish BMCs, on 127.0.0.1.
 
@@ -25,11 +31,14 @@ Usage: node hack/redfish-mock/main.ts [options]
   --off-ms N              time that a power-off takes (2000)
   --on-ms N               time that a power-on takes (1000)
   --boot-ms N             time that a boot takes (5000)
+  --scenario FILE         commands and faults to play, see below
   --help
 
 The control endpoint shows what is true, and switches faults:
 
-${CONTROL_HELP}`;
+${CONTROL_HELP}
+${SCENARIO_HELP}
+${FAULTS_HELP}`;
 
 const { values } = parseArgs({
   options: {
@@ -46,6 +55,7 @@ const { values } = parseArgs({
     "off-ms": { type: "string", default: "2000" },
     "on-ms": { type: "string", default: "1000" },
     "boot-ms": { type: "string", default: "5000" },
+    scenario: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
@@ -72,9 +82,13 @@ async function run(): Promise<void> {
   const deps = { clock: systemClock, random: systemRandom };
   const rack = createRack({ ...deps, hosts: names.map((name) => ({ name, ...timing })) });
 
+  const { scenario } = values;
+  const steps = scenario === undefined ? [] : parseScenario(readFileSync(scenario, "utf8"));
   const mocks = new Map<string, RedfishMock>();
   const firstPort = readNumber("port");
-  const tls = values.tls ? await makeCertificate() : undefined;
+  const certificates = values.tls ? await makeCertificates(systemClock) : undefined;
+  const file = values["ca-file"];
+  if (certificates !== undefined && file !== undefined) writeFileSync(file, certificates.caPem);
   const groups: [string, string[]][] = values.shared ? [["all", names]] : names.map((name) => [name, [name]]);
   for (const [index, [name, hosts]] of groups.entries()) {
     const mock = await startRedfishMock({
@@ -82,7 +96,7 @@ async function run(): Promise<void> {
       rack,
       hosts,
       port: firstPort === 0 ? 0 : firstPort + index,
-      ...(tls !== undefined && { tls }),
+      ...(certificates !== undefined && { tls: certificates.good, spoilt: certificates.spoilt }),
       username: values.username,
       password: new Secret(values.password),
       sessionsMax: readNumber("sessions"),
@@ -91,26 +105,23 @@ async function run(): Promise<void> {
     mocks.set(name, mock);
     for (const host of hosts) console.log(`${host}  ${mock.url}${mock.systemPath(host)}`);
   }
-  const control = await startControlEndpoint({ rack, mocks, port: readNumber("control-port") });
+  const control = await startControlEndpoint({
+    rack,
+    bmcs: mocks,
+    help: CONTROL_HELP,
+    port: readNumber("control-port"),
+  });
   console.log(`control  ${control.url}`);
+  const stopScenario = playScenario({ clock: systemClock, rack, bmcs: mocks }, steps, (step, error) => {
+    console.log(`scenario  ${JSON.stringify(step)}${error instanceof Error ? `: ${error.message}` : ""}`);
+  });
 
   const stop = async (): Promise<void> => {
+    stopScenario();
     rack.stop();
     await Promise.all([control.close(), ...[...mocks.values()].map((mock) => mock.close())]);
   };
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => void stop());
-}
-
-async function makeCertificate(): Promise<{ certPem: string; keyPem: string }> {
-  const ca = await createCertificateAuthority(systemClock, "redfish-mock CA");
-  const file = values["ca-file"];
-  if (file !== undefined) writeFileSync(file, ca.certPem);
-  return await ca.issue({
-    commonName: "redfish-mock",
-    dnsNames: ["localhost"],
-    ipAddresses: ["127.0.0.1"],
-    usage: "server",
-  });
 }
 
 function readNumber(name: "hosts" | "port" | "control-port" | "sessions" | "off-ms" | "on-ms" | "boot-ms"): number {

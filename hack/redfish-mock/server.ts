@@ -1,6 +1,6 @@
 import { createServer as createHttpServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer as createHttpsServer } from "node:https";
+import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import { createServer as createNetServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -13,9 +13,11 @@ import type { Rack } from "../rack/rack.ts";
 import { failure } from "./answer.ts";
 import type { Answer } from "./answer.ts";
 import type { OrderStyle, ResetTypesIn } from "./endpoint.ts";
-import { FaultBook } from "./faults.ts";
-import type { FaultAction, FaultRule } from "./faults.ts";
+import type { MockCertificates } from "./certificates.ts";
+import { FaultBook, faultRuleSchema } from "./faults.ts";
+import type { FaultAction, FaultRule, TlsFault } from "./faults.ts";
 import { ROOT } from "./resource.ts";
+import { tableFull } from "./session-service.ts";
 import { RedfishService } from "./service.ts";
 import type { ServiceRequest } from "./service.ts";
 import { toWire } from "./wire.ts";
@@ -33,6 +35,8 @@ export interface RedfishMockOptions {
   port?: number;
   /** Plain HTTP where absent. */
   tls?: { certPem: string; keyPem: string };
+  /** Certificates for the faults that show one; without them those cannot be switched on. */
+  spoilt?: MockCertificates["spoilt"];
   /** `admin` where absent. */
   username?: string;
   /** `password` where absent. */
@@ -72,6 +76,9 @@ export interface RedfishMock {
 }
 
 const BODY_BYTES_MAX = 64 * 1024;
+const NO_PROTOCOL = "\u0000\u0001 neither TLS nor HTTP \u00ff\r\n\r\n";
+/** Those that TLS 1.0 and 1.1 still have. */
+const WEAK_CIPHERS = "DEFAULT@SECLEVEL=0";
 /** Requests that the log holds; the oldest are dropped. */
 const REQUESTS_MAX = 10_000;
 
@@ -92,9 +99,10 @@ class MockServer implements RedfishMock {
   readonly #faults = new FaultBook();
   readonly #sockets = new Set<Socket>();
   readonly #closing = new AbortController();
-  readonly #web: ReturnType<typeof createHttpServer> | ReturnType<typeof createHttpsServer>;
+  readonly #web: ReturnType<typeof createHttpServer> | HttpsServer;
   readonly #net: ReturnType<typeof createNetServer>;
-  readonly #scheme: "http" | "https";
+  readonly #tls: RedfishMockOptions["tls"];
+  readonly #spoilt: RedfishMockOptions["spoilt"];
   readonly #unsubscribe: () => void;
 
   constructor(options: RedfishMockOptions) {
@@ -118,7 +126,8 @@ class MockServer implements RedfishMock {
     const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
       this.#serve(request, response).catch(() => response.destroy());
     };
-    this.#scheme = tls === undefined ? "http" : "https";
+    this.#tls = tls;
+    this.#spoilt = options.spoilt;
     this.#web =
       tls === undefined
         ? createHttpServer(onRequest)
@@ -133,7 +142,7 @@ class MockServer implements RedfishMock {
 
   get url(): string {
     const { port } = this.#net.address() as AddressInfo;
-    return `${this.#scheme}://127.0.0.1:${port}`;
+    return `${this.#tls === undefined ? "http" : "https"}://127.0.0.1:${port}`;
   }
 
   get sessionCount(): number {
@@ -147,6 +156,11 @@ class MockServer implements RedfishMock {
   }
 
   addFault(rule: FaultRule): () => void {
+    const { action } = faultRuleSchema.parse(rule);
+    const needsTls = action.type === "badTls" && action.how !== "garbage" && action.how !== "silent";
+    if (needsTls && (this.#tls === undefined || this.#spoilt === undefined)) {
+      throw new Error("a mock without TLS, or without spoilt certificates, cannot show bad ones");
+    }
     return this.#faults.add(rule);
   }
 
@@ -179,15 +193,36 @@ class MockServer implements RedfishMock {
     const [first, ...others] = [...this.#bmcs.values()].map((bmc) => bmc.reachability);
     const reachability = first !== undefined && others.every((other) => other === first) ? first : "up";
     if (reachability === "refused") socket.resetAndDestroy();
-    else if (reachability === "up") this.#web.emit("connection", socket);
+    else if (reachability === "up") this.#shakeHands(socket, this.#faults.takeForConnection());
+  }
+
+  #shakeHands(socket: Socket, fault: TlsFault | undefined): void {
+    if (fault?.how === "silent") return;
+    if (fault?.how === "garbage") {
+      socket.end(NO_PROTOCOL);
+      return;
+    }
+    const web = this.#web;
+    const normal = this.#tls;
+    if (fault === undefined || !(web instanceof HttpsServer) || normal === undefined) {
+      web.emit("connection", socket);
+      return;
+    }
+    // The server takes what it is to show from its context as the connection comes in.
+    const shown = fault.how === "oldVersion" ? normal : (this.#spoilt?.[fault.how] ?? normal);
+    const old =
+      fault.how === "oldVersion" && ({ maxVersion: "TLSv1.1", minVersion: "TLSv1", ciphers: WEAK_CIPHERS } as const);
+    web.setSecureContext({ cert: shown.certPem, key: shown.keyPem, ...old });
+    web.emit("connection", socket);
+    web.setSecureContext({ cert: normal.certPem, key: normal.keyPem });
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "GET", url: path = "/" } = request;
     const atMs = this.#clock.nowMs();
     const body = await readBody(request);
-    const isLogin = method === "POST" && path.includes("/SessionService/Sessions");
-    const logged: LoggedRequest = { atMs, method, path, body: isLogin ? "" : (body ?? ""), status: undefined };
+    const shown = isLogin({ method, path }) ? "" : (body ?? "");
+    const logged: LoggedRequest = { atMs, method, path, body: shown, status: undefined };
     this.requests.push(logged);
     if (this.requests.length > REQUESTS_MAX) this.requests.shift();
 
@@ -197,18 +232,23 @@ class MockServer implements RedfishMock {
 
     const fault = this.#faults.take(method, path);
     if (fault?.type === "delay") await sleep(this.#clock, fault.delayMs, this.#closing.signal);
-    if (isSilenced(fault, "none")) return cutOff(request.socket, fault);
+    if (isSilenced(fault, "none")) return this.#cutOff(request.socket, fault);
     const answer =
       body === undefined
         ? failure(413, "MalformedJSON", "The request body is too large.")
         : this.#answer({ method, path, headers: singleHeaders(request), body }, fault);
-    if (isSilenced(fault, "done")) return cutOff(request.socket, fault);
+    if (isSilenced(fault, "done")) return this.#cutOff(request.socket, fault);
+    if (fault?.type === "garbage") {
+      request.socket.end(NO_PROTOCOL);
+      return;
+    }
 
     logged.status = answer.status;
     const wire = toWire(answer, fault);
     response.writeHead(answer.status, wire.headers);
     if (method === "HEAD") response.end();
     else if (wire.truncated) response.write(wire.body, () => request.socket.destroy());
+    else if (fault?.type === "trickle") await this.#trickle(response, wire.body, fault.everyMs);
     else response.end(wire.body);
   }
 
@@ -218,7 +258,22 @@ class MockServer implements RedfishMock {
       const answer = failure(status, "GeneralError", `The fault of status ${status} is switched on.`, { headers });
       return body === undefined ? answer : { status, headers, body };
     }
+    if (fault?.type === "sessionsFull" && isLogin(request)) return tableFull();
     return this.#service.handle(request, orderStyle(fault));
+  }
+
+  async #trickle(response: ServerResponse, body: Buffer, everyMs: number): Promise<void> {
+    for (const byte of body) {
+      if (response.destroyed) return;
+      response.write(Buffer.of(byte));
+      await sleep(this.#clock, everyMs, this.#closing.signal);
+    }
+    response.end();
+  }
+
+  #cutOff(socket: Socket, fault: SilencingFault): void {
+    if (fault.type === "drop") socket.resetAndDestroy();
+    if (fault.type === "restartBmc") for (const bmc of this.#bmcs.values()) bmc.restart(fault.downMs);
   }
 
   /** A server of several hosts can be there for one and not for the other. */
@@ -230,15 +285,15 @@ class MockServer implements RedfishMock {
   }
 }
 
-function isSilenced(
-  fault: FaultAction | undefined,
-  effect: "none" | "done",
-): fault is Extract<FaultAction, { type: "hang" | "drop" }> {
-  return (fault?.type === "hang" || fault?.type === "drop") && fault.effect === effect;
+/** Faults after which there is no answer. */
+type SilencingFault = Extract<FaultAction, { effect: unknown }>;
+
+function isSilenced(fault: FaultAction | undefined, effect: "none" | "done"): fault is SilencingFault {
+  return fault !== undefined && "effect" in fault && fault.effect === effect;
 }
 
-function cutOff(socket: Socket, fault: { type: "hang" | "drop" }): void {
-  if (fault.type === "drop") socket.resetAndDestroy();
+function isLogin({ method, path }: Pick<ServiceRequest, "method" | "path">): boolean {
+  return method === "POST" && path.includes("/SessionService/Sessions");
 }
 
 function orderStyle(fault: FaultAction | undefined): OrderStyle {

@@ -72,14 +72,17 @@ function login(state: ServiceState, body: Body): Answer {
   const account = state.accounts.authenticate(parsed.data.UserName, parsed.data.Password);
   if (account === undefined) return failure(401, "AccessDenied", "The credentials are not right.");
   const session = state.sessions.open(account);
-  if (session === undefined) {
-    return failure(503, "SessionLimitExceeded", "The session establishment failed: too many sessions are open.", {
-      headers: { "retry-after": FULL_RETRY_AFTER_SECONDS },
-    });
-  }
+  if (session === undefined) return tableFull();
   return success(201, sessionBody(session), {
     "x-auth-token": session.token,
     location: `${SESSIONS_PATH}/${session.id}`,
+  });
+}
+
+/** The answer to a login while all sessions are taken. */
+export function tableFull(): Answer {
+  return failure(503, "SessionLimitExceeded", "The session establishment failed: too many sessions are open.", {
+    headers: { "retry-after": FULL_RETRY_AFTER_SECONDS },
   });
 }
 

@@ -4,7 +4,7 @@ import { Agent, request } from "undici";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
 import { createRack } from "../../../hack/rack/rack.ts";
 import type { Rack } from "../../../hack/rack/rack.ts";
-import { startControlEndpoint } from "../../../hack/redfish-mock/control.ts";
+import { controlHelp, startControlEndpoint } from "../../../hack/rack/control.ts";
 import type { FaultRule } from "../../../hack/redfish-mock/faults.ts";
 import { startRedfishMock } from "../../../hack/redfish-mock/server.ts";
 import type { RedfishMock } from "../../../hack/redfish-mock/server.ts";
@@ -244,7 +244,7 @@ describe("its faults", () => {
 
 describe("the control endpoint", () => {
   it("shows what is true, takes commands and faults, and says what is wrong with others", async () => {
-    const control = await startControlEndpoint({ rack, mocks: new Map([["a", mock]]) });
+    const control = await startControlEndpoint({ rack, bmcs: new Map([["a", mock]]), help: controlHelp({}) });
     const call = async (
       method: "GET" | "POST" | "DELETE",
       path: string,

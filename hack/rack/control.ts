@@ -1,19 +1,29 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { commandSchema, runCommand } from "../rack/commands.ts";
-import type { Host } from "../rack/host.ts";
-import type { Rack } from "../rack/rack.ts";
-import { faultRuleSchema } from "./faults.ts";
-import type { RedfishMock } from "./server.ts";
+import { commandSchema, runCommand } from "./commands.ts";
+import type { Host } from "./host.ts";
+import type { Rack } from "./rack.ts";
 
-/** Help for whoever asks for `/`. */
-export const CONTROL_HELP = `GET    /hosts                 what is truly so
-POST   /hosts/NAME            a command, e.g. {"do":"hang"} or {"do":"reachability","reachability":"silent"}
-POST   /bmcs/NAME/faults      a fault, e.g. {"match":{"method":"POST"},"times":1,"action":{"type":"drop","effect":"done"}}
+/** The front of a BMC as far as its faults are concerned, whatever it speaks. */
+export interface FaultyBmc {
+  /** @param rule plain JSON, which the front understands. @throws Error where it does not. */
+  addFault(rule: unknown): unknown;
+  clearFaults(): void;
+  readonly requests: readonly unknown[];
+  readonly sessionCount: number;
+}
+
+/** Help for whoever asks for `/`. @param exampleFault a rule that the fronts understand. */
+export function controlHelp(exampleFault: object): string {
+  return `GET    /hosts                 what is truly so
+POST   /hosts/NAME            a command, e.g. {"do":"hang"}
+POST   /bmcs/NAME/faults      a fault, e.g. ${JSON.stringify(exampleFault)}
 DELETE /bmcs/NAME/faults      all faults off
-GET    /bmcs/NAME/requests    what the server was asked
+GET    /bmcs/NAME/requests    what the BMC was asked
+GET    /bmcs/NAME/sessions    how many sessions it holds
 `;
+}
 
 const BODY_BYTES_MAX = 64 * 1024;
 
@@ -23,14 +33,14 @@ const BODY_BYTES_MAX = 64 * 1024;
  */
 export async function startControlEndpoint(options: {
   rack: Rack;
-  /** Servers by the name that stands in `/bmcs/NAME`. */
-  mocks: ReadonlyMap<string, RedfishMock>;
+  /** Fronts by the name that stands in `/bmcs/NAME`. */
+  bmcs: ReadonlyMap<string, FaultyBmc>;
+  help: string;
   /** 0, any free port, where absent. */
   port?: number;
 }): Promise<{ url: string; close: () => Promise<void> }> {
-  const { rack, mocks } = options;
   const server = createServer((request, response) => {
-    answer(rack, mocks, request).then(
+    answer(options, request).then(
       ({ status, body }) => send(response, status, body),
       (error: unknown) => send(response, 400, { error: error instanceof Error ? error.message : String(error) }),
     );
@@ -51,38 +61,44 @@ export async function startControlEndpoint(options: {
 }
 
 async function answer(
-  rack: Rack,
-  mocks: ReadonlyMap<string, RedfishMock>,
+  { rack, bmcs, help }: { rack: Rack; bmcs: ReadonlyMap<string, FaultyBmc>; help: string },
   request: IncomingMessage,
 ): Promise<{ status: number; body: unknown }> {
   const { pathname } = new URL(request.url ?? "/", "http://mock");
   const [kind = "", name = "", what = ""] = pathname.slice(1).split("/").map(decodeURIComponent);
-  const mock = mocks.get(name);
-  switch (`${request.method} ${kind}/${what}`) {
+  const route = `${request.method} ${kind}/${what}`;
+  switch (route) {
     case "GET /":
-      return { status: 200, body: CONTROL_HELP };
+      return { status: 200, body: help };
     case "GET hosts/":
       return { status: 200, body: rack.hosts.map(describe) };
     case "POST hosts/":
       runCommand(rack, name, commandSchema.parse(await readJson(request)));
       return { status: 200, body: describe(rack.host(name)) };
-    case "POST bmcs/faults":
-      mock?.addFault(faultRuleSchema.parse(await readJson(request)));
-      break;
-    case "DELETE bmcs/faults":
-      mock?.clearFaults();
-      break;
-    case "GET bmcs/requests":
-      return { status: mock === undefined ? 404 : 200, body: mock?.requests ?? [] };
     default:
-      return { status: 404, body: CONTROL_HELP };
   }
-  return mock === undefined ? { status: 404, body: { error: `no BMC is named ${name}` } } : { status: 200, body: {} };
+  if (kind !== "bmcs") return { status: 404, body: help };
+  const bmc = bmcs.get(name);
+  if (bmc === undefined) return { status: 404, body: { error: `no BMC is named ${name}` } };
+  switch (route) {
+    case "POST bmcs/faults":
+      bmc.addFault(await readJson(request));
+      return { status: 200, body: {} };
+    case "DELETE bmcs/faults":
+      bmc.clearFaults();
+      return { status: 200, body: {} };
+    case "GET bmcs/requests":
+      return { status: 200, body: bmc.requests };
+    case "GET bmcs/sessions":
+      return { status: 200, body: { sessions: bmc.sessionCount } };
+    default:
+      return { status: 404, body: help };
+  }
 }
 
 function describe(host: Host): Record<string, unknown> {
-  const { name, power, os, bootID, machineID, canWrite, diskFailed, mains, orders } = host;
-  return { name, power, os, bootID, machineID, canWrite, diskFailed, mains, orders };
+  const { name, power, os, bootID, machineID, bootSetting, canWrite, diskFailed, mains, orders } = host;
+  return { name, power, os, bootID, machineID, bootSetting, canWrite, diskFailed, mains, orders };
 }
 
 async function readJson(request: IncomingMessage): Promise<unknown> {
