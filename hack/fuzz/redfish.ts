@@ -69,7 +69,7 @@ const resources: FuzzTarget = {
     const chassis = parseChassis(ORIGIN, body, PATH);
     const reading = besideChassis({ state: "Off", raw: "Off" }, chassis.power === undefined ? [] : [chassis.power]);
     must(reading.state !== "Off" || says === undefined || says === "Off", "a chassis that is not off denies an Off");
-    const system = parseSystem(ORIGIN, { path: PATH, body, etag: undefined });
+    const system = parseSystem(ORIGIN, { path: PATH, body, etag: undefined, date: undefined, isStale: false });
     for (const path of [system.reset?.target, system.reset?.actionInfoPath, ...system.chassisPaths]) {
       must(path === undefined || path.startsWith("/"), "what is asked for next is on the same service");
     }

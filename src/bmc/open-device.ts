@@ -47,6 +47,6 @@ export function openDevice(config: DeviceConfig, deps: { clock: Clock; logger: L
     return new IpmiDriver(address, client, { callTimeoutMs, clock: deps.clock, bootMode });
   }
   const connection = new Connection({ origin: address.origin, tls: config.tls, connectTimeoutMs, deps });
-  const service = new Service({ connection, credentials, callTimeoutMs, deps });
+  const service = new Service({ connection, login: credentials, callTimeoutMs, deps });
   return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock });
 }

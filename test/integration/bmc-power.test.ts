@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import {
   CHASSIS,
   forever,
@@ -18,7 +19,7 @@ const reset = (bmc: FakeBmc): Json => (bmc.system["Actions"] as Json)["#Computer
 const orders = (bmc: FakeBmc): unknown[] =>
   bmc.requests.filter(({ path, method }) => method === "POST" && path === RESET).map(({ body }) => body["ResetType"]);
 
-test("identify, order off, two reads, order on: few requests, one session, ended at close", async () => {
+test("identify, order off, two reads, order on: eight requests, one session, ended at close", async () => {
   await using bmc = await startFakeBmc();
   const device = openFake(bmc, { path: SYSTEM });
   assert.deepEqual(await device.identify(forever()), {
@@ -34,14 +35,12 @@ test("identify, order off, two reads, order on: few requests, one session, ended
   await device.on(forever());
   await device.close();
   assert.deepEqual(bmc.log(), [
-    "GET /redfish/v1/",
     `POST ${SESSIONS}`,
     `GET ${SYSTEM}`,
     `POST ${RESET}`,
     `GET ${SYSTEM}`,
     `GET ${CHASSIS}`,
     `GET ${SYSTEM}`,
-    `GET ${CHASSIS}`,
     `POST ${RESET}`,
     `DELETE ${SESSIONS}/1`,
   ]);
@@ -99,22 +98,39 @@ test("an Off that the System's own chassis gainsays is no Off", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   bmc.system["PowerState"] = "Off";
-  bmc.chassis["PowerState"] = "On";
-  const reading = await device.readPower(forever());
-  assert.equal(reading.state, "Unknown");
-  assert.match(reading.raw, /chassis On/);
+  for (const shown of ["On", "PoweringOff", "Paused"]) {
+    bmc.chassis["PowerState"] = shown;
+    const reading = await device.readPower(forever());
+    assert.equal(reading.state, "Unknown");
+    assert.match(reading.raw, new RegExp(`chassis ${shown}`));
+  }
   bmc.chassis["PowerState"] = "Off";
   assert.equal((await device.readPower(forever())).state, "Off");
-  bmc.chassis["PowerState"] = "PoweringOff";
-  assert.equal((await device.readPower(forever())).state, "Unknown");
 });
 
-test("a chassis that shows its power only later is heard then", async () => {
+test("a look at the chassis serves the next reading, but not after an order, another state, a failure or a second", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
-  bmc.system["PowerState"] = "Off";
+  const looks = (): number => bmc.log().filter((line) => line === `GET ${CHASSIS}`).length;
+  const readOff = async (looksExpected: number): Promise<void> => {
+    assert.equal((await device.readPower(forever())).state, "Off");
+    assert.equal(looks(), looksExpected);
+  };
+  await device.forceOff(forever());
   bmc.chassis["PowerState"] = null;
-  assert.equal((await device.readPower(forever())).state, "Off");
+  await readOff(1);
+  await readOff(1);
+  await device.forceOff(forever());
+  await readOff(2);
+  bmc.system["PowerState"] = "PoweringOn";
+  await device.readPower(forever());
+  bmc.system["PowerState"] = "Off";
+  await readOff(3);
+  bmc.override = ({ path }) => (path === SYSTEM ? { status: 503 } : undefined);
+  await assert.rejects(device.readPower(forever()), hasCode("Busy"));
+  bmc.override = () => undefined;
+  await readOff(4);
+  await delay(1_050);
   bmc.chassis["PowerState"] = "On";
   assert.equal((await device.readPower(forever())).state, "Unknown");
 });
@@ -183,6 +199,7 @@ test("without AllowableValues the action's info is asked, and without either For
     assert.deepEqual(orders(bmc), ["ForceOff", "ForceOff"]);
   }
   offered = ["GracefulShutdown"];
+  bmc.system["PowerState"] = "On";
   await using device = openFake(bmc);
   await assert.rejects(device.forceOff(forever()), hasCode("Unsupported", /ForceOff/));
   assert.equal(orders(bmc).length, 2);
@@ -198,8 +215,27 @@ test("a BMC without ForceOff is not asked for anything weaker", async () => {
     "PushPowerButton",
   ];
   await assert.rejects(device.forceOff(forever()), hasCode("Unsupported"));
+  bmc.system["PowerState"] = "Off";
   await assert.rejects(device.on(forever()), hasCode("Unsupported"));
   assert.deepEqual(orders(bmc), []);
+});
+
+test("a list of what is taken in the present state alone is read anew after each order", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  const list = (): void => {
+    const isOn = bmc.system["PowerState"] === "On";
+    reset(bmc)["ResetType@Redfish.AllowableValues"] = isOn ? ["ForceOff", "PowerCycle"] : ["On"];
+  };
+  bmc.override = () => {
+    list();
+    return undefined;
+  };
+  await device.identify(forever());
+  await device.forceOff(forever());
+  await device.on(forever());
+  assert.deepEqual(orders(bmc), ["ForceOff", "On"]);
+  assert.equal(bmc.system["PowerState"], "On");
 });
 
 test("ForceOn serves where On is not offered", async () => {

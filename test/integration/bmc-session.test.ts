@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forever, hasCode, ok, openFake, redfishError, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import {
+  forever,
+  hasCode,
+  ok,
+  openFake,
+  PASSWORD,
+  redfishError,
+  RESET,
+  SESSIONS,
+  startFakeBmc,
+  SYSTEM,
+} from "./bmc-fixture.ts";
 import type { FakeBmc } from "./bmc-fixture.ts";
 
 const logins = (bmc: FakeBmc): number => bmc.log().filter((line) => line === `POST ${SESSIONS}`).length;
@@ -52,7 +63,82 @@ test("a wrong password is AuthFailed, and asked of the BMC once however often we
   await assert.rejects(device.forceOff(forever()), hasCode("AuthFailed"));
   await assert.rejects(device.on(forever()), hasCode("AuthFailed"));
   assert.equal(logins(bmc), 1);
-  assert.deepEqual(bmc.log(), ["GET /redfish/v1/", `POST ${SESSIONS}`]);
+  assert.deepEqual(bmc.log(), [`POST ${SESSIONS}`, "GET /redfish/v1/"]);
+});
+
+test("a wrong password is tried once by all drivers of a BMC together, and no more for a while", async () => {
+  await using bmc = await startFakeBmc();
+  const open = (password: string) => openFake(bmc, { password, path: SYSTEM });
+  const wrong = [open("wrong"), open("wrong"), open("wrong")];
+  await Promise.all(
+    wrong.map((device) => assert.rejects(device.readPower(forever()), hasCode("AuthFailed", /refused/))),
+  );
+  await using late = open("wrong");
+  await assert.rejects(late.readPower(forever()), hasCode("AuthFailed", /not tried again for \d+ s/));
+  assert.equal(logins(bmc), 1);
+  await using right = open(PASSWORD);
+  assert.equal((await right.readPower(forever())).state, "On", "another password is another matter");
+  await Promise.all(wrong.map((device) => device.close()));
+});
+
+test("where basic authentication is all there is, a wrong password is not tried by the next driver either", async () => {
+  await using bmc = await startFakeBmc();
+  bmc.override = ({ path }) =>
+    path === SESSIONS ? { status: 401 } : path === "/redfish/v1/" ? ok({ Systems: {} }) : undefined;
+  for (const words of [/HTTP 401/, /not tried again/]) {
+    await using device = openFake(bmc, { password: "wrong", path: SYSTEM });
+    await assert.rejects(device.readPower(forever()), hasCode("AuthFailed", words));
+  }
+  assert.equal(bmc.log().filter((line) => line === `GET ${SYSTEM}`).length, 1);
+});
+
+test("a login that is elsewhere than usual is found by the service root, and the password sent there", async () => {
+  const other = "/redfish/v1/Sessions";
+  for (const reply of [{ status: 404 }, { status: 401 }, { status: 405 }, { status: 400 }]) {
+    await using bmc = await startFakeBmc();
+    bmc.override = ({ path, method }) => {
+      if (path === SESSIONS) return reply;
+      if (path === "/redfish/v1/") return ok({ Links: { Sessions: { "@odata.id": other } } });
+      if (path !== other || method !== "POST") return undefined;
+      bmc.sessions.add(`${other}/7`);
+      return { status: 201, headers: { "x-auth-token": "token-1", location: `${other}/7` } };
+    };
+    const device = openFake(bmc, { path: SYSTEM });
+    assert.equal((await device.readPower(forever())).state, "On");
+    await device.close();
+    assert.equal(bmc.sessions.size, 0, `HTTP ${reply.status}`);
+  }
+});
+
+test("iLO's redirect of the login to the same path with a slash is followed by its link", async () => {
+  await using bmc = await startFakeBmc();
+  bmc.override = ({ path, method }) => {
+    if (path === SESSIONS) return { status: 308, headers: { location: `${SESSIONS}/` } };
+    if (path === "/redfish/v1/") return ok({ Links: { Sessions: { "@odata.id": `${SESSIONS}/` } } });
+    if (path !== `${SESSIONS}/` || method !== "POST") return undefined;
+    bmc.sessions.add(`${SESSIONS}/1`);
+    return { status: 201, headers: { "x-auth-token": "token-1", location: `${SESSIONS}/1` } };
+  };
+  const device = openFake(bmc, { path: SYSTEM });
+  assert.equal((await device.readPower(forever())).state, "On");
+  await device.close();
+  assert.equal(bmc.sessions.size, 0);
+});
+
+test("a session that the BMC locates by a name of its own is ended on the address that we use", async () => {
+  await using bmc = await startFakeBmc();
+  const path = `${SESSIONS}/1`;
+  bmc.override = (request) => {
+    if (request.path !== SESSIONS) return undefined;
+    bmc.sessions.add(path);
+    const headers = { "x-auth-token": "token-1", location: `https://ilo-3.example${path}` };
+    return { status: 201, headers, body: { "@odata.id": path } };
+  };
+  const device = openFake(bmc, { path: SYSTEM });
+  await device.readPower(forever());
+  await device.close();
+  assert.equal(bmc.log().at(-1), `DELETE ${path}`);
+  assert.equal(bmc.sessions.size, 0);
 });
 
 test("a wrong password is AuthFailed with basic authentication too, and tried once", async () => {

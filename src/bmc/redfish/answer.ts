@@ -12,8 +12,10 @@ export interface Answer {
   body: JsonObject;
 }
 
-/** Message ids that say more than the status they come with (DMTF's Base registry; iDRAC's own after the bar). */
-const NOT_READY = /\b(?:ServiceTemporarilyUnavailable|ServiceShuttingDown|ServiceInUnknownState|SYS518)\b/;
+/** Message ids that say more than the status they come with: of DMTF's Base registry, then of iDRAC and iLO. */
+const NOT_READY =
+  /\b(?:ServiceTemporarilyUnavailable|ServiceShuttingDown|ServiceInUnknownState|SYS518|SWC0700|ResourceNotReadyRetry|UnableToModifyDuringSystemPOST)\b/;
+const NOT_IN_THIS_STATE = /\b(?:ResourceInUse|ResourceInStandby|PSU50[12]|InvalidOperationForSystemState)\b/;
 const SESSIONS_FULL = /\b(?:SessionLimitExceeded|CreateLimitReachedForResource|RAC0218)\b/;
 const NO_PRIVILEGE = /\b(?:InsufficientPrivilege|InsufficientPrivilegeForOperationSpecified)\b/;
 const NOT_OFFERED =
@@ -34,7 +36,7 @@ export function sessionsFull(answer: Answer): boolean {
 /** The ids of the messages in an error answer, e.g. `Base.1.18.InsufficientPrivilege`. */
 export function messageIds(body: JsonObject): readonly string[] {
   const error = objectAt(body, "error");
-  const ids = extendedInfo(body).map((info) => stringAt(info, "MessageId"));
+  const ids = extendedInfo(body).map((info) => stringAt(info, "MessageId") ?? stringAt(info, "MessageID"));
   return [stringAt(error, "code"), ...ids].filter((id) => id !== undefined);
 }
 
@@ -46,6 +48,8 @@ function codeOf(answer: Answer): BmcErrorCode {
   if (status === 401) return "AuthFailed";
   if (status === 403 || says(NO_PRIVILEGE)) return "PrivilegeTooLow";
   if (status === 405 || status === 501 || says(NOT_OFFERED)) return "Unsupported";
+  // iDRAC may say so with a 500, which alone would leave open whether the order was carried out.
+  if (says(NOT_IN_THIS_STATE)) return "Refused";
   if (status === 404 || status === 410 || status >= 500) return "BadResponse";
   return "Refused";
 }
@@ -71,5 +75,7 @@ function explain(body: JsonObject): string {
 
 function extendedInfo(body: JsonObject): readonly JsonObject[] {
   const name = "@Message.ExtendedInfo";
-  return (listAt(objectAt(body, "error"), name) ?? listAt(body, name) ?? []).filter((item) => isObject(item));
+  const error = objectAt(body, "error");
+  // Some services put the one message there instead of a list of one.
+  return (listAt(error, name) ?? listAt(body, name) ?? [objectAt(error, name)]).filter((item) => isObject(item));
 }

@@ -15,10 +15,10 @@ const NAMES_SHOWN_MAX = 8;
  */
 export async function chooseSystem(service: Service, system: string | undefined, signal: AbortSignal): Promise<string> {
   if (system?.startsWith("/") === true) return system;
-  const linked = stringAt(objectAt(await service.root(signal), "Systems"), "@odata.id");
-  const collection = pathOnOrigin(service.origin, linked ?? SYSTEMS, "the link to the Systems");
-  if (system !== undefined) return `${collection.replace(/\/+$/, "")}/${system}`;
-  const { body } = await service.get(collection, signal);
+  if (system !== undefined) return `${(await linkedSystems(service, signal)).replace(/\/+$/, "")}/${system}`;
+  // DSP0266 has had this path for long; older services link to theirs.
+  const usual = await service.find(SYSTEMS, signal);
+  const { body } = usual ?? (await service.get(await linkedSystems(service, signal), signal));
   const members = linksAt(body, "Members");
   const [only] = members;
   // A member without a link, an uncounted one or a next page is another System too.
@@ -33,4 +33,9 @@ export async function chooseSystem(service: Service, system: string | undefined,
   }
   if (only === undefined) throw new BmcError("SystemNotFound", `${service.origin} has no System`);
   return pathOnOrigin(service.origin, only, "the link to the System");
+}
+
+async function linkedSystems(service: Service, signal: AbortSignal): Promise<string> {
+  const linked = stringAt(objectAt(await service.root(signal), "Systems"), "@odata.id");
+  return pathOnOrigin(service.origin, linked ?? SYSTEMS, "the link to the Systems");
 }

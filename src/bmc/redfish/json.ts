@@ -55,9 +55,12 @@ export function stringsAt(parent: JsonObject, name: string): readonly string[] |
   return listAt(parent, name)?.filter((item) => typeof item === "string");
 }
 
-/** The `@odata.id`s of the array of links at `name`. */
+/** The `@odata.id`s of the array of links at `name`; some services give the bare paths. */
 export function linksAt(parent: JsonObject, name: string): readonly string[] {
-  return (listAt(parent, name) ?? []).flatMap((item) => (isObject(item) ? (stringAt(item, "@odata.id") ?? []) : []));
+  return (listAt(parent, name) ?? []).flatMap((item) => {
+    if (typeof item === "string") return item;
+    return isObject(item) ? (stringAt(item, "@odata.id") ?? []) : [];
+  });
 }
 
 /** Whether the object itself has `name`, whatever its value. */

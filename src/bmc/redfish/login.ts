@@ -5,12 +5,7 @@ import { objectAt, stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 import { pathOnOrigin } from "./reference.ts";
 import { BmcError } from "../errors.ts";
-import type { Secret } from "../../runtime/secret.ts";
-
-export interface Credentials {
-  username: string;
-  password: Secret;
-}
+import type { Login } from "../login-breaker.ts";
 
 /** How requests show who we are. */
 export type Access =
@@ -18,27 +13,53 @@ export type Access =
   /** `sessionsFull`: basic authentication is tried only because no session was free. */
   | { kind: "Basic"; headers: Readonly<Record<string, string>>; sessionsFull: boolean };
 
+/** Where nearly all services log in: asking the service root first would cost every fence a request. */
+const SESSIONS = "/redfish/v1/SessionService/Sessions";
+
 /**
  * Logs in: a session where the service offers one, else basic authentication (which sends nothing by itself).
  *
- * @param root the service root, which names the collection of sessions.
+ * @param readRoot gives the service root, which names the collection of sessions where it is not the usual one.
  * @throws BmcError AuthFailed where user or password are refused.
  */
 export async function logIn(
   connection: Connection,
-  root: JsonObject,
-  credentials: Credentials,
+  readRoot: (signal: AbortSignal) => Promise<JsonObject>,
+  login: Login,
   signal: AbortSignal,
 ): Promise<Access> {
-  const sessions = sessionsReference(root);
-  if (sessions === undefined) return basic(credentials, false);
-  const path = pathOnOrigin(connection.origin, sessions, "the link to the sessions");
-  const body = { UserName: credentials.username, Password: credentials.password.reveal() };
-  const answer = await connection.send({ method: "POST", path, body }, signal);
-  if (answer.status === 200 || answer.status === 201) return session(connection, answer);
-  if (answer.status === 404 || answer.status === 405 || answer.status === 501) return basic(credentials, false);
-  if (sessionsFull(answer)) return basic(credentials, true);
+  const first = await postLogin(connection, SESSIONS, login, signal);
+  if (isCreated(first)) return session(connection, first);
+  if (sessionsFull(first)) return basic(login, true);
+  // Whatever it was that answered, the root tells whether it speaks for the sessions of this service.
+  const linked = sessionsReference(await readRoot(signal));
+  if (linked === undefined) return basic(login, false);
+  const path = pathOnOrigin(connection.origin, linked, "the link to the sessions");
+  const answer = answersFor(path, first) ? first : await postLogin(connection, path, login, signal);
+  if (isCreated(answer)) return session(connection, answer);
+  if (isMissing(answer)) return basic(login, false);
+  if (sessionsFull(answer)) return basic(login, true);
   throw loginFailure(`POST ${connection.origin}${path}`, answer);
+}
+
+function postLogin(connection: Connection, path: string, login: Login, signal: AbortSignal): Promise<Answer> {
+  const body = { UserName: login.username, Password: login.password.reveal() };
+  return connection.send({ method: "POST", path, body }, signal);
+}
+
+function isCreated({ status }: Answer): boolean {
+  return status === 200 || status === 201;
+}
+
+function isMissing({ status }: Answer): boolean {
+  return status === 404 || status === 405 || status === 501;
+}
+
+/** Whether the answer to the first try is that of the sessions at `path`: a wrong password must not be sent twice. */
+function answersFor(path: string, first: Answer): boolean {
+  const isUsual = path.replace(/\/+$/, "") === SESSIONS;
+  // iLO redirects to the same path with a slash, and its link has one.
+  return isUsual && !(path !== SESSIONS && (isMissing(first) || (first.status >= 300 && first.status < 400)));
 }
 
 /** DSP0266, "Session management": the service root links to the sessions; older services leave the link to SessionService. */
@@ -51,12 +72,22 @@ function sessionsReference(root: JsonObject): string | undefined {
 function session(connection: Connection, answer: Answer): Access {
   const token = answer.header("x-auth-token");
   if (token === undefined) throw new BmcError("BadResponse", "the login was answered without X-Auth-Token");
-  const location = answer.header("location") ?? stringAt(answer.body, "@odata.id");
-  const path = pathOnOrigin(connection.origin, location, "the location of the new session");
-  return { kind: "Session", headers: { "x-auth-token": token }, path };
+  return { kind: "Session", headers: { "x-auth-token": token }, path: sessionPath(connection.origin, answer) };
 }
 
-function basic({ username, password }: Credentials, sessionsFull: boolean): Access {
+/** Behind a forwarded port a BMC may name itself as it is known on its own network: then the body's path serves. */
+function sessionPath(origin: string, answer: Answer): string {
+  const inBody = stringAt(answer.body, "@odata.id");
+  const what = "the location of the new session";
+  try {
+    return pathOnOrigin(origin, answer.header("location"), what);
+  } catch (error) {
+    if (inBody === undefined) throw error;
+    return pathOnOrigin(origin, inBody, what);
+  }
+}
+
+function basic({ username, password }: Login, sessionsFull: boolean): Access {
   const authorization = `Basic ${Buffer.from(`${username}:${password.reveal()}`).toString("base64")}`;
   return { kind: "Basic", headers: { authorization }, sessionsFull };
 }

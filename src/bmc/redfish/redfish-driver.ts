@@ -4,11 +4,12 @@ import { bootPatch, hasBoot, lacksNetworkBoot, parseBootOverride, settingsRefere
 import { chooseSystem } from "./choose-system.ts";
 import { EMPTY, isObject, listAt, stringAt, stringsAt } from "./json.ts";
 import { orderOffer, RESET_TYPES, resetType } from "./offer.ts";
+import { OffCheck } from "./off-check.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Resource, Service } from "./service.ts";
-import { besideChassis, parseChassis, parseSystem } from "./system.ts";
+import { parseSystem } from "./system.ts";
 import type { ResetAction, System } from "./system.ts";
-import { parseTask, retryAfterMs } from "./task.ts";
+import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
 import type { BootOverride, HostIdentity, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
 import { BmcError } from "../errors.ts";
@@ -22,6 +23,12 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
  */
 const TASK_WATCH_MS = 2_000;
 
+/** A power order as it is sent. */
+interface Order {
+  target: string;
+  type: string;
+}
+
 /** Drives one ComputerSystem of a Redfish service (DSP0266, DSP0268). */
 export class RedfishDriver implements PowerDriver {
   readonly address: string;
@@ -29,11 +36,10 @@ export class RedfishDriver implements PowerDriver {
   readonly #service: Service;
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
+  readonly #offCheck: OffCheck;
   // Learned at the first read and kept while the driver is open; the power state never is.
   #path: string | undefined;
   #reset: ResetAction | undefined;
-  /** Those whose power is this System's alone. */
-  #chassisPaths: readonly string[] | undefined;
 
   constructor(address: RedfishAddress, service: Service, options: { callTimeoutMs: number; clock: Clock }) {
     this.address = address.text;
@@ -41,6 +47,7 @@ export class RedfishDriver implements PowerDriver {
     this.#service = service;
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.clock;
+    this.#offCheck = new OffCheck(service, options.clock);
   }
 
   identify(signal: AbortSignal): Promise<HostIdentity> {
@@ -72,7 +79,7 @@ export class RedfishDriver implements PowerDriver {
   readOffer(signal: AbortSignal): Promise<OrderOffer> {
     return this.#call("read of the orders offered", signal, async (signal) => {
       const { reset } = await this.#readSystem(signal);
-      const listed = reset === undefined ? [] : (reset.allowedTypes ?? (await this.#readAllowedTypes(reset, signal)));
+      const listed = reset === undefined ? [] : await this.#allowedTypes(reset, signal);
       return orderOffer(listed, (await this.#findBoot(signal))?.body);
     });
   }
@@ -106,36 +113,25 @@ export class RedfishDriver implements PowerDriver {
   async #readSystem(signal: AbortSignal): Promise<System> {
     const system = parseSystem(this.#service.origin, await this.#readSystemResource(signal));
     this.#reset = system.reset;
+    this.#offCheck.noteState(system.power.state);
     return system;
   }
 
   async #readPower(signal: AbortSignal): Promise<PowerReading> {
     const system = await this.#readSystem(signal);
-    if (system.power.state !== "Off") return system.power;
-    const paths = this.#chassisPaths ?? system.chassisPaths;
-    const readings: PowerReading[] = [];
-    const notOurs = new Set<string>();
-    for (const path of paths) {
-      const resource = await this.#service.find(path, signal);
-      if (resource === undefined) continue;
-      const chassis = parseChassis(this.#service.origin, resource.body, system.path);
-      if (!chassis.speaksForSystem) notOurs.add(path);
-      else if (chassis.power !== undefined) readings.push(chassis.power);
-    }
-    this.#chassisPaths = paths.filter((path) => !notOurs.has(path));
-    return besideChassis(system.power, readings);
+    return system.power.state === "Off" ? this.#offCheck.weigh(system, signal) : system.power;
   }
 
   async #order(wanted: "Off" | "On", signal: AbortSignal): Promise<void> {
-    const reset = this.#reset ?? (await this.#readSystem(signal)).reset;
-    if (reset === undefined) throw new BmcError("Unsupported", `${this.address}: the System has no Reset action`);
-    const type = await this.#chooseResetType(reset, wanted, signal);
+    const order = await this.#chooseOrder(wanted, signal);
+    if (order === undefined) return;
+    this.#offCheck.forget();
     // No If-Match: an action is no write to the resource, and iDRAC 10 answers 412 to one.
     const answer = await this.#service.change(
-      { method: "POST", path: reset.target, body: { ResetType: type } },
+      { method: "POST", path: order.target, body: { ResetType: order.type } },
       signal,
     );
-    const refusal = await this.#followToRefusal(`${this.address}: order ${type}`, answer, signal);
+    const refusal = await this.#followToRefusal(`${this.address}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
     // iLO says 400 and iDRAC 409 to an order for the state that the host is in already: the state tells which it is.
     const heard = refusal.code === "Refused" || refusal.code === "Unsupported";
@@ -143,15 +139,24 @@ export class RedfishDriver implements PowerDriver {
     throw refusal;
   }
 
-  async #chooseResetType(reset: ResetAction, wanted: "Off" | "On", signal: AbortSignal): Promise<string> {
-    const allowed = reset.allowedTypes ?? (await this.#readAllowedTypes(reset, signal));
+  /** The order to send; undefined where the host is there already, and the BMC takes no such order in that state. */
+  async #chooseOrder(wanted: "Off" | "On", signal: AbortSignal): Promise<Order | undefined> {
+    const known = this.#reset;
+    const knownType = known && resetType(wanted, await this.#allowedTypes(known, signal));
+    if (known !== undefined && knownType !== undefined) return { target: known.target, type: knownType };
+    // Some list what they take in the present state alone: a list that was read before the last order is no answer.
+    const { power, reset } = await this.#readSystem(signal);
+    if (reset === undefined) throw new BmcError("Unsupported", `${this.address}: the System has no Reset action`);
+    const allowed = await this.#allowedTypes(reset, signal);
     const type = resetType(wanted, allowed);
-    if (type !== undefined) return type;
+    if (type !== undefined) return { target: reset.target, type };
+    if (power.state === wanted) return undefined;
     const offered = allowed?.join(", ").slice(0, 200) ?? "";
     throw new BmcError("Unsupported", `${this.address}: the BMC offers no ${RESET_TYPES[wanted][0]}, only: ${offered}`);
   }
 
-  async #readAllowedTypes(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
+  async #allowedTypes(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
+    if (reset.allowedTypes !== undefined) return reset.allowedTypes;
     if (reset.actionInfoPath === undefined) return undefined;
     const info = await this.#service.find(reset.actionInfoPath, signal);
     const parameters = (listAt(info?.body ?? EMPTY, "Parameters") ?? []).filter((item) => isObject(item));
@@ -162,9 +167,9 @@ export class RedfishDriver implements PowerDriver {
   /** Why the service will not do what it was asked, if it says so, at once or within `TASK_WATCH_MS` of a task. */
   async #followToRefusal(what: string, answer: Answer, signal: AbortSignal): Promise<BmcError | undefined> {
     if (answer.status < 200 || answer.status >= 300) return failure(what, answer);
-    const location = answer.header("location");
-    if (answer.status !== 202 || location === undefined) return undefined;
-    const monitor = pathOnOrigin(this.#service.origin, location, "the location of the task");
+    const reference = taskReference(answer);
+    if (reference === undefined) return undefined;
+    const monitor = pathOnOrigin(this.#service.origin, reference, "the location of the task");
     const endMs = this.#clock.monotonicMs() + Math.min(TASK_WATCH_MS, this.#callTimeoutMs / 4);
     let waitMs = retryAfterMs(answer);
     while (this.#clock.monotonicMs() + waitMs <= endMs) {

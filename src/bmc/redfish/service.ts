@@ -5,15 +5,21 @@ import type { Call, Connection } from "./connection.ts";
 import { EMPTY, stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 import { logIn } from "./login.ts";
-import type { Access, Credentials } from "./login.ts";
+import type { Access } from "./login.ts";
 import { pathOnOrigin } from "./reference.ts";
 import { BmcError } from "../errors.ts";
+import type { Login } from "../login-breaker.ts";
+import { sharedOn } from "../shared.ts";
+import type { Shared } from "../shared.ts";
+import type { Turn } from "../turn.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** Longest that ending the session may take. */
 const CLOSE_TIMEOUT_MS = 5_000;
+/** What a login may take of the time of the call that needs it. */
+const LOGIN_SHARE = 0.9;
 const ROOT = "/redfish/v1/";
 
 /** A resource that was read just now. */
@@ -22,37 +28,63 @@ export interface Resource {
   path: string;
   body: JsonObject;
   etag: string | undefined;
+  /** The BMC's own time of the answer, as its header says. */
+  date: string | undefined;
+  /** Whether a cache answered in the BMC's place, though it was asked not to. */
+  isStale: boolean;
 }
 
 /** An authenticated Redfish service: logs in on first use, and ends its session when closed. */
 export class Service {
   readonly #connection: Connection;
-  readonly #credentials: Credentials;
+  readonly #login: Login;
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #lifetime = new AbortController();
+  readonly #breaker: Shared["breaker"];
+  /** One login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
+  readonly #turn: Turn;
+  readonly #releaseTurn: () => void;
   #root: JsonObject | undefined;
   #access: Promise<Access> | undefined;
+  /** Breaks in what the BMC tells us: each may have been a restart. */
+  #interruptions = 0;
+  #sessionLostAtMs: number | undefined;
   /** The refusal of our credentials: remembered, because more tries lock accounts. */
   #refusal: BmcError | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(options: {
     connection: Connection;
-    credentials: Credentials;
+    login: Login;
     callTimeoutMs: number;
     deps: { clock: Clock; logger: Logger };
   }) {
     this.#connection = options.connection;
-    this.#credentials = options.credentials;
+    this.#login = options.login;
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.deps.clock;
     this.#logger = options.deps.logger;
+    const shared = sharedOn(this.#clock);
+    const { turn, release } = shared.turnOf(this.origin);
+    this.#breaker = shared.breaker;
+    this.#turn = turn;
+    this.#releaseTurn = release;
   }
 
   get origin(): string {
     return this.#connection.origin;
+  }
+
+  /** How often a request has failed, a session was gone, or the BMC was not ready: it may have restarted each time. */
+  get interruptions(): number {
+    return this.#interruptions;
+  }
+
+  /** When (on the monotonic clock) the BMC last denied a session that it had given us. */
+  get sessionLostAtMs(): number | undefined {
+    return this.#sessionLostAtMs;
   }
 
   /** The service root, read once: it names collections and changes with the firmware only. */
@@ -89,13 +121,16 @@ export class Service {
   async find(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     let at = path;
     let answer = await this.#authenticated({ method: "GET", path: at }, signal);
-    if (answer.status === 301 || answer.status === 307 || answer.status === 308) {
+    if ([301, 302, 307, 308].includes(answer.status)) {
       at = pathOnOrigin(this.origin, answer.header("location"), `the redirect from ${path}`);
       answer = await this.#authenticated({ method: "GET", path: at }, signal);
     }
     if (answer.status === 404 || answer.status === 410) return undefined;
     if (answer.status !== 200) throw failure(`GET ${this.origin}${at}`, answer);
-    return { path: at, body: answer.body, etag: answer.header("etag") ?? stringAt(answer.body, "@odata.etag") };
+    const { body } = answer;
+    const etag = answer.header("etag") ?? stringAt(body, "@odata.etag");
+    const isStale = Number(answer.header("age") ?? 0) > 0;
+    return { path: at, body, etag, date: answer.header("date"), isStale };
   }
 
   /** Reads a task monitor, whose every status means something. */
@@ -138,6 +173,7 @@ export class Service {
     } catch (error) {
       this.#logger.warn({ origin: this.origin, err: error }, "redfish session not ended");
     } finally {
+      this.#releaseTurn();
       await this.#connection.destroy().catch(() => undefined);
     }
   }
@@ -151,12 +187,14 @@ export class Service {
       const login = (this.#access ??= this.#logIn());
       const access = await login;
       const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
-      const answer =
-        call.method === "GET"
-          ? await this.#readOnce(authenticated, signal)
-          : await this.#connection.send(authenticated, signal);
-      if (answer.status !== 401) return answer;
+      const answer = await this.#send(authenticated, signal);
+      if (answer.status !== 401) {
+        if (access.kind === "Basic") this.#breaker.accepted(this.origin, this.#login);
+        return answer;
+      }
+      this.#interruptions += 1;
       if (access.kind === "Session" && logins === 1) {
+        this.#sessionLostAtMs = this.#clock.monotonicMs();
         if (this.#access === login) this.#access = undefined;
         continue;
       }
@@ -165,7 +203,20 @@ export class Service {
         throw new BmcError("Busy", `${what}: no session is free, and basic authentication is refused`);
       }
       this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
+      this.#breaker.refused(this.origin, this.#login);
       throw this.#refusal;
+    }
+  }
+
+  async #send(call: Call, signal: AbortSignal): Promise<Answer> {
+    try {
+      const isRead = call.method === "GET";
+      const answer = isRead ? await this.#readOnce(call, signal) : await this.#connection.send(call, signal);
+      if (answer.status === 503) this.#interruptions += 1;
+      return answer;
+    } catch (error) {
+      if (error instanceof BmcError && error.code !== "Aborted") this.#interruptions += 1;
+      throw error;
     }
   }
 
@@ -175,6 +226,7 @@ export class Service {
       return await this.#connection.send(call, signal);
     } catch (error) {
       if (!brokeOff(error)) throw error;
+      this.#interruptions += 1;
       return await this.#connection.send(call, signal);
     }
   }
@@ -184,18 +236,29 @@ export class Service {
    * a session behind that nobody knows, and BMCs have few.
    */
   #logIn(): Promise<Access> {
-    const login = withDeadline(
-      this.#clock,
-      `login at ${this.origin}`,
-      this.#callTimeoutMs,
-      new AbortController().signal,
-      async (signal) => logIn(this.#connection, await this.#readRoot(signal), this.#credentials, signal),
+    const what = `login at ${this.origin}`;
+    const unaborted = new AbortController().signal;
+    const access = this.#turn.run(this.#lifetime.signal, () =>
+      withDeadline(this.#clock, what, LOGIN_SHARE * this.#callTimeoutMs, unaborted, (signal) => this.#tryLogin(signal)),
     );
-    login.catch((error: unknown) => {
+    access.catch((error: unknown) => {
       if (error instanceof BmcError && error.code === "AuthFailed") this.#refusal = error;
       // The next call logs in anew, unless we were refused.
-      if (this.#access === login) this.#access = undefined;
+      if (this.#access === access) this.#access = undefined;
     });
-    return login;
+    return access;
+  }
+
+  async #tryLogin(signal: AbortSignal): Promise<Access> {
+    this.#breaker.check(this.origin, this.#login, this.origin);
+    try {
+      const access = await logIn(this.#connection, (signal) => this.#readRoot(signal), this.#login, signal);
+      // Basic authentication shows at its first use whether it is accepted.
+      if (access.kind === "Session") this.#breaker.accepted(this.origin, this.#login);
+      return access;
+    } catch (error) {
+      if (error instanceof BmcError && error.code === "AuthFailed") this.#breaker.refused(this.origin, this.#login);
+      throw error;
+    }
   }
 }

@@ -1,6 +1,6 @@
 import type { HostIdentity, PowerReading, PowerState } from "../driver.ts";
 import { BmcError } from "../errors.ts";
-import { linksAt, objectAt, stringAt, stringsAt } from "./json.ts";
+import { has, linksAt, objectAt, stringAt, stringsAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Resource } from "./service.ts";
@@ -10,8 +10,14 @@ export interface System {
   path: string;
   identity: HostIdentity;
   power: PowerReading;
+  /** Whether it is a cache's answer, not the BMC's. */
+  isStale: boolean;
+  /** `LastResetTime` as it stands there: when the host came out of its last reset. */
+  lastReset: string | undefined;
   reset: ResetAction | undefined;
   chassisPaths: readonly string[];
+  /** The BMCs that manage it. */
+  managerPaths: readonly string[];
 }
 
 /** The Reset action, with what the service says it allows; both lists may be missing. */
@@ -23,25 +29,33 @@ export interface ResetAction {
 
 /** A blade sees its enclosure and maybe its rack: their power is not the host's. */
 const CHASSIS_LINKS_MAX = 4;
+const MANAGER_LINKS_MAX = 2;
+/** `#ComputerSystem.v1_20_0.ComputerSystem`, `#ComputerSystem.1.0.1.ComputerSystem`; Cisco's older ones are `#Cisco_ComputerSystem`. */
+const SYSTEM_TYPE = /^#(?:\w+_)?ComputerSystem(?:\.|$)/;
 
 /**
  * Reads a ComputerSystem.
  *
  * @throws BmcError SystemNotFound for a resource of another type: its PowerState would be something else's.
  */
-export function parseSystem(origin: string, { path, body }: Resource): System {
+export function parseSystem(origin: string, { path, body, isStale }: Resource): System {
   const type = stringAt(body, "@odata.type");
-  if (type?.startsWith("#ComputerSystem.") === false) {
+  if (type !== undefined && !SYSTEM_TYPE.test(type)) {
     throw new BmcError("SystemNotFound", `${origin}${path} is no ComputerSystem`);
   }
+  const links = (name: string, max: number): readonly string[] =>
+    linksAt(objectAt(body, "Links"), name)
+      .slice(0, max)
+      .map((link) => pathOnOrigin(origin, link, `the link to the System's ${name}`));
   return {
     path,
     identity: parseIdentity(path, body),
     power: parsePower(body),
+    isStale,
+    lastReset: stringAt(body, "LastResetTime"),
     reset: parseReset(origin, body),
-    chassisPaths: linksAt(objectAt(body, "Links"), "Chassis")
-      .slice(0, CHASSIS_LINKS_MAX)
-      .map((link) => pathOnOrigin(origin, link, "the link to the chassis")),
+    chassisPaths: links("Chassis", CHASSIS_LINKS_MAX),
+    managerPaths: links("ManagedBy", MANAGER_LINKS_MAX),
   };
 }
 
@@ -79,8 +93,10 @@ function textAt(body: JsonObject, name: string): string | undefined {
 }
 
 function parseReset(origin: string, body: JsonObject): ResetAction | undefined {
-  const action = objectAt(objectAt(body, "Actions"), "#ComputerSystem.Reset");
-  const target = stringAt(action, "target");
+  const actions = objectAt(body, "Actions");
+  // Cisco's older ones spell the action and its target in their own way.
+  const action = objectAt(actions, has(actions, "#ComputerSystem.Reset") ? "#ComputerSystem.Reset" : "#System.Reset");
+  const target = stringAt(action, "target") ?? stringAt(action, "Target");
   if (target === undefined) return undefined;
   const actionInfo = stringAt(action, "@Redfish.ActionInfo");
   return {

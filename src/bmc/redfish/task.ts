@@ -2,6 +2,7 @@ import { failure } from "./answer.ts";
 import type { Answer } from "./answer.ts";
 import { stringAt } from "./json.ts";
 import { BmcError } from "../errors.ts";
+import { parseTimeMs } from "../../runtime/time.ts";
 
 /** Wait before the next look at a task whose answer names none. */
 const LOOK_AGAIN_MS = 500;
@@ -28,8 +29,17 @@ export function parseTask(what: string, answer: Answer): TaskStand {
   return error.code === "Busy" ? { state: "Running", retryAfterMs: retryAfterMs(answer) } : { state: "Failed", error };
 }
 
-/** `Retry-After` in seconds; the date form needs a clock that BMCs seldom have right. */
+/** Where an answer of 202 says that the order can be followed: in its header, or (AMI) in the task that it shows. */
+export function taskReference(answer: Answer): string | undefined {
+  if (answer.status !== 202) return undefined;
+  return answer.header("location") ?? stringAt(answer.body, "@odata.id");
+}
+
+/** `Retry-After` in seconds, or as a date, which is measured by the BMC's own clock: few of them are right. */
 export function retryAfterMs(answer: Answer): number {
   const text = answer.header("retry-after") ?? "";
-  return /^\d{1,6}$/.test(text) ? Math.max(Number(text) * 1_000, LOOK_AGAIN_MS) : LOOK_AGAIN_MS;
+  const dateMs = text.endsWith(" GMT") ? parseTimeMs(text) : undefined;
+  const nowMs = parseTimeMs(answer.header("date"));
+  const untilDateMs = dateMs === undefined || nowMs === undefined ? 0 : dateMs - nowMs;
+  return Math.max(/^\d{1,6}$/.test(text) ? Number(text) * 1_000 : untilDateMs, LOOK_AGAIN_MS);
 }

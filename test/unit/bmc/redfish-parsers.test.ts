@@ -213,7 +213,13 @@ test("no JSON that a BMC can send makes a parser throw anything but a BmcError, 
       assert.ok(isObject(value));
       const says = Object.hasOwn(value, "PowerState") ? value["PowerState"] : undefined;
       guarded(() => {
-        const system = parseSystem(ORIGIN, { path: "/redfish/v1/Systems/1", body: value, etag: undefined });
+        const system = parseSystem(ORIGIN, {
+          path: "/redfish/v1/Systems/1",
+          body: value,
+          etag: undefined,
+          date: undefined,
+          isStale: false,
+        });
         assert.equal(system.power.state === "Off", says === "Off");
       });
       guarded(() => {

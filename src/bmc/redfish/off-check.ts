@@ -1,0 +1,117 @@
+import { stringAt } from "./json.ts";
+import type { Resource, Service } from "./service.ts";
+import { besideChassis, parseChassis } from "./system.ts";
+import type { System } from "./system.ts";
+import type { PowerReading, PowerState } from "../driver.ts";
+import { BmcError } from "../errors.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { parseTimeMs } from "../../runtime/time.ts";
+
+/** For so long after a restart of the BMC no Off of it is believed: some show Off until they have looked at the host. */
+export const BMC_SETTLE_MS = 30_000;
+/** A look at the chassis serves the readings of this time after it: the two that prove a host off share one. */
+export const CHASSIS_LOOK_MS = 1_000;
+
+/**
+ * Weighs the Offs that a System shows. After a restart OpenBMC can show a running host as Off (openbmc issue 2224), caches
+ * show what was, and a host can come back between two readings: an Off in doubt is reported as `Unknown`.
+ */
+export class OffCheck {
+  readonly #service: Service;
+  readonly #clock: Clock;
+  /** The service's interruptions as of the last reading that shows a BMC in its right mind. */
+  #soundAt: number | undefined;
+  /** `LastResetTime` of the last Off, while there was no other reading since. */
+  #lastReset: { value: string | undefined } | undefined;
+  /** The last look at the chassis that did not gainsay an Off. */
+  #look: { atMs: number; interruptions: number } | undefined;
+  /** Chassis whose power is not this System's alone. It does not change while a driver is open. */
+  readonly #notOurs = new Set<string>();
+
+  constructor(service: Service, clock: Clock) {
+    this.#service = service;
+    this.#clock = clock;
+  }
+
+  /** An order was sent: what was read before it proves nothing about the time after it. */
+  forget(): void {
+    this.#lastReset = undefined;
+    this.#look = undefined;
+  }
+
+  /** Tells of every reading of the System, whatever it was made for. */
+  noteState(state: PowerState): void {
+    if (state !== "Off") this.forget();
+    // A BMC that has lost its mind shows Off: one that shows On has looked.
+    if (state === "On") this.#soundAt = this.#service.interruptions;
+  }
+
+  /** What the power of a System that shows Off is. */
+  async weigh(system: System, signal: AbortSignal): Promise<PowerReading> {
+    const doubt =
+      (system.isStale ? "from a cache" : undefined) ??
+      this.#resetDoubt(system) ??
+      (await this.#restartDoubt(system, signal));
+    return doubt === undefined ? this.#besideChassis(system, signal) : { state: "Unknown", raw: `Off, but ${doubt}` };
+  }
+
+  #resetDoubt({ lastReset }: System): string | undefined {
+    const before = this.#lastReset;
+    this.#lastReset = { value: lastReset };
+    return before === undefined || before.value === lastReset ? undefined : "it was reset since the last reading";
+  }
+
+  /** Asked where this driver has not seen the host On since the last thing that may have been a restart of the BMC. */
+  async #restartDoubt({ managerPaths }: System, signal: AbortSignal): Promise<string | undefined> {
+    const { interruptions, sessionLostAtMs } = this.#service;
+    if (this.#soundAt === interruptions) return undefined;
+    const agesMs: number[] = [];
+    for (const path of managerPaths) {
+      const ageMs = ageOf(await this.#findReadable(path, signal));
+      if (ageMs !== undefined) agesMs.push(ageMs);
+    }
+    const youngMs = agesMs.find((ageMs) => Math.abs(ageMs) < BMC_SETTLE_MS);
+    if (youngMs !== undefined) return `its BMC started ${Math.round(youngMs / 1_000)} s ago`;
+    const lostAgoMs = sessionLostAtMs === undefined ? Infinity : this.#clock.monotonicMs() - sessionLostAtMs;
+    if (agesMs.length === 0 && lostAgoMs < BMC_SETTLE_MS) return "its BMC has lost our session, and may have restarted";
+    this.#soundAt = interruptions;
+    return undefined;
+  }
+
+  async #besideChassis(system: System, signal: AbortSignal): Promise<PowerReading> {
+    const { interruptions } = this.#service;
+    const atMs = this.#clock.monotonicMs();
+    const look = this.#look;
+    if (look?.interruptions === interruptions && atMs - look.atMs < CHASSIS_LOOK_MS) return system.power;
+    const readings: PowerReading[] = [];
+    for (const path of system.chassisPaths) {
+      if (this.#notOurs.has(path)) continue;
+      const resource = await this.#service.find(path, signal);
+      if (resource === undefined) continue;
+      const chassis = parseChassis(this.#service.origin, resource.body, system.path);
+      if (!chassis.speaksForSystem) this.#notOurs.add(path);
+      else if (chassis.power !== undefined) readings.push(chassis.power);
+    }
+    const reading = besideChassis(system.power, readings);
+    if (reading.state === "Off") this.#look = { atMs, interruptions };
+    return reading;
+  }
+
+  /** An account may be kept from the managers, which then tell it nothing. */
+  async #findReadable(path: string, signal: AbortSignal): Promise<Resource | undefined> {
+    try {
+      return await this.#service.find(path, signal);
+    } catch (error) {
+      if (error instanceof BmcError && error.code === "PrivilegeTooLow") return undefined;
+      throw error;
+    }
+  }
+}
+
+/** How long the BMC has been up, by its own clock, if it says so (`LastResetTime` of the Manager). */
+function ageOf(manager: Resource | undefined): number | undefined {
+  if (manager === undefined) return undefined;
+  const startedMs = parseTimeMs(stringAt(manager.body, "LastResetTime"));
+  const nowMs = parseTimeMs(stringAt(manager.body, "DateTime") ?? manager.date);
+  return startedMs === undefined || nowMs === undefined ? undefined : nowMs - startedMs;
+}

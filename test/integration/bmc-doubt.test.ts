@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { createRack } from "../../hack/rack/rack.ts";
+import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import { Secret } from "../../src/runtime/secret.ts";
+import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
+import { CHASSIS, forever, ok, openFake, PASSWORD, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import type { FakeBmc, Json, Request } from "./bmc-fixture.ts";
+
+// Offs that are not to be believed, though the BMC says them.
+
+const MANAGER = "/redfish/v1/Managers/1";
+
+/** Gives the System a Manager that shows `manager`. */
+function addManager(bmc: FakeBmc, manager: Json): void {
+  bmc.system["Links"] = { Chassis: [{ "@odata.id": CHASSIS }], ManagedBy: [{ "@odata.id": MANAGER }] };
+  bmc.override = ({ path }) => (path === MANAGER ? ok(manager) : undefined);
+}
+
+const looks = (bmc: FakeBmc): number => bmc.log().filter((line) => line === `GET ${MANAGER}`).length;
+
+test("an Off of a BMC that has just started is not believed, by its own clock, until it has settled", async () => {
+  await using bmc = await startFakeBmc();
+  const manager: Json = { DateTime: "2026-03-01T00:00:20+00:00", LastResetTime: "2026-03-01T00:00:00Z" };
+  addManager(bmc, manager);
+  bmc.system["PowerState"] = "Off";
+  await using device = openFake(bmc, { path: SYSTEM });
+  const reading = await device.readPower(forever());
+  assert.equal(reading.state, "Unknown");
+  assert.match(reading.raw, /started 20 s ago/);
+  manager["DateTime"] = "2026-03-01T00:00:29Z";
+  assert.equal((await device.readPower(forever())).state, "Unknown");
+  manager["DateTime"] = "2026-03-01T00:00:31Z";
+  assert.equal((await device.readPower(forever())).state, "Off");
+  assert.equal((await device.readPower(forever())).state, "Off");
+  assert.equal(looks(bmc), 3, "once it has settled it is not asked again");
+});
+
+test("without a clock of its own the BMC's Date header serves", async () => {
+  await using bmc = await startFakeBmc();
+  addManager(bmc, { LastResetTime: new Date(Date.now() - 5_000).toISOString() });
+  bmc.system["PowerState"] = "Off";
+  await using device = openFake(bmc, { path: SYSTEM });
+  assert.equal((await device.readPower(forever())).state, "Unknown");
+});
+
+test("a BMC that has shown the host On is not asked when it started, until something breaks", async () => {
+  await using bmc = await startFakeBmc();
+  const manager: Json = { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T00:00:00Z" };
+  addManager(bmc, manager);
+  await using device = openFake(bmc, { path: SYSTEM });
+  await device.identify(forever());
+  await device.forceOff(forever());
+  assert.equal((await device.readPower(forever())).state, "Off");
+  assert.equal(looks(bmc), 0);
+  // It restarts: our session is gone, and its host looks Off whatever it is.
+  bmc.sessions.clear();
+  manager["LastResetTime"] = "2026-03-01T09:59:55Z";
+  assert.equal((await device.readPower(forever())).state, "Unknown");
+  assert.equal(looks(bmc), 1);
+});
+
+test("a BMC that tells nothing of its start is not believed for a while after it has lost our session", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: SYSTEM });
+  await device.forceOff(forever());
+  assert.equal((await device.readPower(forever())).state, "Off");
+  bmc.sessions.clear();
+  const reading = await device.readPower(forever());
+  assert.equal(reading.state, "Unknown");
+  assert.match(reading.raw, /may have restarted/);
+});
+
+test("Managers that the account may not read, or whose times make no sense, tell nothing", async () => {
+  await using bmc = await startFakeBmc();
+  bmc.system["PowerState"] = "Off";
+  for (const manager of [
+    { DateTime: "2015-03-13T04:14:33+06:00", LastResetTime: "2026-03-01T00:00:00Z" },
+    { DateTime: "soon", LastResetTime: "2026-03-01T00:00:00Z" },
+    { LastResetTime: 7 },
+  ]) {
+    addManager(bmc, manager);
+    await using device = openFake(bmc, { path: SYSTEM });
+    assert.equal((await device.readPower(forever())).state, "Off");
+  }
+  bmc.override = ({ path }) => (path === MANAGER ? { status: 403 } : undefined);
+  await using device = openFake(bmc, { path: SYSTEM });
+  assert.equal((await device.readPower(forever())).state, "Off");
+});
+
+test("an Off that comes from a cache on the way is none", async () => {
+  await using bmc = await startFakeBmc();
+  bmc.system["PowerState"] = "Off";
+  bmc.override = ({ path }) => (path === SYSTEM ? ok(bmc.system, { age: "12" }) : undefined);
+  await using device = openFake(bmc, { path: SYSTEM });
+  const reading = await device.readPower(forever());
+  assert.equal(reading.state, "Unknown");
+  assert.match(reading.raw, /cache/);
+});
+
+test("a host that was reset between two readings was not off all the while: the second is no Off", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: SYSTEM });
+  const read = async (lastReset: string | undefined): Promise<string> => {
+    bmc.system["LastResetTime"] = lastReset;
+    return (await device.readPower(forever())).state;
+  };
+  bmc.system["PowerState"] = "Off";
+  assert.equal(await read("2026-03-01T00:00:00Z"), "Off");
+  assert.equal(await read("2026-03-01T00:00:00Z"), "Off");
+  assert.equal(await read("2026-03-01T00:00:09Z"), "Unknown");
+  assert.equal(await read("2026-03-01T00:00:09Z"), "Off");
+  await device.forceOff(forever());
+  assert.equal(await read("2026-03-01T00:00:20Z"), "Off", "an order may have reset it: the count begins anew");
+});
+
+test("a BMC that restarts in the middle, loses the order and then shows Off does not fool us", async () => {
+  const host = { name: "one", powerOffDelayMs: 50 };
+  const rack = createRack({ clock, random, hosts: [host] });
+  const mock = await startRedfishMock({ rack, clock, random, username: "fence", password: new Secret(PASSWORD) });
+  const device = openFake(mock, { path: mock.systemPath("one") });
+  try {
+    mock.addFault({ match: { path: "Chassis" }, action: { type: "override", without: ["PowerState"] } });
+    await device.identify(forever());
+    rack.bmc("one").restart(0);
+    rack.bmc("one").pretendPower("Off", 60_000);
+    const reading = await device.readPower(forever());
+    assert.equal(reading.state, "Unknown");
+    assert.equal(rack.host("one").power, "On");
+  } finally {
+    await device.close();
+    await mock.close();
+    rack.stop();
+  }
+});
+
+test("a fence takes eight requests, and nine where the System is not named", async () => {
+  for (const [path, requestsMax] of [
+    [SYSTEM, 8],
+    ["", 9],
+  ] as const) {
+    await using bmc = await startFakeBmc();
+    addManager(bmc, { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T00:00:00Z" });
+    bmc.chassis["PowerState"] = "On";
+    const manager = bmc.override;
+    bmc.override = (request: Request) => {
+      if (request.path === RESET) bmc.chassis["PowerState"] = request.body["ResetType"] === "ForceOff" ? "Off" : "On";
+      return manager(request);
+    };
+    const device = openFake(bmc, { path });
+    await device.identify(forever());
+    await device.forceOff(forever());
+    assert.equal((await device.readPower(forever())).state, "Off");
+    await delay(100);
+    assert.equal((await device.readPower(forever())).state, "Off");
+    await device.on(forever());
+    await device.close();
+    assert.equal(bmc.requests.length, requestsMax, bmc.log().join("\n"));
+    assert.equal(bmc.system["PowerState"], "On");
+  }
+});
