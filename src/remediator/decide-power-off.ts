@@ -33,6 +33,8 @@ export function decidePoweringOff(walk: Walk, now: Now): Decision {
   }
   const { power } = seen;
   if (attempt.sent && power.provenAtMs !== undefined) return decideProven(walk, power.provenAtMs, now);
+  // The taint is put on before that is recorded, so it may stand here, and the proof that it needs does not.
+  if (!seen.taintCleared) return run({ do: "untaint" });
   if (walk.remainingMs <= 0) {
     const { reason, message } = seen.device ?? {
       reason: "PowerOffTimeout" as const,
@@ -113,6 +115,10 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
     if (lease.readAtMs < clearAtMs) return run({ do: "readLease" });
   }
   if (walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id) {
+    if (seen.kube?.refused === true && walk.remainingMs <= 0) {
+      const message = `the host is off, but node ${walk.nodeName} could not be tainted in time: ${seen.kube.message}`;
+      return failAttempt(walk, now, "PowerOffTimeout", message);
+    }
     return run({ do: "taint", attemptId: attempt.id });
   }
   return release(walk, now);

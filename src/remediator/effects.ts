@@ -9,7 +9,7 @@ import { isNewBoot } from "./decide-return.ts";
 import { orderPower, readPower, setBootOverride, verifyIdentity } from "./device-effects.ts";
 import type { EffectContext } from "./effect-context.ts";
 import type { MarkChange } from "./marks.ts";
-import { markPatch, outOfServiceOf, signature } from "./marks.ts";
+import { markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
 import { getNode, patchNode } from "./node-writes.ts";
 import { checkSuccessor, claimHost, ownerOf } from "./ownership.ts";
 import { countBound, releasePods } from "./release.ts";
@@ -47,7 +47,8 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       const identity = verifyIdentity(context, signal);
       try {
         const [node] = await Promise.all([getNode(client, nodeName, signal), readLease(context, signal)]);
-        return saw({ examined: { node } });
+        const isTainted = node !== undefined && signedTaint(node);
+        return saw({ examined: { node }, ...(!isTainted && { taintCleared: true }) });
       } finally {
         await identity;
       }
@@ -176,15 +177,11 @@ async function putTaint({ runtime, session }: EffectContext, attemptId: string, 
   // A Node object of another UID has joined since: it is not the one that was fenced.
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     node.metadata.uid === uid ? markPatch(node, { outOfService: "on" }, signedBy) : [];
+  // Known before the answer, which may be lost.
+  session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false };
   const node = await patchNode(runtime.client, session.nodeName, patchFor, signal);
   const whose = node === undefined || node.metadata.uid !== uid ? "None" : outOfServiceOf(node);
-  session.seen = {
-    ...session.seen,
-    taint: { attemptId, found: whose === "None" ? "NoNode" : whose },
-    taintCleared: false,
-    swapped: false,
-    marksCleared: false,
-  };
+  session.seen = { ...session.seen, taint: { attemptId, found: whose === "None" ? "NoNode" : whose } };
 }
 
 async function deleteNode({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {

@@ -74,12 +74,12 @@ export interface Seen {
   power: PowerSeen;
   /** The last failure of the devices, until a call succeeds. */
   device: (DeviceProblem & { failures: number; retryAtMs: number }) | undefined;
-  /** The last API failure that may pass by itself, until a call succeeds. */
-  kube: { message: string; failures: number; retryAtMs: number } | undefined;
+  /** The last API failure, until a call succeeds. Refused: it does not pass by itself. */
+  kube: { message: string; refused: boolean; failures: number; retryAtMs: number } | undefined;
   /** Whose out-of-service taint the node bore after our patch, and for which attempt. */
   taint: { attemptId: string; found: "Ours" | "Foreign" | "NoNode" } | undefined;
   quarantined: boolean;
-  /** Whether our out-of-service taint was taken off by this process since it was last put on. */
+  /** Whether this process knows that our out-of-service taint is off: it took it off, or saw none, and put none on since. */
   taintCleared: boolean;
   /** Whether all our marks were, since one was last put on. */
   marksCleared: boolean;

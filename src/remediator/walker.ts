@@ -105,7 +105,7 @@ async function recover(deps: WalkerDeps, session: Session, error: unknown, signa
   const failures = (session.seen.kube?.failures ?? 0) + 1;
   const inMs = backoffMs(runtime.random, API_RETRY_MIN_MS, API_RETRY_MAX_MS, failures - 1);
   const retryAtMs = session.now().monotonicMs + Math.max(inMs, error.retryAfterMs ?? 0);
-  session.seen = { ...session.seen, kube: { message: error.message, failures, retryAtMs } };
+  session.seen = { ...session.seen, kube: { message: error.message, refused: !error.retryable, failures, retryAtMs } };
   session.conflicts = 0;
   runtime.logger.warn({ ...fieldsOf(session), failures, err: error }, "API call failed, will try again");
   if (isKubeError(error, "Forbidden", "Unauthorized")) {

@@ -68,13 +68,13 @@ const TABLE: Record<StateName, Record<string, string>> = {
     "timed out": "→ Undoing (TimedOut)",
     "target gone": "→ Undoing (TargetGone)",
     "host lost": "→ Undoing (HostLost)",
-    stop: "readPower",
-    "out of time": "→ Verifying (AttemptFailed)",
-    "out of time, no retry": "→ Undoing (PowerOffTimeout)",
-    "device away": "stay (BMCUnreachable)",
-    "password wrong": "→ Undoing (BMCAuthenticationFailed)",
-    "node gone": "readPower",
-    nothing: "readPower",
+    stop: "untaint",
+    "out of time": "untaint",
+    "out of time, no retry": "untaint",
+    "device away": "untaint",
+    "password wrong": "untaint",
+    "node gone": "untaint",
+    nothing: "untaint",
   },
   Releasing: {
     restart: "claimHost",
@@ -247,8 +247,41 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
   {
+    name: "a taint that may stand without a proof comes off before all else, also when nothing answers",
+    changes: { state: "PoweringOff", seen: { power: READ_ON, device: DEVICE_AWAY }, other: { remainingMs: 0 } },
+    expected: "untaint",
+  },
+  {
+    name: "a host whose node cannot be tainted for good is not kept off",
+    changes: {
+      state: "PoweringOff",
+      plan: { retryLimit: 0 },
+      seen: {
+        power: PROVEN,
+        lease: STALE_LEASE,
+        kube: { message: "forbidden", refused: true, failures: 9, retryAtMs: NOW.monotonicMs },
+      },
+      other: { remainingMs: 0 },
+    },
+    expected: "→ Undoing (PowerOffTimeout)",
+  },
+  {
+    name: "but one whose API server is away is",
+    changes: {
+      state: "PoweringOff",
+      plan: { retryLimit: 0 },
+      seen: {
+        power: PROVEN,
+        lease: STALE_LEASE,
+        kube: { message: "no connection", refused: false, failures: 9, retryAtMs: NOW.monotonicMs },
+      },
+      other: { remainingMs: 0 },
+    },
+    expected: "taint",
+  },
+  {
     name: "one Off reading is no proof",
-    changes: { state: "PoweringOff", seen: { power: READ_OFF, lease: STALE_LEASE } },
+    changes: { state: "PoweringOff", seen: { taintCleared: true, power: READ_OFF, lease: STALE_LEASE } },
     expected: "readPower",
   },
   {
@@ -317,12 +350,20 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
   },
   {
     name: "after a restart an order that may not have been sent is sent under a new id once the host reads Off",
-    changes: { state: "PoweringOff", attempt: { sent: false }, seen: { power: READ_OFF, identity: VERIFIED } },
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { taintCleared: true, power: READ_OFF, identity: VERIFIED },
+    },
     expected: "stay (PoweringOffAgain), forceOff",
   },
   {
     name: "after a restart such an order is given its time while the host reads On",
-    changes: { state: "PoweringOff", attempt: { sent: false }, seen: { power: READ_ON, identity: VERIFIED } },
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+    },
     expected: "wait",
   },
   {
@@ -330,13 +371,17 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
-      seen: { power: READ_ON, identity: VERIFIED },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
     },
     expected: "stay (PoweringOffAgain), forceOff",
   },
   {
     name: "a host that reads On within that time is not",
-    changes: { state: "PoweringOff", attempt: { actionAtMs: NOW.epochMs - 19_000 }, seen: { power: READ_ON } },
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 19_000 },
+      seen: { taintCleared: true, power: READ_ON },
+    },
     expected: "wait",
   },
   {
@@ -344,7 +389,7 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
-      seen: { power: READ_ON, identity: VERIFIED },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
       other: { stop: { reason: "Paused", message: "by a test" } },
     },
     expected: "stay (Paused)",
