@@ -708,7 +708,7 @@ describe("detector: what can be missing or broken", () => {
     const first = fenceOf("n1")?.metadata;
     await world.until("recorded", () => entry("n1")?.remediations !== undefined);
     world.server.collection(vendorType("Fence")).delete({ namespace: "fencing", name: "n1" });
-    await world.until("another CR", () => fenceOf("n1") !== undefined, 120_000);
+    await world.until("another CR", () => fenceOf("n1") !== undefined, 65_000);
     assert.notEqual(fenceOf("n1")?.metadata.uid, first?.uid);
   });
 
