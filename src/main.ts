@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 import { runCli } from "./cli/app.ts";
 import type { CliContext } from "./cli/context.ts";
+import { CommandFailure } from "./cli/failures.ts";
 import { openTerminal } from "./cli/terminal.ts";
 import { systemClock, systemRandom } from "./runtime/system.ts";
 
 const stop = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const) {
-  process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+  process.once(name, () => stop.abort(new CommandFailure(`stopped by ${name}`)));
 }
 // A reader that goes away (`ironfence status | head`) ends the output, not the program with a stack trace.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -8,6 +8,7 @@ import type { CliContext } from "./context.ts";
 import { withoutControls } from "./context.ts";
 import { completionCommand } from "./completion.ts";
 import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE, Refusal } from "./failures.ts";
+import { fenceCommand } from "./fence.ts";
 import { pauseCommand, resumeCommand } from "./pause.ts";
 import { powerCommands } from "./power.ts";
 import { probeCommand } from "./probe.ts";
@@ -24,6 +25,7 @@ const app: Application<CliContext> = buildApplication(
       resume: resumeCommand,
       probe: probeCommand,
       power: powerCommands,
+      fence: fenceCommand,
       completion: completionCommand,
     },
     docs: {

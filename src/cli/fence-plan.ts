@@ -1,0 +1,137 @@
+import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
+import { LEASES, NODES, PODS } from "../api/core-types.ts";
+import type { Lease, Node, Pod } from "../api/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
+import { isControlPlane } from "../detector/template.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import { isReady } from "../remediator/marks.ts";
+import { mustLeave } from "../remediator/pods.ts";
+import { nodeNameOf } from "../remediator/session.ts";
+import { parseTimeMs } from "../runtime/time.ts";
+import { Refusal } from "./failures.ts";
+import type { TargetFacts } from "./targets.ts";
+import { nodeConcerns, readNode, readTarget } from "./targets.ts";
+
+export type StrategyType = "Reboot" | "Reprovision" | "Escalate";
+
+/** What a fence of one node would mean, by what the cluster says now. */
+export interface FencePlan {
+  node: Node;
+  isControlPlane: boolean;
+  facts: TargetFacts;
+  /** Why it must not begin. */
+  obstacles: string[];
+  /** What a person must agree to. */
+  concerns: string[];
+}
+
+/** What a plan is made from; all of it live. */
+export interface ClusterFacts {
+  node: Node;
+  target: TargetFacts;
+  remediations: readonly BareMetalRemediation[];
+  controlPlane: readonly Node[];
+  /** Who keeps the node for maintenance or a remediation of another vendor. */
+  leaseHolder: string | undefined;
+}
+
+/** Reads what decides whether a node may be fenced by hand. @throws Refusal where node or target are not there. */
+export async function readClusterFacts(
+  runtime: KubeRuntime,
+  options: { namespace: string; nodeLeaseNamespace: string; nodeName: string },
+  signal: AbortSignal,
+): Promise<ClusterFacts> {
+  const { namespace, nodeName } = options;
+  const node = await readNode(runtime, nodeName, signal);
+  if (node === undefined) throw new Refusal(`there is no node ${nodeName}`);
+  const { client } = runtime;
+  const [target, remediations, nodes, leaseHolder] = await Promise.all([
+    readTarget(runtime, namespace, { nodeName }, signal),
+    client.list<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, {}, signal),
+    isControlPlane(node) ? client.list<Node>(NODES, {}, signal) : { items: [] },
+    readLeaseHolder(runtime, options.nodeLeaseNamespace, nodeName, signal),
+  ]);
+  const controlPlane = nodes.items.filter(isControlPlane);
+  return { node, target, remediations: remediations.items, controlPlane, leaseHolder };
+}
+
+/** Decides what stands in the way of a fence, and what to ask a person for; pure. */
+export function planFence(facts: ClusterFacts, strategy: StrategyType): FencePlan {
+  const { node, target, remediations, controlPlane, leaseHolder } = facts;
+  const { name } = node.metadata;
+  const obstacles = [...target.obstacles];
+  const concerns = nodeConcerns(node, "Off");
+  if (target.paused !== undefined) obstacles.push(`${target.paused}: ironfence resume`);
+  if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
+    obstacles.push(`node ${name} has the label ${EXCLUDE_FROM_REMEDIATION}=true`);
+  }
+  if (leaseHolder !== undefined) obstacles.push(`${leaseHolder} holds the lease of node ${name}, and works on it`);
+  const unfinished = remediations.filter(isUnfinished);
+  for (const remediation of unfinished.filter((candidate) => nodeNameOf(candidate) === name)) {
+    obstacles.push(`${describe(remediation)} is there for it already: see ironfence status`);
+  }
+  if (isControlPlane(node)) {
+    concerns.push(`node ${name} runs the control plane`);
+    const others = controlPlane.filter((other) => other.metadata.name !== name);
+    for (const remediation of unfinished.filter((candidate) =>
+      others.some((other) => other.metadata.name === nodeNameOf(candidate)),
+    )) {
+      obstacles.push(
+        `${describe(remediation)} fences another control plane node: one at a time, or etcd loses its quorum`,
+      );
+    }
+    // A member that is down already costs no quorum; one that still works does.
+    const down = others.filter((other) => !isReady(other)).map((other) => other.metadata.name);
+    if (isReady(node) && down.length > 0) {
+      obstacles.push(
+        `node ${name} is Ready, and of the control plane ${down.join(", ")} is not: etcd may lose its quorum`,
+      );
+    }
+  }
+  if (strategy !== "Reboot") {
+    const when = strategy === "Escalate" ? "if reboots do not help, " : "";
+    concerns.push(`${when}the host boots from the network and is installed anew: what is on its disks is lost`);
+  }
+  return { node, isControlPlane: isControlPlane(node), facts: target, obstacles, concerns };
+}
+
+/** How many pods are bound to the node, and how many of them would be ended. */
+export async function countPods(
+  runtime: KubeRuntime,
+  nodeName: string,
+  signal: AbortSignal,
+): Promise<{ bound: number; ended: number }> {
+  const options = { fieldSelector: `spec.nodeName=${nodeName}` };
+  const { items } = await runtime.client.list<Pod>(PODS, options, signal);
+  return { bound: items.length, ended: items.filter(mustLeave).length };
+}
+
+function isUnfinished({ status }: BareMetalRemediation): boolean {
+  const succeeded = status?.conditions?.find(({ type }) => type === "Succeeded")?.status;
+  return succeeded === undefined || succeeded === "Unknown";
+}
+
+function describe({ metadata, status }: BareMetalRemediation): string {
+  return `BareMetalRemediation ${metadata.namespace}/${metadata.name} (phase ${status?.phase ?? "new"})`;
+}
+
+/** Whoever's lease of the node has not run out (`node-<node>`, medik8s); the agent's own belong to a remediation that is seen anyway. */
+async function readLeaseHolder(
+  runtime: KubeRuntime,
+  namespace: string,
+  nodeName: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const { spec } = await runtime.client.get<Lease>(LEASES, { namespace, name: `node-${nodeName}` }, signal);
+    const { holderIdentity = "", leaseDurationSeconds, renewTime } = spec;
+    const renewedMs = parseTimeMs(renewTime);
+    if (holderIdentity === "" || renewedMs === undefined || leaseDurationSeconds === undefined) return undefined;
+    return renewedMs + leaseDurationSeconds * 1_000 < runtime.clock.nowMs() ? undefined : holderIdentity;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}
