@@ -33,6 +33,10 @@ const deviceSchema = z.object({
         description:
           "Trust any certificate. Whoever can stand between ironfence and the BMC can then read its password.",
       }),
+      minVersion: z.enum(["1.0", "1.1", "1.2", "1.3"]).optional().meta({
+        description:
+          "Oldest version of TLS that is spoken: 1.2 where absent. Below that, for BMCs that know nothing newer, weak ciphers and short keys are let through as well.",
+      }),
     })
     .optional(),
   timeouts: z

@@ -4,6 +4,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { TLSSocket } from "node:tls";
+import { versionOptions } from "./redfish/tls.ts";
 import type { DeviceTls } from "./redfish/tls.ts";
 
 // Looks at the way to a device step by step, so that a person sees at which one it ends. Each throws where its step fails.
@@ -47,6 +48,7 @@ export async function checkTls({ hostname, port }: Endpoint, tls: DeviceTls, sig
     ...(isIP(hostname) === 0 && { servername: hostname }),
     // What the verification says is reported; nothing but the handshake goes over this connection.
     rejectUnauthorized: false,
+    ...versionOptions(tls.minVersion),
     ...(tls.ca !== undefined && { ca: tls.ca }),
   });
   try {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { forever, hasCode, ok, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { Json, Reply } from "./bmc-fixture.ts";
 
@@ -128,6 +129,24 @@ for (const [name, reply] of broken) {
     });
   });
 }
+
+test("gzip that was not asked for is read within the same bound; any other coding is a failed read", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: SYSTEM });
+  const answer = async (coding: string, body: Buffer): Promise<string> => {
+    bmc.override = ({ path }) =>
+      path === SYSTEM ? { status: 200, headers: { "content-encoding": coding }, body } : undefined;
+    return (await device.readPower(forever())).state;
+  };
+  const off = Buffer.from(JSON.stringify({ ...bmc.system, PowerState: "Off" }));
+  assert.equal(await answer("gzip", gzipSync(off)), "Off");
+  const bomb = gzipSync(Buffer.from(`{"PowerState":"Off","a":"${"x".repeat(20_000_000)}"}`));
+  assert.ok(bomb.length < 100_000);
+  await assert.rejects(answer("gzip", bomb), hasCode("BadResponse", /gzip/));
+  await assert.rejects(answer("gzip", gzipSync(off).subarray(0, 40)), hasCode("BadResponse", /gzip/));
+  await assert.rejects(answer("gzip", off), hasCode("BadResponse", /gzip/));
+  await assert.rejects(answer("br", off), hasCode("BadResponse", /coded/));
+});
 
 test("a service that is not there at all is Unreachable; one that is no Redfish is Unsupported", async () => {
   const bmc = await startFakeBmc();

@@ -32,7 +32,7 @@ export interface Request {
 export type Reply =
   | "reset"
   | "hang"
-  | { status: number; headers?: Record<string, string | string[]>; body?: Json | string };
+  | { status: number; headers?: Record<string, string | string[]>; body?: Json | string | Buffer };
 
 export interface FakeBmc {
   url: string;
@@ -49,7 +49,7 @@ export interface FakeBmc {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export async function startFakeBmc(tls?: { cert: string; key: string }): Promise<FakeBmc> {
+export async function startFakeBmc(tls?: https.ServerOptions): Promise<FakeBmc> {
   const sessions = new Set<string>();
   const requests: Request[] = [];
   const listener = (request: http.IncomingMessage, response: http.ServerResponse): void => {
@@ -71,7 +71,8 @@ export async function startFakeBmc(tls?: { cert: string; key: string }): Promise
         return;
       }
       response.writeHead(reply.status, reply.headers);
-      response.end(typeof reply.body === "object" ? JSON.stringify(reply.body) : reply.body);
+      const { body } = reply;
+      response.end(typeof body === "object" && !Buffer.isBuffer(body) ? JSON.stringify(body) : body);
     });
   };
   const server = tls === undefined ? http.createServer(listener) : https.createServer(tls, listener);
@@ -160,7 +161,13 @@ export function redfishError(status: number, messageId: string, message = ""): R
 /** Opens the driver for a fake, with short time-outs and no log. */
 export function openFake(
   bmc: Pick<FakeBmc, "url">,
-  options: { path?: string; password?: string; tls?: DeviceConfig["tls"]; callTimeoutMs?: number } = {},
+  options: {
+    path?: string;
+    password?: string;
+    tls?: DeviceConfig["tls"];
+    callTimeoutMs?: number;
+    connectTimeoutMs?: number;
+  } = {},
 ): PowerDriver & AsyncDisposable {
   const device = openDevice(
     {
@@ -168,7 +175,10 @@ export function openFake(
       username: "fence",
       password: new Secret(options.password ?? PASSWORD),
       tls: options.tls ?? { insecureSkipVerify: false },
-      timeouts: { connectTimeoutMs: 5_000, callTimeoutMs: options.callTimeoutMs ?? 10_000 },
+      timeouts: {
+        connectTimeoutMs: options.connectTimeoutMs ?? 5_000,
+        callTimeoutMs: options.callTimeoutMs ?? 10_000,
+      },
     },
     { clock: systemClock, logger: createLogger("silent") },
   );

@@ -21,6 +21,8 @@ test("a certificate that nobody vouches for is refused before anything is sent",
   for (const tls of [{ insecureSkipVerify: false }, { ca: stranger.certPem, insecureSkipVerify: false }]) {
     await using device = openFake(bmc, { tls });
     await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted", /sha256Fingerprint/));
+    // What to compare with the BMC's own console, and then to pin.
+    await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted", new RegExp(good.sha256Fingerprint)));
   }
   assert.deepEqual(bmc.requests, []);
 });
@@ -74,6 +76,36 @@ test("insecureSkipVerify trusts any certificate", async () => {
   await using bmc = await startFakeBmc(pair(await issue(["192.0.2.1"], -1)));
   await using device = openFake(bmc, { tls: { insecureSkipVerify: true } });
   assert.equal((await device.readPower(forever())).state, "On");
+});
+
+test("old TLS is spoken by explicit option only, and the error names the option", async () => {
+  for (const version of ["TLSv1", "TLSv1.1"] as const) {
+    const old = { minVersion: version, maxVersion: version, ciphers: "DEFAULT@SECLEVEL=0" };
+    await using bmc = await startFakeBmc({ ...pair(good), ...old });
+    for (const minVersion of [undefined, "1.2", "1.3"] as const) {
+      const tls = { ca: authority.certPem, insecureSkipVerify: false, ...(minVersion && { minVersion }) };
+      await using device = openFake(bmc, { tls });
+      await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted", /tls\.minVersion/));
+    }
+    await using trusting = openFake(bmc, { tls: { insecureSkipVerify: true } });
+    await assert.rejects(trusting.readPower(forever()), hasCode("TlsUntrusted", /tls\.minVersion/));
+    const minVersion = version === "TLSv1" ? "1.0" : "1.1";
+    await using device = openFake(bmc, { tls: { ca: authority.certPem, insecureSkipVerify: false, minVersion } });
+    assert.equal((await device.readPower(forever())).state, "On");
+    await using unknown = openFake(bmc, { tls: { insecureSkipVerify: false, minVersion } });
+    await assert.rejects(
+      unknown.readPower(forever()),
+      hasCode("TlsUntrusted", /not trusted/),
+      "it is verified all the same",
+    );
+  }
+});
+
+test("a BMC that speaks no TLS at all is Unreachable, and gets no password", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake({ url: bmc.url.replace("http:", "https:") }, { tls: { insecureSkipVerify: true } });
+  await assert.rejects(device.readPower(forever()), hasCode("Unreachable"));
+  assert.deepEqual(bmc.requests, []);
 });
 
 test("trust that cannot be read is refused when the device is opened, not weakened", () => {

@@ -1,5 +1,6 @@
 import { createHash, X509Certificate } from "node:crypto";
 import { TLSSocket } from "node:tls";
+import type { SecureContextOptions } from "node:tls";
 import { buildConnector } from "undici";
 import { BmcError } from "../errors.ts";
 
@@ -11,7 +12,11 @@ export interface DeviceTls {
   sha256Fingerprint?: string;
   /** Trust any certificate. A pin is honoured all the same. */
   insecureSkipVerify: boolean;
+  /** Oldest version that is spoken: 1.2 where absent. Below that, weak ciphers and short keys are let through as well. */
+  minVersion?: TlsVersion;
 }
+
+export type TlsVersion = "1.0" | "1.1" | "1.2" | "1.3";
 
 /**
  * Makes the function that opens connections: TCP, and TLS trusted as `tls` says.
@@ -29,19 +34,56 @@ export function createConnector(tls: DeviceTls, connectTimeoutMs: number): build
     allowH2: false,
     // A resumed session would skip the certificate, and with it the pin.
     maxCachedSessions: 0,
-    rejectUnauthorized: pin === undefined && !tls.insecureSkipVerify,
+    // `distrust` decides, so that its error can name the certificate: no request is written before it has.
+    rejectUnauthorized: false,
+    ...versionOptions(tls.minVersion),
     ...(tls.ca === undefined ? {} : { ca: parseBundle(tls.ca) }),
   });
-  if (pin === undefined) return connect;
   return (options, callback) => {
     connect(options, (...[error, socket]) => {
-      if (error !== null) return callback(error, null);
-      const found = socket instanceof TLSSocket ? fingerprintOf(socket) : undefined;
-      if (found === undefined || found === pin) return callback(null, socket);
+      if (error !== null) return callback(tooOld(error) ?? error, null);
+      const problem = socket instanceof TLSSocket ? distrust(socket, pin, tls.insecureSkipVerify) : undefined;
+      if (problem === undefined) return callback(null, socket);
       socket.destroy();
-      return callback(new BmcError("TlsUntrusted", `the certificate's SHA-256 is ${found}, not the pinned one`), null);
+      return callback(new BmcError("TlsUntrusted", problem), null);
     });
   };
+}
+
+/** What Node is to be told for a device's oldest TLS version. */
+export function versionOptions(minVersion: TlsVersion = "1.2"): Pick<SecureContextOptions, "minVersion" | "ciphers"> {
+  // OpenSSL lets versions before 1.2 through at this level only.
+  const weak = minVersion < "1.2" ? { ciphers: "DEFAULT@SECLEVEL=0" } : {};
+  return { minVersion: NODE_VERSIONS[minVersion], ...weak };
+}
+
+const NODE_VERSIONS = { "1.0": "TLSv1", "1.1": "TLSv1.1", "1.2": "TLSv1.2", "1.3": "TLSv1.3" } as const;
+
+/** Why the peer of a finished handshake is not trusted; undefined where it is. */
+function distrust(socket: TLSSocket, pin: string | undefined, insecureSkipVerify: boolean): string | undefined {
+  const found = fingerprintOf(socket);
+  if (pin !== undefined) {
+    return found === pin ? undefined : `the certificate's SHA-256 is ${found}, not the pinned one`;
+  }
+  if (insecureSkipVerify || socket.authorized) return undefined;
+  // Node gives the code or the error, whatever its type says.
+  const why: unknown = socket.authorizationError;
+  const code = why instanceof Error && "code" in why ? why.code : why;
+  return `certificate not trusted (${String(code)}); set tls.caSecretRef, or, if its SHA-256 ${found} is the BMC's own, pin it in tls.sha256Fingerprint`;
+}
+
+/** The error of a handshake with a BMC that speaks old TLS alone, or has too short a key. */
+function tooOld(error: Error): BmcError | undefined {
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  if (
+    !/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|KEY_TOO_SMALL|WRONG_SIGNATURE_TYPE|HANDSHAKE_FAILURE|CA_MD_TOO_WEAK/.test(
+      code,
+    )
+  ) {
+    return undefined;
+  }
+  const message = `no TLS in common (${code}); where the BMC knows old TLS alone, tls.minVersion admits it`;
+  return new BmcError("TlsUntrusted", message, { cause: error });
 }
 
 function parseFingerprint(text: string): string {

@@ -109,8 +109,12 @@ async function readTls(
   where: string,
   readSecret: ReadSecret,
 ): Promise<DeviceTls> {
-  const { caSecretRef, sha256Fingerprint, insecureSkipVerify = false } = device.tls ?? {};
-  const tls: DeviceTls = { insecureSkipVerify, ...(sha256Fingerprint !== undefined && { sha256Fingerprint }) };
+  const { caSecretRef, sha256Fingerprint, insecureSkipVerify = false, minVersion } = device.tls ?? {};
+  const tls: DeviceTls = {
+    insecureSkipVerify,
+    ...(sha256Fingerprint !== undefined && { sha256Fingerprint }),
+    ...(minVersion !== undefined && { minVersion }),
+  };
   if (caSecretRef === undefined) return tls;
   const { name, key } = caSecretRef;
   const secret = await requireSecret(target, name, `key ${key} and a PEM bundle`, where, readSecret);

@@ -121,6 +121,27 @@ test("a status alone tells the error", () => {
   }
 });
 
+test("a message id says more than the status, in whatever form the answer has it", () => {
+  const id = (MessageId: string): JsonObject => ({ MessageId });
+  for (const [status, body, code] of [
+    [409, { error: { "@Message.ExtendedInfo": [id("IDRAC.2.8.PSU501")] } }, "Refused"],
+    [500, { error: { "@Message.ExtendedInfo": [id("IDRAC.2.8.PSU502")] } }, "Refused"],
+    [500, { error: { "@Message.ExtendedInfo": [id("Base.1.8.InternalError")] } }, "BadResponse"],
+    [400, { error: { "@Message.ExtendedInfo": [id("IDRAC.1.6.SWC0700")] } }, "Busy"],
+    [400, { error: { "@Message.ExtendedInfo": [{ MessageID: "iLO.0.10.UnableToModifyDuringSystemPOST" }] } }, "Busy"],
+    [
+      400,
+      { error: { "@Message.ExtendedInfo": [{ MessageID: "iLO.0.10.InvalidOperationForSystemState" }] } },
+      "Refused",
+    ],
+    [400, { error: { "@Message.ExtendedInfo": id("Base.1.8.InsufficientPrivilege") } }, "PrivilegeTooLow"],
+    [400, { "@Message.ExtendedInfo": [id("Base.1.8.ActionNotSupported")] }, "Unsupported"],
+    [400, { error: { code: "Base.1.8.ServiceTemporarilyUnavailable" } }, "Busy"],
+  ] as const) {
+    assert.equal(failure("x", answer(status, body)).code, code, JSON.stringify(body));
+  }
+});
+
 test("what a BMC says reaches the message short and printable", () => {
   const info = (text: string): JsonObject => ({ MessageId: "Base.1.18.GeneralError", Message: text });
   const said = Array.from({ length: 9 }, (_, at) => info(`line${at}\n\u001b[31m${"x".repeat(5_000)}`));
@@ -149,8 +170,17 @@ test("a task runs, ends or fails by its state, else by its status", () => {
   }
 });
 
-test("Retry-After is honoured in seconds, and never makes us hurry", () => {
+test("Retry-After is honoured in seconds or as a date of the BMC's clock, and never makes us hurry", () => {
   assert.equal(retryAfterMs(answer(202, {}, { "retry-after": "7" })), 7_000);
+  const date = "Wed, 21 Oct 2026 07:28:00 GMT";
+  for (const [text, expectedMs] of [
+    ["Wed, 21 Oct 2026 07:28:30 GMT", 30_000],
+    [date, 500],
+    ["Wed, 21 Oct 2015 07:28:00 GMT", 500],
+    ["Wed, 99 Oct 2026 07:28:00 GMT", 500],
+  ] as const) {
+    assert.equal(retryAfterMs(answer(202, {}, { date, "retry-after": text })), expectedMs, text);
+  }
   for (const text of ["0", "-1", "x", "1e9", "99999999", "Wed, 21 Oct 2026 07:28:00 GMT"]) {
     assert.equal(retryAfterMs(answer(202, {}, { "retry-after": text })), 500, text);
   }
