@@ -1,4 +1,4 @@
-import { isKubeError } from "../kube/errors.ts";
+import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { ResourceType } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { DynamicKinds, kindKey } from "./dynamic-kinds.ts";
@@ -8,6 +8,10 @@ import type { RemediationStore } from "./remediation-store.ts";
 import type { Disabled } from "./status.ts";
 import type { Template, TemplateObject } from "./template.ts";
 import { readTemplate, trimTemplate } from "./template.ts";
+
+/** What to do where a role does not reach to a vendor's kinds. */
+const LEND_RIGHTS =
+  'lend the rights on its kinds with a ClusterRole labelled rbac.ext-remediation/aggregate-to-ext-remediation: "true"';
 
 /** How old the answer to a GET may be, for templates that may not be watched. */
 const FETCHED_MAX_MS = 15_000;
@@ -20,7 +24,7 @@ export class TemplateResolver {
   readonly #runtime: KubeRuntime;
   readonly #kinds: DynamicKinds<TemplateObject>;
   readonly #remediations: RemediationStore;
-  readonly #fetched = new Map<string, { object: TemplateObject | undefined; atMs: number }>();
+  readonly #fetched = new Map<string, { object: TemplateObject | KubeError | undefined; atMs: number }>();
 
   constructor(runtime: KubeRuntime, remediations: RemediationStore, onChange: () => void, signal: AbortSignal) {
     this.#runtime = runtime;
@@ -57,13 +61,14 @@ export class TemplateResolver {
       return invalid(`this cluster serves no ${remediationKind(reference)} of ${apiVersion}`);
     }
     if (remediations.state === "forbidden") {
-      return invalid(`remediations of its kind may not be watched: ${remediations.message}`);
+      return invalid(`remediations of its kind may not be watched: ${remediations.message}; ${LEND_RIGHTS}`);
     }
     const { type } = state;
     if (type.namespaced && namespace === undefined)
       return invalid(`${kind} ${name} is namespaced, and no namespace is given`);
     const key = type.namespaced && namespace !== undefined ? { namespace, name } : { name };
     const object = state.state === "watched" ? state.view.get(key) : await this.#fetch(type, key, signal);
+    if (object instanceof KubeError) return invalid(`it may not be read: ${object.message}; ${LEND_RIGHTS}`);
     if (object === undefined)
       return notFound(`${kind} ${namespace === undefined ? name : `${namespace}/${name}`} not found`);
     const template = readTemplate(object, remediations.type);
@@ -74,16 +79,17 @@ export class TemplateResolver {
     type: ResourceType,
     key: { namespace?: string; name: string },
     signal: AbortSignal,
-  ): Promise<TemplateObject | undefined> {
+  ): Promise<TemplateObject | KubeError | undefined> {
     const id = `${kindKey(type.group, type.kind)}/${key.namespace ?? ""}/${key.name}`;
     const known = this.#fetched.get(id);
     const nowMs = this.#runtime.clock.monotonicMs();
     if (known !== undefined && nowMs - known.atMs < FETCHED_MAX_MS) return known.object;
-    let object: TemplateObject | undefined;
+    let object: TemplateObject | KubeError | undefined;
     try {
       object = trimTemplate(await this.#runtime.client.get(type, key, signal));
     } catch (error) {
-      if (!isKubeError(error, "NotFound")) throw error;
+      if (isKubeError(error, "Forbidden")) object = error;
+      else if (!isKubeError(error, "NotFound")) throw error;
     }
     this.#fetched.set(id, { object, atMs: nowMs });
     return object;

@@ -669,6 +669,23 @@ describe("detector: what can be missing or broken", () => {
     await fenced();
   });
 
+  it("the right to read a template: the check is disabled, and its message says how to lend it", async () => {
+    world = new DetectorWorld();
+    const forbidden = { kind: "status", status: 403 } as const;
+    for (const pathPrefix of [
+      "/apis/fence.example/v1/fencetemplates",
+      "/apis/fence.example/v1/namespaces/fencing/fencetemplates",
+    ]) {
+      world.server.faults.inject({ match: { pathPrefix }, times: 1_000, action: forbidden });
+    }
+    world.template();
+    world.nodes(3);
+    world.check();
+    world.start();
+    await world.until("disabled", () => world.condition("Disabled")?.reason === "RemediationTemplateInvalid");
+    assert.match(world.condition("Disabled")?.message ?? "", /may not be read: .*403.*aggregate-to-ext-remediation/);
+  });
+
   it("the content of a template is copied as it is: unknown fields, nulls in lists, order", async () => {
     const content = { z: [3, 1, 2], a: { deep: [{ x: 0.5 }, {}, []] }, "odd/key": "", n: 0, no: false };
     world = new DetectorWorld();
