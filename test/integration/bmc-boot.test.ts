@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { forever, hasCode, ok, openFake, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import { forever, hasCode, ok, openFake, redfishError, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json } from "./bmc-fixture.ts";
 
 const patches = (bmc: FakeBmc) => bmc.requests.filter(({ method }) => method === "PATCH");
@@ -80,7 +80,83 @@ test("a write that lost a race is done again once, on what is there now", async 
   );
   refusals = 9;
   await assert.rejects(device.setBootOverride("NetworkOnce", forever()), hasCode("Refused", /412/));
-  assert.equal(patches(bmc).length, 4);
+  // Two tries above; now the tag as it is, the tag made strong, any tag: then it is refused for good.
+  assert.deepEqual(
+    patches(bmc)
+      .slice(2)
+      .map(({ headers }) => headers["if-match"]),
+    ['"2"', '"3"', "*"],
+  );
+});
+
+test("a weak tag that is compared strictly is sent again made strong, and a tag that is required but not given as any", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  const sent: unknown[] = [];
+  let given: Record<string, string> = { etag: 'W/"5"' };
+  let wanted = '"5"';
+  bmc.override = ({ path, method, headers }) => {
+    if (path !== SYSTEM) return undefined;
+    if (method === "GET") return ok(bmc.system, given);
+    sent.push(headers["if-match"]);
+    if (headers["if-match"] === undefined) return { status: 428 };
+    return headers["if-match"] === wanted ? undefined : { status: 412 };
+  };
+  await device.setBootOverride("NetworkOnce", forever());
+  assert.deepEqual(sent.splice(0), ['W/"5"', '"5"']);
+  given = {};
+  wanted = "*";
+  await device.setBootOverride("None", forever());
+  assert.deepEqual(sent, [undefined, "*"]);
+  assert.equal(await device.readBootOverride(forever()), "None");
+});
+
+for (const mode of ["UEFI", "Legacy"]) {
+  test(`a BMC that forgets the boot mode ${mode}, or wants it named, is told the present one`, async () => {
+    await using bmc = await startFakeBmc();
+    await using device = openFake(bmc);
+    const other = mode === "UEFI" ? "Legacy" : "UEFI";
+    const boot = bmc.system["Boot"] as Json;
+    boot["BootSourceOverrideMode"] = mode;
+    bmc.override = ({ method, body }) => {
+      const named = (body["Boot"] as Json | undefined)?.["BootSourceOverrideMode"];
+      if (method === "PATCH" && named === undefined) boot["BootSourceOverrideMode"] = other;
+      return undefined;
+    };
+    await device.setBootOverride("NetworkOnce", forever());
+    assert.equal(boot["BootSourceOverrideMode"], mode);
+    bmc.override = ({ method, body }) =>
+      method === "PATCH" && (body["Boot"] as Json)["BootSourceOverrideMode"] === undefined
+        ? redfishError(400, "Base.1.8.PropertyMissing")
+        : undefined;
+    await device.setBootOverride("NetworkOnce", forever());
+    assert.equal(await device.readBootOverride(forever()), "NetworkOnce");
+    assert.equal(boot["BootSourceOverrideMode"], mode);
+  });
+}
+
+test("a BMC that refuses the target None is told Disabled alone", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  await device.setBootOverride("NetworkOnce", forever());
+  bmc.override = ({ method, body }) =>
+    method === "PATCH" && "BootSourceOverrideTarget" in (body["Boot"] as Json)
+      ? redfishError(400, "Base.1.8.PropertyValueNotInList")
+      : undefined;
+  await device.setBootOverride("None", forever());
+  assert.equal(await device.readBootOverride(forever()), "None");
+});
+
+test("HTTP boot serves where it is all the network boot that there is", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  (bmc.system["Boot"] as Json)["BootSourceOverrideTarget@Redfish.AllowableValues"] = ["None", "UefiHttp", "Hdd"];
+  await device.setBootOverride("NetworkOnce", forever());
+  assert.deepEqual(
+    patches(bmc).map(({ body }) => body),
+    [{ Boot: { BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget: "UefiHttp" } }],
+  );
+  assert.equal(await device.readBootOverride(forever()), "NetworkOnce");
 });
 
 test("a settings object that holds the boot override is written and read in the System's place", async () => {
@@ -107,7 +183,7 @@ test("a settings object without a boot override leaves it to the System", async 
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   bmc.system["@Redfish.Settings"] = { SettingsObject: { "@odata.id": `${SYSTEM}/Settings` } };
-  for (const reply of [ok({ Bios: {} }), { status: 404 }] as const) {
+  for (const reply of [ok({ Bios: {} }), ok({ Boot: { BootOrder: ["Boot0001"] } }), { status: 404 }] as const) {
     bmc.override = ({ path }) => (path === `${SYSTEM}/Settings` ? reply : undefined);
     await device.setBootOverride("NetworkOnce", forever());
     assert.equal(patches(bmc).at(-1)?.path, SYSTEM);

@@ -2,12 +2,18 @@ import type { BootOverride } from "../driver.ts";
 import { has, objectAt, stringAt, stringsAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 
-/** Overrides that make a host boot from the network. */
-const NETWORK_TARGETS: ReadonlySet<string> = new Set(["Pxe", "UefiHttp"]);
+// The boot override of a System (DSP0268, ComputerSystem.Boot). Pure.
 
-/** Where the override of a System is kept, on the System itself or on the settings object that vendors want written. */
+/** Overrides that make a host boot from the network, the better one first: not every network serves HTTP boot. */
+const NETWORK_TARGETS = ["Pxe", "UefiHttp"] as const;
+
+/**
+ * Whether the override is kept in this resource: the System itself, or the settings object that vendors want written (AMI). A
+ * settings object may hold the boot order alone (Lenovo, Dell), and then has no say in the override.
+ */
 export function hasBoot(body: JsonObject): boolean {
-  return has(body, "Boot");
+  const boot = objectAt(body, "Boot");
+  return has(boot, "BootSourceOverrideEnabled") || has(boot, "BootSourceOverrideTarget");
 }
 
 /** The settings object that takes writes in place of the System, if it names one (DSP0266, "Settings resource"). */
@@ -17,27 +23,48 @@ export function settingsReference(system: JsonObject): string | undefined {
 
 /** Whether the BMC lists what it can boot from, and the network is not in it. */
 export function lacksNetworkBoot(body: JsonObject): boolean {
-  return (
-    stringsAt(objectAt(body, "Boot"), "BootSourceOverrideTarget@Redfish.AllowableValues")?.includes("Pxe") === false
-  );
+  return networkTarget(body) === undefined;
 }
 
 /** What the host boots from next. A continuous network override counts as set: it is not cleared. */
 export function parseBootOverride(body: JsonObject): BootOverride {
   const boot = objectAt(body, "Boot");
   if (stringAt(boot, "BootSourceOverrideEnabled") === "Disabled") return "None";
-  return NETWORK_TARGETS.has(stringAt(boot, "BootSourceOverrideTarget") ?? "") ? "NetworkOnce" : "None";
+  const target = stringAt(boot, "BootSourceOverrideTarget");
+  return NETWORK_TARGETS.some((known) => known === target) ? "NetworkOnce" : "None";
+}
+
+/** Whether the host boots by UEFI or as of old (`Legacy`), if the BMC says. */
+export function bootMode(body: JsonObject): string | undefined {
+  return stringAt(objectAt(body, "Boot"), "BootSourceOverrideMode");
 }
 
 /**
- * The change to the Boot object. BootSourceOverrideMode stays as it is: writing it switches a host between UEFI and legacy on
- * some vendors, and is refused by others.
+ * The changes to the Boot object that set the override, to be tried in this order until one is taken. The mode is named in
+ * none but the last: some refuse it, others refuse a change without it, and it is always the present one.
  */
-export function bootPatch(override: BootOverride): JsonObject {
-  return {
-    Boot:
-      override === "NetworkOnce"
-        ? { BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget: "Pxe" }
-        : { BootSourceOverrideEnabled: "Disabled", BootSourceOverrideTarget: "None" },
-  };
+export function bootPatches(override: BootOverride, body: JsonObject): readonly JsonObject[] {
+  if (override === "None") {
+    const disabled = { BootSourceOverrideEnabled: "Disabled" };
+    return [{ Boot: { ...disabled, BootSourceOverrideTarget: "None" } }, { Boot: disabled }];
+  }
+  const once = { BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget: networkTarget(body) ?? "Pxe" };
+  const mode = bootMode(body);
+  return [{ Boot: once }, ...(mode === undefined ? [] : [{ Boot: { ...once, BootSourceOverrideMode: mode } }])];
+}
+
+/**
+ * What `If-Match` is to say at each try, until one is not answered by 412 or 428. A service may want none, the tag as it
+ * gives it, or, where it compares strictly as RFC 9110 has it (section 13.1.1: weak tags never match), the tag made strong.
+ */
+export function ifMatch(etag: string | undefined, tries: number): string | undefined {
+  if (tries === 1) return etag;
+  return tries === 2 && etag !== undefined ? etag.replace(/^W\//, "") : "*";
+}
+
+export const IF_MATCH_TRIES_MAX = 3;
+
+function networkTarget(body: JsonObject): string | undefined {
+  const allowed = stringsAt(objectAt(body, "Boot"), "BootSourceOverrideTarget@Redfish.AllowableValues");
+  return NETWORK_TARGETS.find((target) => allowed?.includes(target) ?? true);
 }

@@ -1,8 +1,18 @@
 import { failure } from "./answer.ts";
 import type { Answer } from "./answer.ts";
-import { bootPatch, hasBoot, lacksNetworkBoot, parseBootOverride, settingsReference } from "./boot.ts";
+import {
+  bootMode,
+  bootPatches,
+  hasBoot,
+  IF_MATCH_TRIES_MAX,
+  ifMatch,
+  lacksNetworkBoot,
+  parseBootOverride,
+  settingsReference,
+} from "./boot.ts";
 import { chooseSystem } from "./choose-system.ts";
 import { EMPTY, isObject, listAt, stringAt, stringsAt } from "./json.ts";
+import type { JsonObject } from "./json.ts";
 import { orderOffer, RESET_TYPES, resetType } from "./offer.ts";
 import { OffCheck } from "./off-check.ts";
 import { pathOnOrigin } from "./reference.ts";
@@ -201,21 +211,38 @@ export class RedfishDriver implements PowerDriver {
   }
 
   async #setBoot(override: BootOverride, signal: AbortSignal): Promise<void> {
+    const boot = await this.#readBoot(signal);
+    if (override === "None" && parseBootOverride(boot.body) === "None") return;
+    if (override === "NetworkOnce" && lacksNetworkBoot(boot.body)) {
+      throw new BmcError("Unsupported", `${this.address}: the BMC offers no network boot`);
+    }
+    const patches = bootPatches(override, boot.body);
+    let refusal: BmcError | undefined;
+    for (const patch of patches) {
+      refusal = await this.#writeBoot(patch, boot, signal);
+      if (refusal?.code !== "Refused" && refusal?.code !== "Unsupported") break;
+    }
+    if (refusal !== undefined) throw refusal;
+    // Some (Supermicro) fall back to their default mode when the target changes: then it is named as well.
+    const withMode = patches.at(-1);
+    if (override === "None" || withMode === undefined || bootMode(boot.body) === undefined) return;
+    const written = await this.#readBoot(signal);
+    if (bootMode(written.body) === bootMode(boot.body)) return;
+    refusal = await this.#writeBoot(withMode, written, signal);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  async #writeBoot(patch: JsonObject, read: Resource, signal: AbortSignal): Promise<BmcError | undefined> {
+    let { path, etag } = read;
     for (let tries = 1; ; tries += 1) {
-      const { path, body, etag } = await this.#readBoot(signal);
-      if (parseBootOverride(body) === override && override === "None") return;
-      if (override === "NetworkOnce" && lacksNetworkBoot(body)) {
-        throw new BmcError("Unsupported", `${this.address}: the BMC offers no network boot`);
-      }
-      const answer = await this.#service.change(
-        { method: "PATCH", path, body: bootPatch(override), headers: etag === undefined ? {} : { "if-match": etag } },
-        signal,
-      );
-      // Somebody changed the resource between our read and our write: once more, on what it is now.
-      if (answer.status === 412 && tries === 1) continue;
-      const refusal = await this.#followToRefusal(`${this.address}: boot override ${override}`, answer, signal);
-      if (refusal !== undefined) throw refusal;
-      return;
+      const precondition = ifMatch(etag, tries);
+      const headers = precondition === undefined ? {} : { "if-match": precondition };
+      const answer = await this.#service.change({ method: "PATCH", path, body: patch, headers }, signal);
+      const isUnmet = answer.status === 412 || answer.status === 428;
+      if (!isUnmet) return this.#followToRefusal(`${this.address}: boot override`, answer, signal);
+      if (tries === IF_MATCH_TRIES_MAX) throw failure(`${this.address}: boot override`, answer);
+      // Somebody may have changed the resource between our read and our write.
+      ({ path, etag } = await this.#readBoot(signal));
     }
   }
 }
