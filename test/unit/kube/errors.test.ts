@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { failureOf } from "../../../src/kube/api-answers.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
+import type { KubeError } from "../../../src/kube/errors.ts";
 
 function answer(status: number, body: unknown): KubeError {
   return failureOf("list things", {
