@@ -1,22 +1,18 @@
-import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Agent, request } from "undici";
 import { systemClock } from "../../src/runtime/system.ts";
-import { cacheFolder } from "../control-plane/binaries.ts";
 import type { Progress } from "../control-plane/binaries.ts";
 import { createCertificateAuthority } from "../lib/pki.ts";
 import { freePorts } from "../lib/ports.ts";
 import { startChild } from "../lib/processes.ts";
 import { run } from "../lib/run.ts";
+import { installPythonTools } from "./python-tools.ts";
 
-const REQUIREMENTS = fileURLToPath(new URL("sushy-requirements.txt", import.meta.url));
 const LAUNCHER = fileURLToPath(new URL("sushy_bmc.py", import.meta.url));
 
-const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const READY_TIMEOUT_MS = 30_000;
 const CALL_TIMEOUT_MS = 10_000;
 /** The record leaves out what the harness itself reads; `sushy_bmc.py` knows it by this name. */
@@ -57,44 +53,6 @@ export interface SushyEmulator {
 }
 
 /**
- * Installs sushy-emulator with pip into a virtual environment of its own, once for each list of pinned packages.
- *
- * @returns the Python of that environment.
- * @throws Error that says what to install where Python or its venv module is missing.
- */
-export async function installSushyEmulator(progress: Progress, signal: AbortSignal): Promise<string> {
-  const digest = createHash("sha256")
-    .update(await readFile(REQUIREMENTS))
-    .digest("hex")
-    .slice(0, 12);
-  const folder = join(cacheFolder("sushy-emulator"), digest);
-  const python = join(folder, "bin", "python");
-  const done = join(folder, ".installed");
-  if (existsSync(done)) return python;
-  progress(`installing sushy-emulator from PyPI into ${folder} (about 15 s, once)`);
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(cacheFolder("sushy-emulator"), { recursive: true });
-  const options = { env: {}, timeoutMs: INSTALL_TIMEOUT_MS, signal };
-  try {
-    await run("python3", ["-m", "venv", folder], options);
-  } catch (error) {
-    throw new Error(
-      "sushy-emulator needs Python 3 with its venv module (Debian: apt-get install python3 python3-venv)",
-      { cause: error },
-    );
-  }
-  try {
-    await run(python, ["-m", "pip", "install", "--quiet", "--no-input", "--requirement", REQUIREMENTS], options);
-  } catch (error) {
-    throw new Error("pip could not install sushy-emulator; is the Python package index within reach?", {
-      cause: error,
-    });
-  }
-  await writeFile(done, "");
-  return python;
-}
-
-/**
  * Starts the emulator: HTTPS, basic authentication, all Systems on.
  *
  * @param options.powerDelayMs how long every power change takes.
@@ -103,7 +61,7 @@ export async function startSushyEmulator(
   options: { systems: readonly { uuid: string; name: string }[]; powerDelayMs: number; progress: Progress },
   signal: AbortSignal,
 ): Promise<SushyEmulator> {
-  const python = await installSushyEmulator(options.progress, signal);
+  const python = join(await installPythonTools(options.progress, signal), "python");
   const folder = await mkdtemp(join(tmpdir(), "ironfence-sushy-"));
   const [port = 0] = await freePorts(1);
   const caPem = await writeConfiguration(python, folder, port, options.systems, signal);
