@@ -2,6 +2,7 @@ import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 import { abortReason } from "../runtime/clock.ts";
+import { Refusal } from "./failures.ts";
 
 /** The person at the terminal. */
 export interface Terminal {
@@ -9,7 +10,7 @@ export interface Terminal {
    * Asks, and gives the line that was typed. Questions go to standard error, so that standard output stays data.
    *
    * @param echo whether what is typed is shown; false for secrets.
-   * @throws the reason of `signal` on abort; Error where the person ends it with Ctrl-C or Ctrl-D.
+   * @throws the reason of `signal` on abort; Refusal where the person ends it with Ctrl-C or Ctrl-D.
    */
   ask(question: string, options: { echo: boolean }, signal: AbortSignal): Promise<string>;
 }
@@ -38,17 +39,15 @@ function askOnce(
     const editor = createInterface({ input, output: shown, terminal: true, historySize: 0 });
     const finish = (settle: () => void): void => {
       signal.removeEventListener("abort", onAbort);
+      editor.off("close", onEnd);
       editor.close();
       if (!echo) output.write("\n");
       settle();
     };
     const onAbort = (): void => finish(() => reject(abortReason(signal)));
-    const onEnd = (): void => finish(() => reject(new Error("ended at the prompt")));
+    const onEnd = (): void => finish(() => reject(new Refusal("ended at the prompt: nothing was ordered")));
     signal.addEventListener("abort", onAbort, { once: true });
-    editor.once("line", (line) => {
-      editor.off("close", onEnd);
-      finish(() => resolve(line));
-    });
+    editor.once("line", (line) => finish(() => resolve(line)));
     editor.once("SIGINT", () => editor.close());
     editor.once("close", onEnd);
   });

@@ -23,7 +23,7 @@ async function cli(...inputs: string[]): Promise<{ out: string; err: string; cod
 describe("the command line", () => {
   it("explains itself and every command, with examples", async () => {
     const { out } = await cli("--help");
-    for (const command of ["run", "status", "pause", "resume", "completion"]) {
+    for (const command of ["run", "status", "pause", "resume", "probe", "power", "fence", "completion"]) {
       assert.match(out, new RegExp(`^  ${command} `, "m"));
       const help = await cli(command, "--help");
       assert.equal(help.code, 0);
@@ -56,6 +56,8 @@ describe("the command line", () => {
   it("proposes flags and values to the completion scripts", async () => {
     assert.match((await cli("__complete", "run", "--lea")).out, /^--leader-elect\t/);
     assert.match((await cli("__complete", "completion", "")).out, /^bash/m);
+    assert.match((await cli("__complete", "power", "")).out, /^cycle\t/m);
+    assert.match((await cli("__complete", "fence", "--strategy", "")).out, /^escalate/m);
   });
 
   it("lays tables out in columns", () => {

@@ -1,0 +1,344 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import { NAMESPACE } from "../../hack/demo/objects.ts";
+import type { World } from "../../hack/demo/world.ts";
+import { startWorld } from "../../hack/demo/world.ts";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NODES, SECRETS } from "../../src/api/core-types.ts";
+import type { Node, SecretObject } from "../../src/api/core.ts";
+import type { FencingTarget } from "../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { runAgent } from "../../src/cli/agent.ts";
+import { EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/failures.ts";
+import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import type { CliOptions, CliResult } from "./cli-fixture.ts";
+import { cli } from "./cli-fixture.ts";
+
+// Commands of a person against a whole cluster: API server over HTTPS, BMCs over HTTPS, one agent.
+
+const DEADLINE_MS = 20_000;
+/** Two targets that claim one host's UUID are ambiguous: that of no host shows the check of the identity itself. */
+const NOBODY = { systemUUID: "0d0f9e6e-2f2c-4f0c-9d8a-6a1f6f1f2b3c" };
+
+let folder: string;
+let world: World;
+let password: string;
+/** All that any command of this file has printed. */
+let printed = "";
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "ironfence-cli-"));
+  world = await startWorld(folder);
+  const secret = world.server.collection<SecretObject>(SECRETS).get({ namespace: NAMESPACE, name: "bmc-credentials" });
+  password = Buffer.from(secret?.data?.["password"] ?? "", "base64").toString();
+  await until("all nodes are Ready", () => [1, 2, 3, 4, 5, 6].every((n) => isReady(`node-${n}`)));
+  for (const host of world.rack.hosts) patchTarget(host.name, { identity: { systemUUID: host.spec.systemUUID } });
+});
+
+after(async () => {
+  assert.ok(password.length > 0);
+  assert.ok(!printed.includes(password), "no command has printed the BMCs' password");
+  await world.stop();
+  await rm(folder, { recursive: true });
+});
+
+async function ironfence(command: string, options: CliOptions = {}): Promise<CliResult> {
+  const result = await cli([...command.split(" "), "--kubeconfig", world.kubeconfigPath], options);
+  printed += result.out + result.err;
+  return result;
+}
+
+function patchTarget(name: string, spec: object): void {
+  world.server.collection<FencingTarget>(FENCING_TARGETS).mergePatch({ namespace: NAMESPACE, name }, { spec });
+}
+
+function isReady(name: string): boolean {
+  const node = world.server.collection<Node>(NODES).get({ name });
+  return node?.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+function orders(name: string): string[] {
+  return world.rack.host(name).orders.map(({ type }) => type);
+}
+
+function remediations(): BareMetalRemediation[] {
+  return [...world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()];
+}
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  const endMs = performance.now() + DEADLINE_MS;
+  while (!holds()) {
+    if (performance.now() > endMs) assert.fail(`not in time: ${what}`);
+    await wait(20);
+  }
+}
+
+/** Does `work` while the target has this spec, then takes it back. */
+async function whileTarget(name: string, spec: object, back: object, work: () => Promise<void>): Promise<void> {
+  patchTarget(name, spec);
+  try {
+    await work();
+  } finally {
+    patchTarget(name, back);
+  }
+}
+
+async function whilePaused(work: () => Promise<void>): Promise<void> {
+  assert.equal((await ironfence("pause --reason rewiring")).code, 0);
+  try {
+    await work();
+  } finally {
+    assert.equal((await ironfence("resume")).code, 0);
+  }
+}
+
+describe("ironfence power --target", () => {
+  test("reads the power by the target's own Secret and certificate", async () => {
+    const { code, out } = await ironfence("power status --target node-1 -o json");
+    assert.equal(code, 0);
+    assert.deepEqual(JSON.parse(out), {
+      host: `FencingTarget ${NAMESPACE}/node-1 (node node-1)`,
+      state: "On",
+      raw: "On",
+    });
+  });
+
+  test("does not power off a Ready node unless a person agrees", async () => {
+    const inScript = await ironfence("power off --target node-1");
+    assert.equal(inScript.code, EXIT_REFUSED);
+    assert.match(inScript.err, /node node-1 is Ready.*--yes agrees to it/);
+    const denied = await ironfence("power off --target node-1", { answers: ["y"] });
+    assert.equal(denied.code, EXIT_REFUSED);
+    assert.equal(denied.asked.length, 1);
+    assert.deepEqual(orders("node-1"), []);
+  });
+
+  test("powers off, proves it, and does not power a node on that is tainted out-of-service", async () => {
+    const off = await ironfence("power off --target node-1 -o json", { answers: ["yes"] });
+    assert.equal(off.code, 0, off.err);
+    const report = JSON.parse(off.out);
+    assert.equal(report.proven, true);
+    assert.equal(report.orders[0].state, "Off");
+    assert.match(off.err, /the BMC says: PoweringOff/);
+    assert.equal(world.rack.host("node-1").power, "Off");
+
+    const nodes = world.server.collection<Node>(NODES);
+    nodes.mergePatch({ name: "node-1" }, { spec: { taints: [OUT_OF_SERVICE] } });
+    const refused = await ironfence("power on --target node-1 --yes");
+    assert.equal(refused.code, EXIT_REFUSED);
+    assert.match(refused.err, /out-of-service/);
+    nodes.mergePatch({ name: "node-1" }, { spec: { taints: null } });
+    const on = await ironfence("power on --target node-1");
+    assert.equal(on.code, 0, on.err);
+    assert.deepEqual(orders("node-1"), ["ForceOff", "On"]);
+    assert.equal(world.bmcs.get("node-1")?.sessionCount, 0);
+  });
+
+  test("sends nothing to a host that is not the target's", async () => {
+    const { systemUUID } = world.rack.host("node-2").spec;
+    const other = { identity: { systemUUID: world.rack.host("node-3").spec.systemUUID } };
+    for (const [spec, words] of [
+      [{ identity: NOBODY }, /another host answers/],
+      [other, /ambiguous/],
+    ] as const) {
+      await whileTarget("node-2", spec, { identity: { systemUUID } }, async () => {
+        for (const command of ["off", "on", "cycle"]) {
+          const { code, err } = await ironfence(`power ${command} --target node-2 --yes`);
+          assert.equal(code, EXIT_REFUSED);
+          assert.match(err, words);
+        }
+      });
+    }
+    assert.deepEqual(orders("node-2"), []);
+  });
+
+  test("keeps its hands off a host in maintenance, and off one that a remediation owns", async () => {
+    await whileTarget("node-2", { maintenance: true }, { maintenance: false }, async () => {
+      const { code, err } = await ironfence("power on --target node-2 --yes");
+      assert.equal(code, EXIT_REFUSED);
+      assert.match(err, /hands off/);
+    });
+    const owner = world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).create({
+      metadata: { namespace: NAMESPACE, name: "node-2" },
+      spec: {},
+    });
+    const key = { namespace: NAMESPACE, name: "node-2" };
+    const { uid } = owner.metadata;
+    const status = {
+      owner: { uid, kind: owner.kind, namespace: NAMESPACE, name: "node-2", since: "2026-01-01T00:00:00Z" },
+    };
+    world.server.collection(FENCING_TARGETS).mergePatch(key, { status }, "status");
+    const busy = await ironfence("power cycle --target node-2 --yes");
+    assert.equal(busy.code, EXIT_REFUSED);
+    assert.match(busy.err, /BareMetalRemediation ironfence-system\/node-2 owns the host/);
+    const fence = await ironfence("fence --node node-2 --yes");
+    assert.equal(fence.code, EXIT_REFUSED);
+    assert.match(fence.err, /is there for it already/);
+    // An owner that is gone owns nothing.
+    world.server.collection(BARE_METAL_REMEDIATIONS).delete(key);
+    assert.deepEqual(orders("node-2"), []);
+    const cycled = await ironfence("power cycle --target node-2 --yes");
+    assert.equal(cycled.code, 0, cycled.err);
+    assert.deepEqual(orders("node-2"), ["ForceOff", "On"]);
+    assert.match(cycled.out, /off: proven by two fresh reads.*\n.*on: read back/);
+  });
+
+  test("asks before it overrides the stop switch", async () => {
+    await whilePaused(async () => {
+      const { code, asked, err } = await ironfence("power on --target node-3", { answers: ["no"] });
+      assert.equal(code, EXIT_REFUSED);
+      assert.equal(asked.length, 1);
+      assert.match(err, /! ironfence is paused .*rewiring/);
+    });
+    assert.deepEqual(orders("node-3"), []);
+  });
+
+  test("takes no credentials beside a target, and names what is missing", async () => {
+    const { code, err } = await ironfence("power status --target node-1 --username somebody");
+    assert.equal(code, EXIT_USAGE);
+    assert.match(err, /^ironfence: --username: a --target has credentials/);
+    const none = await ironfence("power status --target nobody");
+    assert.equal(none.code, EXIT_REFUSED);
+    assert.match(none.err, /there is no FencingTarget nobody in namespace/);
+  });
+});
+
+describe("ironfence probe --target", () => {
+  test("goes through every check and changes nothing", async () => {
+    const { code, out, err } = await ironfence("probe --target node-3 -o json");
+    assert.equal(code, 0, err);
+    const { ok, checks } = JSON.parse(out);
+    assert.equal(ok, true);
+    const names = checks.map(({ check }: { check: string }) => check);
+    assert.deepEqual(names.slice(0, 2), ["node", "target"]);
+    assert.equal(names.at(-1), "identity of level 1");
+    assert.ok(
+      checks.every(({ result }: { result: string }) => result === "ok"),
+      out,
+    );
+    assert.deepEqual(orders("node-3"), []);
+    assert.equal(world.bmcs.get("node-3")?.sessionCount, 0);
+  });
+
+  test("says why not: a Secret that is missing, a host that is another's", async () => {
+    const [device] =
+      world.server.collection<FencingTarget>(FENCING_TARGETS).get({ namespace: NAMESPACE, name: "node-3" })?.spec
+        .devices ?? [];
+    const missing = { devices: [{ ...device, credentialsSecretRef: { name: "nothing" } }] };
+    await whileTarget("node-3", missing, { devices: [device] }, async () => {
+      const { code, out } = await ironfence("probe --target node-3");
+      assert.equal(code, EXIT_FAILURE);
+      assert.match(out, /credentials +failed +Secret ironfence-system\/nothing .* does not exist/);
+    });
+    const url = world.bmcs.get("node-4")?.url.replace(/^https/, "redfish+https");
+    const swapped = { devices: [{ ...device, address: url }] };
+    await whileTarget("node-3", swapped, { devices: [device] }, async () => {
+      const { code, out } = await ironfence("probe --target node-3");
+      assert.equal(code, EXIT_FAILURE);
+      assert.match(out, /identity of level 1 +failed +another host answers/);
+    });
+  });
+});
+
+describe("ironfence fence", () => {
+  test("shows with --dry-run what would be done, and creates nothing", async () => {
+    const { code, out, err } = await ironfence("fence --node node-4 --dry-run -o json");
+    assert.equal(code, 0, err);
+    const plan = JSON.parse(out);
+    assert.equal(plan.wouldFence, true);
+    assert.deepEqual(plan.node, { name: "node-4", ready: true, controlPlane: false });
+    assert.match(plan.identity, /as spec identity says/);
+    assert.match(plan.power, /^On /);
+    assert.deepEqual(plan.concerns, ["node node-4 is Ready: its pods run, and end without notice"]);
+    assert.match((await ironfence("fence --node node-4 --dry-run")).out, /result +would be fenced/);
+    await whileTarget("node-4", { maintenance: true }, { maintenance: false }, async () => {
+      const refused = await ironfence("fence --node node-4 --dry-run");
+      assert.equal(refused.code, EXIT_REFUSED);
+      assert.match(refused.out, /in the way +the target is in maintenance/);
+    });
+    assert.deepEqual(remediations(), []);
+    assert.deepEqual(orders("node-4"), []);
+  });
+
+  test("creates nothing while paused, for a node that is not there, or that a person has not given up", async () => {
+    await whilePaused(async () => {
+      const { code, err } = await ironfence("fence --node node-4 --yes");
+      assert.equal(code, EXIT_REFUSED);
+      assert.match(err, /paused .*rewiring.*Nothing was created/);
+    });
+    assert.match((await ironfence("fence --node nobody --yes")).err, /there is no node nobody/);
+    assert.equal((await ironfence("fence --node node-4")).code, EXIT_REFUSED);
+    assert.equal((await ironfence("fence --node node-4", { answers: ["nope"] })).code, EXIT_REFUSED);
+    assert.equal((await ironfence("fence")).code, EXIT_USAGE);
+    assert.deepEqual(remediations(), []);
+  });
+
+  test("has the agent do the walk, tells each step, and reports how it ended", async (t) => {
+    const stop = new AbortController();
+    const agent = runAgent(
+      {
+        kubeconfig: world.kubeconfigPath,
+        context: undefined,
+        namespace: NAMESPACE,
+        components: new Set(["remediator"]),
+        leaderElect: false,
+        leaseName: "ironfence",
+        nodeLeaseNamespace: "medik8s-leases",
+        metricsBindAddress: "off",
+        healthProbeBindAddress: "off",
+        logLevel: "error",
+        instance: "test",
+      },
+      { clock: systemClock, random: systemRandom, logger: createLogger("silent") },
+      stop.signal,
+    );
+    t.after(async () => {
+      stop.abort(new Error("the test is over"));
+      await agent;
+    });
+
+    world.rack.host("node-4").hang();
+    await until("node-4 is not Ready", () => !isReady("node-4"));
+    // Nothing speaks against it, so nobody is asked.
+    const back = await ironfence("fence --node node-4 --timeout 30s -o json");
+    assert.equal(back.code, 0, back.err);
+    const report = JSON.parse(back.out);
+    assert.equal(report.succeeded, true);
+    assert.equal(report.reason, "NodeRestored");
+    assert.match(back.err, /PoweringOff: .*\n/);
+    assert.ok(report.timeline.length > 5);
+    assert.deepEqual(orders("node-4"), ["ForceOff", "On"]);
+    await until("the finished remediation is gone", () => remediations().length === 0);
+
+    // The agent, too, looks whose host it is.
+    const { systemUUID } = world.rack.host("node-5").spec;
+    await whileTarget("node-5", { identity: NOBODY }, { identity: { systemUUID } }, async () => {
+      const failed = await ironfence("fence --node node-5 --timeout 30s", { answers: ["yes"] });
+      assert.equal(failed.code, EXIT_FAILURE);
+      assert.match(failed.err, /node node-5: IdentityMismatch.*is kept for a look/);
+    });
+    assert.equal(remediations().length, 1);
+    assert.deepEqual(orders("node-5"), []);
+  });
+
+  test("goes on without the person who ends the waiting", async () => {
+    const stop = new AbortController();
+    const left = ironfence("fence --node node-6 --yes", {
+      signal: stop.signal,
+      onNote: (line) => {
+        if (line.includes("is created")) stop.abort(new Error("stopped by SIGINT"));
+      },
+    });
+    const { code, err } = await left;
+    assert.equal(code, EXIT_FAILURE);
+    assert.match(err, /goes on; to have it taken back, delete it/);
+    assert.ok(remediations().some(({ metadata }) => metadata.name.startsWith("node-6-by-hand-")));
+  });
+});

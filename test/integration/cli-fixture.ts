@@ -1,0 +1,55 @@
+import { runCli } from "../../src/cli/app.ts";
+import type { CliContext } from "../../src/cli/context.ts";
+import type { Terminal } from "../../src/cli/terminal.ts";
+import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+
+// Command lines run in this process, with all that they print.
+
+export interface CliResult {
+  out: string;
+  err: string;
+  code: number;
+  /** What was asked on the terminal, and whether the answer was shown. */
+  asked: { question: string; echo: boolean }[];
+}
+
+export interface CliOptions {
+  env?: Readonly<Record<string, string>>;
+  /** Answers of the person at the terminal, in turn; absent where nobody is there. */
+  answers?: readonly string[];
+  signal?: AbortSignal;
+  /** Called with each line on standard error. */
+  onNote?: (line: string) => void;
+}
+
+/** Runs one command line as a user would. */
+export async function cli(inputs: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const result: CliResult = { out: "", err: "", code: 0, asked: [] };
+  const answers = [...(options.answers ?? [])];
+  const terminal: Terminal = {
+    ask: (question, { echo }) => {
+      result.asked.push({ question, echo });
+      const answer = answers.shift();
+      return answer === undefined ? Promise.reject(new Error(`nobody answers ${question}`)) : Promise.resolve(answer);
+    },
+  };
+  const process: CliContext["process"] = {
+    stdout: { write: (text: string) => void (result.out += text) },
+    stderr: {
+      write: (text: string) => {
+        result.err += text;
+        options.onNote?.(text);
+      },
+    },
+    env: options.env ?? {},
+    exitCode: null,
+  };
+  await runCli(inputs, {
+    process,
+    clock: systemClock,
+    random: systemRandom,
+    signal: options.signal ?? new AbortController().signal,
+    terminal: options.answers === undefined ? undefined : terminal,
+  });
+  return { ...result, code: Number(process.exitCode) };
+}

@@ -1,0 +1,319 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { startIpmiMock } from "../../hack/ipmi-mock/server.ts";
+import type { IpmiMock } from "../../hack/ipmi-mock/server.ts";
+import { createCertificateAuthority } from "../../hack/lib/pki.ts";
+import type { Rack } from "../../hack/rack/rack.ts";
+import { createRack } from "../../hack/rack/rack.ts";
+import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
+import { EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/failures.ts";
+import { Secret } from "../../src/runtime/secret.ts";
+import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import type { CliOptions, CliResult } from "./cli-fixture.ts";
+import { cli } from "./cli-fixture.ts";
+
+// One host behind a Redfish and an IPMI front, by the addresses of its BMCs: no cluster is there.
+
+const PASSWORD = "correct horse & battery";
+const LOGIN = { IRONFENCE_BMC_USERNAME: "fencing", IRONFENCE_BMC_PASSWORD: PASSWORD };
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+let folder: string;
+let caFile: string;
+let passwordFile: string;
+let fingerprint: string;
+let rack: Rack;
+let redfish: RedfishMock;
+let ipmi: IpmiMock;
+let printed = "";
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "ironfence-power-"));
+  caFile = join(folder, "ca.pem");
+  passwordFile = join(folder, "password");
+  const host = { name: "one", serialNumber: "SN-1", powerOffDelayMs: 300, powerOnDelayMs: 100, bootMs: 100 };
+  const deps = { clock: systemClock, random: systemRandom };
+  rack = createRack({ ...deps, hosts: [host] });
+  const authority = await createCertificateAuthority(systemClock, "test BMCs");
+  const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
+  fingerprint = tls.sha256Fingerprint;
+  const login = { username: "fencing", password: new Secret(PASSWORD) };
+  redfish = await startRedfishMock({ ...deps, ...login, rack, tls });
+  // IPMI 2.0 takes passwords of at most 20 bytes.
+  ipmi = await startIpmiMock({
+    ...deps,
+    rack,
+    host: "one",
+    username: "fencing",
+    password: new Secret("short-password"),
+  });
+  await writeFile(caFile, authority.certPem);
+  await writeFile(passwordFile, `${PASSWORD}\n`, { mode: 0o600 });
+});
+
+afterEach(() => redfish.clearFaults());
+
+after(async () => {
+  for (const secret of [PASSWORD, "short-password"])
+    assert.ok(!printed.includes(secret), "no command printed a password");
+  await redfish.close();
+  await ipmi.close();
+  rack.stop();
+  await rm(folder, { recursive: true });
+});
+
+async function ironfence(inputs: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const result = await cli(inputs, options);
+  printed += result.out + result.err;
+  return result;
+}
+
+/** A command on the Redfish front, whose certificate is trusted. */
+function onRedfish(command: string, options: CliOptions = { env: LOGIN }): Promise<CliResult> {
+  return ironfence([...command.split(" "), redfish.url, "--ca-file", caFile], options);
+}
+
+function orderTypes(): string[] {
+  return rack.host("one").orders.map(({ type }) => type);
+}
+
+describe("ironfence power ADDRESS", () => {
+  test("reads, powers off with a proof, and powers on, over Redfish", async () => {
+    const status = await onRedfish("power status");
+    assert.equal(status.code, 0, status.err);
+    assert.match(status.out, /^HOST +POWER +BMC SAYS\n\S+ +On +On\n$/);
+    const from = orderTypes().length;
+    const off = await onRedfish("power off --yes");
+    assert.equal(off.code, 0, off.err);
+    assert.match(off.out, /off: proven by two fresh reads/);
+    assert.match(off.err, /serial number SN-1/);
+    assert.equal(rack.host("one").power, "Off");
+    const on = await onRedfish("power on -o json");
+    assert.equal(on.code, 0, on.err);
+    assert.equal(JSON.parse(on.out).proven, true);
+    assert.deepEqual(orderTypes().slice(from), ["ForceOff", "On"]);
+    assert.equal(redfish.sessionCount, 0);
+  });
+
+  test("cycles over IPMI, in this order: off, proven, on", async () => {
+    const from = orderTypes().length;
+    const env = { ...LOGIN, IRONFENCE_BMC_PASSWORD: "short-password" };
+    const { code, out, err } = await ironfence(["power", "cycle", ipmi.address, "--yes", "-o", "json"], { env });
+    assert.equal(code, 0, err);
+    const report = JSON.parse(out);
+    assert.deepEqual(
+      report.orders.map(({ order, proven, state }: Record<string, unknown>) => [order, proven, state]),
+      [
+        ["Off", true, "Off"],
+        ["On", true, "On"],
+      ],
+    );
+    assert.deepEqual(orderTypes().slice(from), ["ForceOff", "On"]);
+    assert.equal(ipmi.sessionCount, 0);
+  });
+
+  test("asks before it powers off what it knows nothing of; without a terminal it refuses", async () => {
+    const from = orderTypes().length;
+    const inScript = await onRedfish("power off");
+    assert.equal(inScript.code, EXIT_REFUSED);
+    const denied = await onRedfish("power cycle", { env: LOGIN, answers: ["no"] });
+    assert.equal(denied.code, EXIT_REFUSED);
+    assert.match(denied.asked[0]?.question ?? "", /^power off https:.*Type yes/);
+    assert.deepEqual(orderTypes().slice(from), []);
+  });
+
+  test("does not take an answer for a proof: a host that stays on is not off, and is not cycled", async () => {
+    // The BMC takes the order and does nothing.
+    redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 204 } });
+    const { code, out, err } = await onRedfish("power cycle --yes --timeout 1200ms -o json");
+    assert.equal(code, EXIT_FAILURE);
+    const report = JSON.parse(out);
+    assert.equal(report.proven, false);
+    assert.deepEqual(
+      report.orders.map(({ order }: { order: string }) => order),
+      ["Off"],
+    );
+    assert.match(err, /not proven off after .*the BMC says On/);
+    assert.equal(redfish.sessionCount, 0);
+  });
+
+  test("lets the power state tell what became of an order whose answer was lost", async () => {
+    redfish.addFault({ match: { method: "POST", path: "Reset" }, times: 1, action: { type: "drop", effect: "done" } });
+    const from = orderTypes().length;
+    const { code, out, err } = await onRedfish("power off --yes");
+    assert.equal(code, 0, err);
+    assert.match(err, /the answer was lost .*the power state will tell/);
+    assert.match(out, /off: proven/);
+    assert.deepEqual(orderTypes().slice(from), ["ForceOff"], "it is not sent twice");
+    assert.equal((await onRedfish("power on")).code, 0);
+  });
+
+  test("says in one line where the BMC refuses", async () => {
+    redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 403 } });
+    const refused = await onRedfish("power on");
+    assert.equal(refused.code, EXIT_FAILURE);
+    assert.match(refused.err, /^ironfence: .*403/m);
+    assert.doesNotMatch(refused.err, / at .*\.ts:/, "no stack for what a user can mend");
+  });
+
+  test("needs an address or a target, and an address that can be read", async () => {
+    for (const inputs of [["status"], ["status", redfish.url, "--target", "n1"]]) {
+      const { code, err } = await ironfence(["power", ...inputs], { env: LOGIN });
+      assert.equal(code, EXIT_USAGE);
+      assert.match(err, /^ironfence: give either the ADDRESS of a BMC or --target NAME\n$/);
+    }
+    const { code, err } = await ironfence(["power", "status", "gopher://bmc"], { env: LOGIN });
+    assert.equal(code, EXIT_FAILURE);
+    assert.match(err, /^ironfence: cannot use the BMC address "gopher:\/\/bmc"[^\n]*\n$/);
+  });
+});
+
+describe("ironfence probe ADDRESS", () => {
+  test("finds all that a fence needs, over Redfish and IPMI, and leaves no session", async () => {
+    const from = orderTypes().length;
+    const overRedfish = await onRedfish("probe");
+    assert.equal(overRedfish.code, 0, overRedfish.err);
+    assert.match(overRedfish.out, /^orders +ok +ForceOff and On \(listed: On, ForceOff, /m);
+    assert.match(overRedfish.out, /^session +ok /m);
+    const env = { ...LOGIN, IRONFENCE_BMC_PASSWORD: "short-password" };
+    const overIpmi = await ironfence(["probe", ipmi.address, "-o", "json"], { env });
+    assert.equal(overIpmi.code, 0, overIpmi.err);
+    assert.ok(
+      JSON.parse(overIpmi.out).checks.every(({ result }: { result: string }) => result === "ok"),
+      overIpmi.out,
+    );
+    assert.deepEqual(orderTypes().slice(from), []);
+    assert.equal(redfish.sessionCount + ipmi.sessionCount, 0);
+  });
+
+  test("shows the SHA-256 of a certificate that is not trusted, sends it no password, and takes the pin", async () => {
+    const before = redfish.requests.length;
+    const untrusted = await ironfence(["probe", redfish.url, "-o", "json"], { env: LOGIN });
+    assert.equal(untrusted.code, EXIT_FAILURE);
+    assert.equal(redfish.requests.length, before, "no request was made");
+    const { checks } = JSON.parse(untrusted.out);
+    const shown: string = checks.find(({ check }: { check: string }) => check === "tls").sha256Fingerprint;
+    assert.equal(shown.replaceAll(":", "").toLowerCase(), fingerprint.replaceAll(":", "").toLowerCase());
+    assert.equal(checks.find(({ check }: { check: string }) => check === "login").result, "skipped");
+    const pinned = await ironfence(["probe", redfish.url, "--sha256-fingerprint", shown], { env: LOGIN });
+    assert.equal(pinned.code, 0, pinned.err);
+    const otherPin = await ironfence(["probe", redfish.url, "--sha256-fingerprint", "ab".repeat(32)], { env: LOGIN });
+    assert.equal(otherPin.code, EXIT_FAILURE);
+    assert.match(otherPin.out, /^tls +failed +not the pinned certificate/m);
+  });
+
+  test("names the one check that fails, whatever it is", async () => {
+    const failing = async (inputs: readonly string[], env: Readonly<Record<string, string>>, check: string) => {
+      const { code, out } = await ironfence(["probe", ...inputs, "-o", "json"], { env });
+      assert.equal(code, EXIT_FAILURE);
+      const failed = JSON.parse(out).checks.filter(({ result }: { result: string }) => result === "failed");
+      assert.deepEqual(
+        failed.map((found: { check: string }) => found.check),
+        [check],
+      );
+    };
+    const trusted = ["--ca-file", caFile];
+    const wrong = { ...LOGIN, IRONFENCE_BMC_PASSWORD: "wrong" };
+    await failing([redfish.url, ...trusted], wrong, "login");
+    await failing([ipmi.address], wrong, "login");
+    await failing([`${redfish.url}/redfish/v1/Systems/7`, ...trusted], LOGIN, "system");
+    await failing(["https://127.0.0.1:1"], LOGIN, "connection");
+    await failing(["https://bmc.invalid"], LOGIN, "name");
+    await failing(["gopher://bmc"], LOGIN, "address");
+    redfish.addFault({
+      match: { path: "Systems/1$" },
+      action: {
+        type: "override",
+        properties: {
+          Actions: {
+            "#ComputerSystem.Reset": {
+              target: "/redfish/v1/x",
+              "ResetType@Redfish.AllowableValues": ["On", "GracefulShutdown"],
+            },
+          },
+        },
+      },
+    });
+    await failing([redfish.url, ...trusted], LOGIN, "orders");
+    redfish.clearFaults();
+    redfish.addFault({
+      match: { path: "Systems/1$" },
+      action: { type: "override", properties: { PowerState: "Paused" } },
+    });
+    await failing([redfish.url, ...trusted], LOGIN, "power");
+    redfish.clearFaults();
+    redfish.addFault({ action: { type: "status", status: 404 } });
+    await failing([redfish.url, ...trusted], LOGIN, "service");
+  });
+
+  test("does not let a BMC write to the terminal what it likes", async () => {
+    redfish.addFault({
+      match: { path: "Systems/1$" },
+      action: { type: "override", properties: { SerialNumber: "SN\u001b[2J\r\nsession ok" } },
+    });
+    const { out } = await onRedfish("probe");
+    assert.ok(!out.includes("\u001b") && !out.includes("\r"));
+    assert.doesNotMatch(out, /^session ok/m);
+  });
+});
+
+describe("passwords", () => {
+  test("come from a file or the prompt as well, and the prompt does not show them", async () => {
+    const file = await onRedfish(`power status --username fencing --password-file ${passwordFile}`, { env: {} });
+    assert.equal(file.code, 0, file.err);
+    const prompted = await onRedfish("power status", { env: {}, answers: ["fencing", PASSWORD] });
+    assert.equal(prompted.code, 0, prompted.err);
+    assert.deepEqual(prompted.asked, [
+      { question: "User of the BMC: ", echo: true },
+      { question: "Password: ", echo: false },
+    ]);
+  });
+
+  test("that are missing or cannot be read are told before anything is sent", async () => {
+    for (const [env, flags, words] of [
+      [{}, "", /--username .* is required/],
+      [{ IRONFENCE_BMC_USERNAME: "x" }, "", /a password is required: set IRONFENCE_BMC_PASSWORD/],
+      [{ IRONFENCE_BMC_USERNAME: "x" }, " --password-file /nonexistent", /--password-file: \/nonexistent: ENOENT/],
+      [{ IRONFENCE_BMC_USERNAME: "x" }, " --password-file /dev/zero", /larger than/],
+    ] as const) {
+      const { code, err } = await onRedfish(`power status${flags}`, { env });
+      assert.equal(code, EXIT_USAGE);
+      assert.match(err, words);
+    }
+  });
+
+  test("on the command line are refused without being repeated", async () => {
+    for (const flag of [["--password", "hunter2"], ["--password=hunter2"]]) {
+      for (const command of [["power", "status"], ["power", "off"], ["probe"]]) {
+        const { code, out, err } = await ironfence([...command, redfish.url, ...flag], { env: LOGIN });
+        assert.equal(code, EXIT_USAGE);
+        assert.match(err, /^ironfence: --password: refused/);
+        assert.ok(!(out + err).includes("hunter2"));
+      }
+    }
+    const inAddress = await ironfence(["probe", "https://fencing:hunter2@127.0.0.1"], { env: LOGIN });
+    assert.ok(!(inAddress.out + inAddress.err).includes("hunter2"));
+  });
+
+  test("are neither in the process's command line nor in anything that it prints", async () => {
+    const inputs = ["power", "status", redfish.url, "--ca-file", caFile, "-o", "json"];
+    const child = spawn(process.execPath, [MAIN, ...inputs], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: process.env["PATH"], ...LOGIN },
+    });
+    let text = "";
+    child.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => (text += chunk.toString()));
+    const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+    const commandLine = await readFile(`/proc/${child.pid}/cmdline`, "utf8");
+    assert.equal(await ended, 0, text);
+    assert.match(text, /"state":"On"/);
+    for (const seen of [commandLine, text]) assert.ok(!seen.includes(PASSWORD));
+  });
+});
