@@ -1,6 +1,7 @@
 import { chmod, stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { NODE_GUARD } from "./node-guard.ts";
 
 // Bundles the agent with its dependencies into one file, so that the image holds no node_modules.
 
@@ -30,7 +31,7 @@ if (argument === "--help" || argument === "-h") {
     // Names stay readable in stack traces; the file is small enough without minification of identifiers.
     minifySyntax: true,
     legalComments: "eof",
-    banner: { js: REQUIRE_SHIM },
+    banner: { js: `${NODE_GUARD}\n${REQUIRE_SHIM}` },
     logLevel: "warning",
   });
   await chmod(outfile, 0o755);
