@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { OUT_OF_SERVICE, hasTaint } from "../../hack/e2e/chronicle.ts";
+import { OUT_OF_SERVICE, QUARANTINE, hasTaint } from "../../hack/e2e/chronicle.ts";
 import type { RemediationView } from "../../hack/e2e/chronicle.ts";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import {
@@ -45,7 +45,9 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     const templates = failed.map(({ metadata }) => metadata.annotations?.["remediation.medik8s.io/template-name"]);
     assert.deepEqual(templates, ["reboot", "reprovision"]);
     assert.deepEqual(await chronicle.bmc("worker-1"), [], "no order, and no reading of Off");
-    assert.ok(!chronicle.nodes("worker-1").some(({ object }) => hasTaint(object, OUT_OF_SERVICE)));
+    for (const taint of [OUT_OF_SERVICE, QUARANTINE]) {
+      assert.ok(!chronicle.nodes("worker-1").some(({ object }) => hasTaint(object, taint)), `no taint ${taint}`);
+    }
     assert.equal(await world.bmc.powerState(world.host("worker-1").systemUuid), "On");
 
     await world.host("worker-1").recover();

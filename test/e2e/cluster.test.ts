@@ -179,6 +179,10 @@ const REFUSED = [
   "delete remediation.medik8s.io/nodehealthchecks",
   "patch remediation.medik8s.io/nodehealthchecks",
   "create rbac.authorization.k8s.io/clusterroles",
+  "escalate rbac.authorization.k8s.io/clusterroles",
+  "create rbac.authorization.k8s.io/clusterrolebindings",
+  "impersonate users",
+  "get nodes:proxy",
   "delete storage.k8s.io/volumeattachments",
   "delete persistentvolumes",
 ];

@@ -17,12 +17,14 @@ import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE } from "../../hack/e2e/world.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
 
+/** Long enough to kill an agent while it waits for the host to be off, on a busy machine too. */
+const POWER_DELAY_MS = 5_000;
 const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/ironfence`;
 
 void describe("an agent is killed in the middle of a fence", () => {
   let scenario: Scenario;
   before(async () => {
-    scenario = await startScenario();
+    scenario = await startScenario({ powerDelayMs: POWER_DELAY_MS });
     await configure(scenario);
   });
   after(() => scenario?.stop());

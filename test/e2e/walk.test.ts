@@ -36,6 +36,12 @@ void describe("a node dies under a health check with escalation", () => {
     assert.ok(pod);
 
     await world.host(victim).hang();
+    await explain(
+      scenario,
+      "the emulator itself says that the host is off",
+      WALK_TIMEOUT_MS,
+      async () => (await world.bmc.powerState(world.host(victim).systemUuid)) === "Off",
+    );
     const successor = await explain(scenario, "the pod runs elsewhere", WALK_TIMEOUT_MS, () =>
       database.successorNode(pod.metadata.uid),
     );

@@ -40,7 +40,10 @@ void describe("clients of other makes on our simulated BMC, over TLS", () => {
     assert.deepEqual(world.orders("host-1"), ["ForceOff", "On"]);
     const stranger = join(world.folder, "stranger.pem");
     await writeFile(stranger, (await createCertificateAuthority(systemClock, "stranger")).certPem);
-    await assert.rejects(fence("off", { REQUESTS_CA_BUNDLE: stranger }), "it does not talk to a BMC that nobody vouches for");
+    await assert.rejects(
+      fence("off", { REQUESTS_CA_BUNDLE: stranger }),
+      "it does not talk to a BMC that nobody vouches for",
+    );
     assert.equal(world.host("host-1").power, "On");
   });
 
