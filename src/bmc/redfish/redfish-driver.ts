@@ -31,7 +31,7 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
  * How long an order that runs as a task is watched for an early refusal. After that the order counts as accepted: the power
  * state tells the rest, and sooner than most tasks do.
  */
-const TASK_WATCH_MS = 2_000;
+const TASK_WATCH_MS = 600;
 
 /** A power order as it is sent. */
 interface Order {

@@ -5,7 +5,7 @@ import { BmcError } from "../errors.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 
 /** Wait before the next look at a task whose answer names none. */
-const LOOK_AGAIN_MS = 500;
+const LOOK_AGAIN_MS = 250;
 
 /** How an order that is carried out as a task stands. That it ended well proves nothing: PowerState does. */
 export type TaskStand =
