@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
+import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
+import { startAgent } from "../../hack/lib/agent-process.ts";
+import { readCrds } from "../../hack/lib/crds.ts";
+import type { Child } from "../../hack/lib/processes.ts";
+import { LEASES } from "../../src/api/core-types.ts";
+import type { Lease } from "../../src/api/core.ts";
+import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+
+// The agent as a process of its own, started as users start it, on an API server over HTTPS.
+
+const NAMESPACE = "ironfence-system";
+const DEADLINE_MS = 60_000;
+const POLL_MS = 50;
+
+describe("the agent", () => {
+  let folder: string;
+  let kube: KubeMock;
+  let kubeconfig: string;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "ironfence-agent-"));
+    kube = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token: "let-me-in" });
+    for (const crd of await readCrds()) kube.server.load(crd);
+    kube.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
+    kubeconfig = join(folder, "kubeconfig");
+    writeFileSync(kubeconfig, kube.kubeconfig);
+  });
+  after(async () => {
+    await Promise.all(agents.map((agent) => agent.stop()));
+    await kube.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const agents: Child[] = [];
+  const start = (name: string, ...flags: string[]): Child => {
+    const agent = startAgent({ kubeconfig, logFile: join(folder, `${name}.log`), flags });
+    agents.push(agent);
+    return agent;
+  };
+  const holder = (): string =>
+    kube.server.collection<Lease>(LEASES).get({ namespace: NAMESPACE, name: "ironfence" })?.spec.holderIdentity ?? "";
+
+  it("leads, serves probes and metrics, and gives its lease back when asked to stop", async () => {
+    const agent = start("first");
+    await until(agent, "it leads", () => holder() !== "");
+    const probes = await until(agent, "it serves probes", () => addressIn(agent, "serving probes"));
+    const metrics = await until(agent, "it serves metrics", () => addressIn(agent, "serving metrics"));
+    assert.equal((await fetch(`${probes}/healthz`)).status, 200);
+    await until(agent, "it is ready", async () => (await fetch(`${probes}/readyz`)).status === 200);
+    await until(agent, "both halves run where nothing else is said", async () => {
+      const page = await (await fetch(`${metrics}/metrics`)).text();
+      return (
+        page.includes("ironfence_remediations_in_flight 0") && page.includes("nodehealthcheck_ongoing_remediation")
+      );
+    });
+
+    await agent.stop();
+    assert.match(await agent.ended, /ended with 0/);
+    assert.equal(holder(), "", "another one can lead at once");
+    assert.match(readFileSync(agent.logFile, "utf8"), /ironfence has stopped/);
+  });
+
+  it("runs the half that it is told to, and ends with a failure when another takes its lease", async () => {
+    const agent = start("half", "--components", "remediator");
+    await until(agent, "it leads", () => holder() !== "");
+    const metrics = await until(agent, "it serves metrics", () => addressIn(agent, "serving metrics"));
+    const page = await until(agent, "its half runs", async () => {
+      const text = await (await fetch(`${metrics}/metrics`)).text();
+      return text.includes("ironfence_remediations_in_flight") && text;
+    });
+    assert.doesNotMatch(page, /nodehealthcheck_/);
+    kube.server
+      .collection(LEASES)
+      .mergePatch({ namespace: NAMESPACE, name: "ironfence" }, { spec: { holderIdentity: "somebody-else" } });
+    await until(agent, "it ends", () => !agent.running);
+    assert.match(await agent.ended, /ended with 1/);
+    assert.equal(holder(), "somebody-else");
+  });
+});
+
+/** Waits until `found` finds something. @throws Error with the agent's last words when it ends, or in the end. */
+async function until<T>(
+  agent: Child,
+  what: string,
+  found: () => T | Promise<T>,
+): Promise<Exclude<T, false | null | undefined>> {
+  for (const endMs = Date.now() + DEADLINE_MS; Date.now() < endMs; await delay(POLL_MS)) {
+    const result = await found();
+    if (result !== undefined && result !== null && result !== false)
+      return result as Exclude<T, false | null | undefined>;
+    if (!agent.running) break;
+  }
+  throw new Error(`not in time: ${what}; ${agent.running ? readFileSync(agent.logFile, "utf8") : await agent.ended}`);
+}
+
+/** `http://HOST:PORT` of the log line with this message. */
+function addressIn(agent: Child, message: string): string | undefined {
+  for (const line of readFileSync(agent.logFile, "utf8").split("\n")) {
+    if (!line.includes(`"${message}"`)) continue;
+    const { host, port } = JSON.parse(line) as { host: string; port: number };
+    return `http://${host}:${port}`;
+  }
+  return undefined;
+}
