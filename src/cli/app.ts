@@ -71,7 +71,9 @@ function exitCodeOf(error: unknown): number {
 /** What a user can mend is told in one line; anything else is a defect of ours and comes with its stack. */
 function describeFailure(error: unknown): string {
   for (const known of [OptionError, ClusterConfigError, KubeError, BmcError, TargetError, CommandFailure, Refusal]) {
-    if (error instanceof known) return withoutControls(`ironfence: ${error.message}`);
+    if (!(error instanceof known)) continue;
+    const nextStep = error instanceof KubeError ? error.nextStep : undefined;
+    return withoutControls(`ironfence: ${error.message}${nextStep === undefined ? "" : `: ${nextStep}`}`);
   }
   return `ironfence: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
 }

@@ -4,7 +4,7 @@ import { requireOption } from "../config/option.ts";
 import { OUTPUT_OPTION } from "../config/run-options.ts";
 import type { CliContext } from "./context.ts";
 import { printLine, printNote } from "./context.ts";
-import { CommandFailure } from "./failures.ts";
+import { CommandFailure, Refusal } from "./failures.ts";
 import { flagsOf } from "./flags.ts";
 import type { OrderResult } from "./power-order.ts";
 import { orderPower, tellResult } from "./power-order.ts";
@@ -92,18 +92,17 @@ async function runOrders(
   options: { timeoutMs: number; agreed: boolean },
   results: OrderResult[],
 ): Promise<void> {
-  let { agreed } = options;
   for (const order of orders) {
-    const isOff = results.length > 0;
+    const isFirst = results.length === 0;
     try {
-      const result = await orderPower(context, powered, order, { ...options, agreed });
+      // Who has agreed to the first order of a cycle has agreed to all of it.
+      const result = await orderPower(context, powered, order, { ...options, agreed: options.agreed || !isFirst });
       results.push(result);
       if (!result.proven) throw new CommandFailure(`${powered.name}: ${tellResult(result)}`);
-      // Who has agreed to the cycle has agreed to all of it.
-      agreed = true;
     } catch (error) {
-      if (isOff) printNote(context, `${powered.name} was powered off and is not proven on: see to it`);
-      throw error;
+      if (isFirst) throw error;
+      printNote(context, `${powered.name} was powered off and is not proven on: see to it`);
+      throw error instanceof Refusal ? new CommandFailure(error.message, { cause: error }) : error;
     }
   }
 }

@@ -139,7 +139,7 @@ describe("ironfence power ADDRESS", () => {
       report.orders.map(({ order }: { order: string }) => order),
       ["Off"],
     );
-    assert.match(err, /not proven off after .*the BMC says On/);
+    assert.match(err, /not proven off after .*; last seen: On/);
     assert.equal(redfish.sessionCount, 0);
   });
 

@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { PowerState } from "../../../src/bmc/driver.ts";
+import { BmcError } from "../../../src/bmc/errors.ts";
+import { CommandFailure, Refusal } from "../../../src/cli/failures.ts";
+import type { CliContext } from "../../../src/cli/context.ts";
+import type { OrderResult } from "../../../src/cli/power-order.ts";
+import { orderPower } from "../../../src/cli/power-order.ts";
+import type { Order, Powered } from "../../../src/cli/powered.ts";
+import { systemRandom } from "../../../src/runtime/system.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+
+interface Script {
+  /** What the BMC says, read by read; the last one for good. */
+  reads: readonly PowerState[];
+  /** What comes of the orders, one by one; none is a success. */
+  failures?: readonly (BmcError | undefined)[];
+  /** By check: what speaks against the order, or why it is refused. */
+  checks?: readonly (readonly string[] | Refusal)[];
+  answer?: string;
+  timeoutMs?: number;
+}
+
+/** Sends one order to a scripted host on a clock that runs by itself. */
+async function run(
+  order: Order,
+  script: Script,
+): Promise<{ result: OrderResult | Error; calls: string[]; notes: string }> {
+  const clock = new VirtualClock();
+  const calls: string[] = [];
+  let [reads, checks, orders] = [0, 0, 0];
+  const send = (name: string) => async (): Promise<void> => {
+    calls.push(name);
+    const failure = script.failures?.[orders++];
+    if (failure !== undefined) throw failure;
+  };
+  const powered: Powered = {
+    name: "host",
+    check: async () => {
+      calls.push("check");
+      const found = script.checks?.[Math.min(checks++, script.checks.length - 1)] ?? [];
+      if (found instanceof Refusal) throw found;
+      return { identity: "who it is", concerns: found };
+    },
+    readPower: async () => {
+      const state = script.reads[Math.min(reads++, script.reads.length - 1)] ?? "Unknown";
+      return { state, raw: state };
+    },
+    forceOff: send("forceOff"),
+    on: send("on"),
+  };
+  let notes = "";
+  const context: CliContext = {
+    process: {
+      stdout: { write: () => undefined },
+      stderr: { write: (text: string) => void (notes += text) },
+      env: {},
+      exitCode: null,
+    },
+    clock,
+    random: systemRandom,
+    signal: new AbortController().signal,
+    terminal: script.answer === undefined ? undefined : { ask: () => Promise.resolve(script.answer ?? "") },
+  };
+  const timeoutMs = script.timeoutMs ?? 60_000;
+  const ended = orderPower(context, powered, order, { timeoutMs, agreed: false }).catch((error: Error) => error);
+  // More than the order may take: were it to wait for longer, the test would not end.
+  await clock.advance(timeoutMs + 10_000);
+  return { result: await ended, calls, notes };
+}
+
+const proven = (result: OrderResult | Error): boolean => !(result instanceof Error) && result.proven;
+
+describe("a power order by hand", () => {
+  it("takes one reading of Off for no proof", async () => {
+    const flapping = await run("Off", { reads: ["Off", "On", "Off", "On"], timeoutMs: 10_000 });
+    assert.equal(proven(flapping.result), false);
+    const off = await run("Off", { reads: ["On", "Changing", "Off", "Off"] });
+    assert.equal(proven(off.result), true);
+    assert.deepEqual(off.calls, ["check", "forceOff"]);
+  });
+
+  it("is sent although the host reads Off already: that reading may be a lie", async () => {
+    assert.deepEqual((await run("Off", { reads: ["Off"] })).calls, ["check", "forceOff"]);
+  });
+
+  it("is sent again, after a new check, where it has shown no effect for long or was refused for now", async () => {
+    const forty = Array.from({ length: 60 }, (): PowerState => "On");
+    const ignored = await run("Off", { reads: [...forty, "Off", "Off"] });
+    assert.equal(proven(ignored.result), true);
+    assert.deepEqual(ignored.calls, ["check", "forceOff", "check", "forceOff"]);
+    const refusal = new BmcError("Refused", "not yet");
+    const tooSoon = await run("On", { reads: ["Off", "Off", "Off", "Off", "Off", "Off", "On"], failures: [refusal] });
+    assert.equal(proven(tooSoon.result), true);
+    assert.deepEqual(tooSoon.calls, ["check", "on", "check", "on"]);
+    assert.match(tooSoon.notes, /refused for now \(not yet\)/);
+  });
+
+  it("is not sent again where its answer was lost and the host is on its way", async () => {
+    const lost = await run("Off", {
+      reads: [...Array.from({ length: 80 }, (): PowerState => "Changing"), "Off", "Off"],
+      failures: [new BmcError("Timeout", "no answer")],
+    });
+    assert.equal(proven(lost.result), true);
+    assert.deepEqual(lost.calls, ["check", "forceOff"]);
+  });
+
+  it("ends at once where more tries change nothing", async () => {
+    const { result, calls } = await run("Off", { reads: ["On"], failures: [new BmcError("PrivilegeTooLow", "no")] });
+    assert.ok(result instanceof BmcError);
+    assert.deepEqual(calls, ["check", "forceOff"]);
+  });
+
+  it("is checked again after a person was asked, and not sent where that has changed the picture", async () => {
+    const agreed = await run("Off", { reads: ["Off"], checks: [["the node is Ready"]], answer: "yes" });
+    assert.deepEqual(agreed.calls, ["check", "check", "forceOff"]);
+    const owned = new Refusal("a remediation owns the host by now");
+    const late = await run("Off", { reads: ["Off"], checks: [["the node is Ready"], owned], answer: "yes" });
+    assert.equal(late.result, owned);
+    assert.deepEqual(late.calls, ["check", "check"]);
+    const taken = await run("Off", { reads: ["On"], checks: [[], owned] });
+    assert.ok(taken.result instanceof CommandFailure, "nor is it repeated once another one owns the host");
+    assert.equal(taken.result.message, owned.message);
+    assert.deepEqual(taken.calls, ["check", "forceOff", "check"]);
+  });
+});
