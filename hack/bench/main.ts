@@ -1,21 +1,32 @@
 import { parseArgs } from "node:util";
 import { benchAgent } from "./agent.ts";
+import { benchBmc } from "./bmc.ts";
+import { benchFuzz } from "./fuzz.ts";
 
 const HELP = `Figures, measured on this machine: they vary with it, so compare only within one run.
 
   npm run bench                        the agent at 1,000 nodes
   npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
+  npm run bench -- bmc                 the power drivers beside ipmitool and fence_redfish, and 500 hosts fenced at once
+  npm run bench -- fuzz --inputs N     every parser of what a BMC sends, and of addresses (1,000,000 in all; SEED=n repeats a run)
   npm run bench -- walk                a whole fence on the real control plane with a BMC that takes 2 s a change
 `;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { nodes: { type: "string", default: "1000" }, help: { type: "boolean", short: "h", default: false } },
+  options: {
+    nodes: { type: "string", default: "1000" },
+    inputs: { type: "string", default: "1000000" },
+    help: { type: "boolean", short: "h", default: false },
+  },
 });
 const what = positionals[0] ?? "agent";
 const nodeCount = Number(values.nodes);
+const inputCount = Number(values.inputs);
 if (values.help) process.stdout.write(HELP);
 else if (what === "agent" && Number.isInteger(nodeCount) && nodeCount >= 50) await benchAgent(nodeCount);
+else if (what === "bmc") await benchBmc();
+else if (what === "fuzz" && Number.isInteger(inputCount) && inputCount > 0) benchFuzz(inputCount);
 else if (what === "walk") {
   const { measureWalk } = await import("../e2e/figures.ts");
   await measureWalk();

@@ -9,15 +9,16 @@ export interface AgentOptions {
   logFile: string;
   /** More flags of `ironfence run`. */
   flags?: readonly string[];
+  /** Flags of Node itself. */
+  nodeFlags?: readonly string[];
   /** The program: the sources where absent, else e.g. a bundle. */
   program?: string;
 }
 
 /** Starts the real agent as a user would, `ironfence run`, in a process of its own that serves on free ports. */
 export function startAgent(options: AgentOptions): Child {
-  const { kubeconfig, logFile, flags = [], program = MAIN } = options;
+  const { kubeconfig, logFile, flags = [], nodeFlags = [], program = MAIN } = options;
   const servers = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"];
-  return startChild("ironfence", process.execPath, [program, "run", "--kubeconfig", kubeconfig, ...servers, ...flags], {
-    logFile,
-  });
+  const args = [...nodeFlags, program, "run", "--kubeconfig", kubeconfig, ...servers, ...flags];
+  return startChild("ironfence", process.execPath, args, { logFile });
 }

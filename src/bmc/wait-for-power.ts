@@ -4,13 +4,15 @@ import { sleep } from "../runtime/clock.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 
-/** No BMC is asked more often than this. */
-export const POLL_MS_MIN = 250;
+/** Shortest pause between reads of a state that is still to come. With `CONFIRM_MS`, no BMC is asked more than four times a second. */
+export const POLL_MS_MIN = 310;
+/** Pause between a read that shows the state and the one that confirms it. */
+const CONFIRM_MS = 70;
 
 /** How a power state is waited for. */
 export interface PowerWait {
   clock: Clock;
-  /** Pause between two reads; `POLL_MS_MIN` at least. */
+  /** Pause between two reads, but for those that confirm; `POLL_MS_MIN` at least. */
   pollMs: number;
   /** After this the wait is over, proven or not. */
   timeoutMs: number;
@@ -53,7 +55,8 @@ export async function waitForPower(
       error = asBmcError(thrown);
       if (!error.retryable) return { proven: false, last, error };
     }
-    await sleep(clock, Math.min(Math.max(pollMs, POLL_MS_MIN), Math.max(0, endMs - clock.monotonicMs())), signal);
+    const pauseMs = count > 0 ? CONFIRM_MS : Math.max(pollMs, POLL_MS_MIN);
+    await sleep(clock, Math.min(pauseMs, Math.max(0, endMs - clock.monotonicMs())), signal);
   }
 }
 

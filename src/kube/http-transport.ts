@@ -9,7 +9,7 @@ import { KubeError, isKubeError } from "./errors.ts";
 import type { KubeTransport, Lane, TransportRequest, TransportResponse, TransportStream } from "./transport.ts";
 
 /**
- * Bound of an answer that is read whole. A page of 500 nodes, each with 50 images and every condition, is 15 MiB; etcd
+ * Bound of an answer that is read whole. A page of 100 nodes, each with 50 images and every condition, is 3 MiB; etcd
  * holds no object above 1.5 MiB.
  */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;

@@ -17,7 +17,7 @@ import { parseWatchEvent } from "./watch-event.ts";
 import type { Watched } from "./watched.ts";
 import { WatchedStore } from "./watched-store.ts";
 
-/** One page of a list; 500 nodes are some MiB. */
+/** One page of a list. */
 const PAGE_TIMEOUT_MS = 30_000;
 /** Until the status line of a watch. */
 const WATCH_HEADERS_TIMEOUT_MS = 10_000;

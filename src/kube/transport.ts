@@ -23,7 +23,7 @@ export type Lane = "api" | "watch" | "lease";
 
 export interface TransportRequest {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Path and query, already encoded, e.g. `/api/v1/nodes?limit=500`. */
+  /** Path and query, already encoded, e.g. `/api/v1/nodes?limit=100`. */
   path: string;
   /** JSON text. */
   body?: string;

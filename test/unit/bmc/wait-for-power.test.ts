@@ -65,7 +65,7 @@ async function play(
 test("two Off reads in a row prove it, one does not", async () => {
   const { proof, readsAtMs } = await play(["On", "Off", "Off"]);
   assert.equal(proof.proven, true);
-  assert.deepEqual(readsAtMs, [0, 500, 1_000]);
+  assert.deepEqual(readsAtMs, [0, 500, 570], "the confirming read does not wait for the next poll");
   assert.equal((await play(["Off", "On"])).proof.proven, false);
 });
 
@@ -103,6 +103,13 @@ test("a read that hangs ends with the wait, as a time-out", async () => {
 test("no BMC is polled faster than the bound", async () => {
   const { readsAtMs } = await play(["On"], { pollMs: 1, timeoutMs: 1_000 });
   assert.deepEqual(readsAtMs, [0, POLL_MS_MIN, 2 * POLL_MS_MIN, 3 * POLL_MS_MIN]);
+});
+
+test("polls and confirming read together are no more than four a second", async () => {
+  const { readsAtMs } = await play(["On", "On", "On", "On", "Off"], { pollMs: 1 });
+  const within = (startMs: number): number => readsAtMs.filter((it) => it >= startMs && it < startMs + 1_000).length;
+  assert.equal(readsAtMs.length, 6);
+  assert.equal(Math.max(...readsAtMs.map(within)), 4);
 });
 
 test("On can be waited for as well", async () => {

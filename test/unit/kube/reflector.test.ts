@@ -61,7 +61,7 @@ test("lists in pages, trims each, and watches from the list's revision with book
   assert.equal(watched.lastContactMs, 0);
   assert.deepEqual(took(), ["added a ua@1", "added b ub@2"]);
   assert.ok(keptRaw.every((raw) => raw.kind === "Node"));
-  assert.equal(transport.lists[0]?.get("limit"), "500");
+  assert.equal(transport.lists[0]?.get("limit"), "100");
   const { query } = transport.watch;
   assert.equal(query.get("resourceVersion"), "10");
   assert.equal(query.get("allowWatchBookmarks"), "true");

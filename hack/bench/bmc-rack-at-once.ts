@@ -1,0 +1,69 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { BmcAt, RackHost } from "./bmc-rack.ts";
+import { startBenchRack } from "./bmc-rack.ts";
+import { median, row } from "./report.ts";
+
+const HOSTS = 500;
+/** Beside them, one of each protocol: what the libraries take once is no host's. */
+const WARM_UP_HOSTS = 2;
+const OFF_MS_MIN = 1_000;
+const OFF_MS_MAX = 8_000;
+
+/** What the client process is told, and what it says at its end. */
+export interface AtOnceTask {
+  bmcs: readonly BmcAt[];
+  warmUp: readonly BmcAt[];
+  sha256Fingerprint: string | undefined;
+}
+export interface AtOnceResult {
+  /** From the first order to the last proof, sessions ended. */
+  totalMs: number;
+  /** Resident memory before, and at its highest, bytes. */
+  rssBeforeBytes: number;
+  rssPeakBytes: number;
+  /** Wall-clock time of the proof by host, milliseconds since the epoch. */
+  provenAtMs: Record<string, number>;
+}
+
+/** Fences a whole rack at once, half of it over Redfish with TLS and half over IPMI, from a process of its own. */
+export async function benchRackAtOnce(): Promise<void> {
+  const hosts = Array.from({ length: HOSTS + WARM_UP_HOSTS }, (_, index): RackHost => ({
+    name: `host-${index}`,
+    protocol: index % 2 === 0 ? "redfish+tls" : "ipmi",
+    powerOffDelayMs: OFF_MS_MIN + ((OFF_MS_MAX - OFF_MS_MIN) * index) / (HOSTS - 1),
+  }));
+  await using rack = await startBenchRack(hosts);
+  const client = fork(fileURLToPath(new URL("bmc-client-process.ts", import.meta.url)), {
+    execArgv: ["--max-semi-space-size=1"],
+  });
+  const ended = once(client, "exit");
+  const { bmcs, sha256Fingerprint } = rack;
+  const task: AtOnceTask = { bmcs: bmcs.slice(0, HOSTS), warmUp: bmcs.slice(HOSTS), sha256Fingerprint };
+  client.send(task);
+  const message = once(client, "message").then(([result]) => result as AtOnceResult);
+  const result = await Promise.race([message, ended.then(() => undefined)]);
+  if (result === undefined) throw new Error("the client's process has failed");
+  await ended;
+  const reports = (await rack.report()).slice(0, HOSTS);
+  const lags = reports.map(({ name, offAtMs = Number.NaN }) => (result.provenAtMs[name] ?? Number.NaN) - offAtMs);
+  const grownKib = (result.rssPeakBytes - result.rssBeforeBytes) / 1_024;
+  const what = `${HOSTS} hosts at once, half Redfish with TLS, half IPMI`;
+  row(
+    `${what}: total`,
+    `${result.totalMs.toFixed(0)} ms, ${(result.totalMs / OFF_MS_MAX).toFixed(2)} × the slowest host`,
+  );
+  row(
+    "… host truly off → proven Off, session ended",
+    `median ${median(lags).toFixed(0)} ms, max ${Math.max(...lags).toFixed(0)} ms`,
+  );
+  row(
+    "… RSS growth a host",
+    `${(grownKib / HOSTS).toFixed(0)} KiB (from ${(result.rssBeforeBytes / 2 ** 20).toFixed(0)} MiB)`,
+  );
+  row(
+    "… sessions that one BMC has seen, and left open",
+    `${Math.max(...reports.map(({ logins }) => logins))}, ${Math.max(...reports.map(({ sessions }) => sessions))}`,
+  );
+}
