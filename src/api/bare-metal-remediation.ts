@@ -141,7 +141,7 @@ export const BARE_METAL_REMEDIATIONS: CustomKind = {
     { name: "Phase", type: "string", jsonPath: ".status.phase" },
     { name: "Attempt", type: "integer", jsonPath: ".status.retryCount" },
     { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
-    { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Succeeded")].reason' },
+    { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Processing")].reason' },
   ],
 };
 
