@@ -70,7 +70,7 @@ const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; f
   TlsUntrusted: {
     reason: "BMCCertificateUntrusted",
     final: true,
-    nextStep: "set tls.caSecretRef or tls.sha256Fingerprint of the device",
+    nextStep: "see spec.devices[].tls of the FencingTarget",
   },
   PrivilegeTooLow: {
     reason: "BMCPrivilegeTooLow",

@@ -99,8 +99,7 @@ const ADVICE: Partial<Record<(DeviceProbe & { ok: false })["reason"], string>> =
   AuthenticationFailed:
     "correct the Secret of spec.devices[INDEX].credentialsSecretRef; these credentials are tried rarely from now on, since more tries lock accounts",
   PrivilegeTooLow: "give the account the right to control power",
-  TlsUntrusted:
-    "spec.devices[INDEX].tls takes the CA that signed it (caSecretRef) or a pin (sha256Fingerprint; `openssl s_client -connect HOST:443 </dev/null | openssl x509 -noout -fingerprint -sha256` prints it: compare it on the BMC itself)",
+  TlsUntrusted: "that is in spec.devices[INDEX].tls; compare the SHA-256 with what the BMC's own console shows",
   SystemNotFound: "correct the path in spec.devices[INDEX].address",
   SystemAmbiguous: "name the System in the path of spec.devices[INDEX].address",
 };
