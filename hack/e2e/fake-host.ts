@@ -68,11 +68,20 @@ export class FakeHost {
     return records.filter((record) => record.kind === "order" && record.value === resetType).length;
   }
 
-  /** Lets the host do what its power does until `signal` aborts. */
-  async live(signal: AbortSignal): Promise<void> {
+  /**
+   * Lets the host do what its power does until `signal` aborts. A call that fails on a busy machine is told to `onError`, and
+   * the order that it was about is followed anew.
+   */
+  async live(onError: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const orders = (await this.#bmc.records(this.systemUuid)).filter((record) => record.kind === "order");
-      if (orders.length > this.#ordersSeen) await this.#follow(orders.length, signal);
+      const seen = this.#ordersSeen;
+      try {
+        const orders = (await this.#bmc.records(this.systemUuid)).filter((record) => record.kind === "order");
+        if (orders.length > this.#ordersSeen) await this.#follow(orders.length, signal);
+      } catch (error) {
+        this.#ordersSeen = seen;
+        if (!signal.aborted) onError(error);
+      }
       await pause(POLL_MS);
     }
   }

@@ -79,11 +79,8 @@ export async function startWorld(options: WorldOptions, signal: AbortSignal): Pr
     for (const { name, labels } of options.nodes) await hosts.get(name)?.join(labels ?? {});
     background.push(runAttacher(api, living.signal));
     for (const host of hosts.values()) {
-      background.push(
-        host.live(living.signal).catch((error: unknown) => {
-          if (!living.signal.aborted) progress(`host ${host.name}: ${String(error)}`);
-        }),
-      );
+      const onError = (error: unknown): void => progress(`host ${host.name}: ${String(error)}`);
+      background.push(host.live(onError, living.signal));
     }
     await Promise.race([
       eventually("every node is Ready", NODES_READY_TIMEOUT_MS, () => allReady(api, options.nodes.length)),
