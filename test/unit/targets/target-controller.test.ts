@@ -200,7 +200,7 @@ test("every failure of a BMC is a reason with a next step", async (t) => {
   fails("gone", 4, new BmcError("SystemNotFound", "no System 7"));
   await start(t, world);
   assert.equal(verdict(world, "untrusted"), "False TlsUntrusted");
-  assert.match(condition(world, "untrusted", "Ready")?.message ?? "", /AB:CD.*caSecretRef.*sha256Fingerprint.*openssl/);
+  assert.match(condition(world, "untrusted", "Ready")?.message ?? "", /AB:CD.*spec\.devices\[0\]\.tls.*console/);
   assert.equal(verdict(world, "silent"), "False Timeout");
   assert.equal(verdict(world, "two"), "False SystemAmbiguous");
   assert.equal(verdict(world, "gone"), "False SystemNotFound");
