@@ -1,5 +1,5 @@
 import { orderOff } from "./decide-start.ts";
-import { isReady } from "./marks.ts";
+import { isReported } from "./marks.ts";
 import { deviceGate, fail, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
 import type { Decision, LeaseSeen, Now, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
@@ -106,7 +106,7 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
   const renewedAtMs = lease.renewedAtMs ?? -Infinity;
   const wrong = wrongHost(walk, provenAtMs, now);
   if (wrong !== undefined) return wrong;
-  if (mayLive(walk, lease)) {
+  if (mayLive(walk, lease, provenAtMs)) {
     const clearAtMs = Math.max(provenAtMs, renewedAtMs) + RENEWAL_WAIT_MS;
     if (now.monotonicMs < clearAtMs) {
       return { notes: [], effects: [], nextCheckMs: Math.min(clearAtMs - now.monotonicMs, POWER_REREAD_MS) };
@@ -125,12 +125,13 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
 }
 
 /**
- * Whether the node may have been alive when the order was sent. Its lease tells, by the node's own clock; where that is wrong,
- * a Ready condition that is still True does: Kubernetes judges by what it sees arrive.
+ * Whether the node may have been alive when the order was sent. Its lease tells, by the node's clock and ours; where these
+ * are wrong, a renewal that this process saw does, or a Ready condition that a kubelet has posted: Kubernetes makes it
+ * Unknown, by what it sees arrive, once none does any more.
  */
-function mayLive({ attempt, seen, node }: Walk, lease: LeaseSeen): boolean {
-  const known = seen.examined?.node ?? node;
-  if (known !== undefined && isReady(known)) return true;
+function mayLive({ attempt, seen, node }: Walk, lease: LeaseSeen, provenAtMs: number): boolean {
+  if ([seen.examined?.node, node].some((known) => known !== undefined && isReported(known))) return true;
+  if (lease.renewedAtMs !== undefined && provenAtMs - lease.renewedAtMs < lease.durationMs) return true;
   return lease.renewTimeMs !== undefined && attempt.actionAtMs - lease.renewTimeMs < lease.durationMs;
 }
 
@@ -142,6 +143,8 @@ export function rereadPower(walk: Walk, now: Now): Decision | undefined {
   const { power, device } = walk.seen;
   const ageMs = power.offAtMs === undefined ? Infinity : now.monotonicMs - power.offAtMs;
   if (ageMs < POWER_REREAD_MS) return undefined;
+  // A device that refuses for good is not asked again: accounts are locked by that.
+  if (device?.final === true) return deviceGate(walk, now);
   const retryInMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
   const leftMs = POWER_PROOF_AGE_MAX_MS - ageMs;
   if (retryInMs > 0 && leftMs > 0) return { notes: [], effects: [], nextCheckMs: Math.min(retryInMs, leftMs) };

@@ -70,8 +70,8 @@ function keepProof(walk: Walk, now: Now): Decision | undefined {
 
 function loseProof(walk: Walk, now: Now): Decision {
   const { seen, attempt, plan } = walk;
-  const bearsTaint = walk.state.name === "Releasing" && plan.workloadRelease === "OutOfServiceTaint";
-  if (bearsTaint && !seen.taintCleared) return run({ do: "untaint" });
+  // Whatever the strategy says by now: it may have been edited since the taint was put on.
+  if (walk.state.name === "Releasing" && !seen.taintCleared) return run({ do: "untaint" });
   const why = seen.device?.message ?? `its BMC says ${seen.power.last?.raw ?? "nothing"}`;
   const message = `the host is not proven off any more (${why}): releases stop, and it is forced off and proven anew`;
   return move(walk, now, {
@@ -90,9 +90,7 @@ function loseProof(walk: Walk, now: Now): Decision {
 /** One guarded patch takes the taint off and puts the quarantine on; only then may the host be powered on. */
 function endRelease(walk: Walk, drained: boolean, now: Now): Decision {
   const { attempt, seen, plan } = walk;
-  if (plan.workloadRelease === "OutOfServiceTaint" && !seen.swapped) {
-    return run({ do: "swapMarks", attemptId: attempt.id });
-  }
+  if (!seen.swapped) return run({ do: "swapMarks", attemptId: attempt.id });
   const left = `${seen.drain?.pods ?? "unknown"} pods, ${seen.drain?.attachments ?? "unknown"} volume attachments`;
   const released: ConditionChange = drained
     ? {

@@ -1,7 +1,18 @@
 import { CONTROL_PLANE_ROLES } from "../api/labels.ts";
 import type { Node } from "../api/core.ts";
 import { isReady, signedTaint } from "./marks.ts";
-import { deviceGate, fail, failAttempt, identityGate, move, newAttempt, run, stopGate, untouched } from "./moves.ts";
+import {
+  deviceGate,
+  fail,
+  failAttempt,
+  identityGate,
+  identityVerdict,
+  move,
+  newAttempt,
+  run,
+  stopGate,
+  untouched,
+} from "./moves.ts";
 import type { Reason } from "./reasons.ts";
 import { rebootOfThisOutage } from "./reboot-proof.ts";
 import type { Decision, HostFacts, Now, Snapshot, Walk } from "./snapshot.ts";
@@ -106,7 +117,8 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
   if (refused !== undefined) return refused;
   const waiting = deviceGate(walk, now);
   if (waiting !== undefined) return waiting;
-  if (seen.examined === undefined) return run({ do: "examine" });
+  // What is known of the node must be as fresh as the identity: it may have rebooted, or come back, while its BMC was away.
+  if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });
   // A taint that an earlier remediation left must not stand on a host of which nothing is proven.
   if (node !== undefined && signedTaint(node) && !seen.marksCleared) return run({ do: "clearMarks" });
   const unverified = identityGate(walk, now);

@@ -5,6 +5,7 @@ import type { Decision, Effect, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
 import { conditionOf } from "./status.ts";
+import type { IdentityVerdict } from "./targets/host.ts";
 import { IDENTITY_AGE_MAX_MS, REORDER_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "./timings.ts";
 
 /**
@@ -67,11 +68,14 @@ function restorePower(walk: Walk, now: Now): Decision | undefined {
   return powerOn(walk, now);
 }
 
+/** Tries of a device that refuses us for good before the host is left as it is: people may have mended it by the second. */
+const FINAL_TRIES = 2;
+
 /** A remediation that is being deleted keeps trying: nobody else would power the host on again. */
 function hasGivenUp(walk: Walk): boolean {
-  if (walk.remediation.deleting) return false;
-  const hopeless = walk.seen.device?.final === true || walk.seen.identity?.verdict.verified === false;
-  return hopeless || (walk.stop === undefined && walk.remainingMs <= 0);
+  const { device } = walk.seen;
+  if (walk.remediation.deleting || walk.stop !== undefined) return false;
+  return device?.final === true ? device.failures >= FINAL_TRIES : walk.remainingMs <= 0;
 }
 
 function deviceWait(walk: Walk, now: Now): Decision | undefined {
@@ -119,15 +123,24 @@ function powerOn(walk: Walk, now: Now): Decision {
     if (walk.stop !== undefined) return waitBecause(walk, now, walk.stop.reason, walk.stop.message);
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
-    if (!verdict.verified) return { notes: [], effects: [], nextCheckMs: IDENTITY_AGE_MAX_MS };
+    if (!verdict.verified) return waitForIdentity(walk, verdict, now);
     const effect: Effect = { do: "powerOn", attemptId: attempt.id };
     if (attempt.action === "On") return run(effect);
     const message = "the host is to be powered on again";
     const intent: Attempt = { ...attempt, action: "On", actionAtMs: now.epochMs, sent: false, done: false };
     return move(walk, now, { to: "Undoing", step: "PoweringOnAgain", message, attempt: intent }, [effect]);
   }
+  // The devices do not say how they are while they are not accepted, which may have changed.
+  const { identity } = seen;
+  const isRefused = last?.state === "Unknown" && (identity === undefined || !identity.verdict.verified);
+  if (isRefused && identityVerdict(walk, now) === undefined) return run({ do: "verifyIdentity" });
   const inMs = untilNextRead(walk, now);
   return inMs <= 0 ? run({ do: "readPower" }) : { notes: [], effects: [], nextCheckMs: inMs };
+}
+
+function waitForIdentity(walk: Walk, verdict: Extract<IdentityVerdict, { verified: false }>, now: Now): Decision {
+  const reason = verdict.reason === "Mismatch" ? "IdentityMismatch" : "IdentityUnknown";
+  return waitBecause(walk, now, reason, verdict.message, IDENTITY_AGE_MAX_MS);
 }
 
 /** Whether On can be believed: an order to power off that has not been seen to work may still be about to. */

@@ -15,7 +15,8 @@ import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS, IDENTI
 /** Compares who answers with who the host must be. */
 export async function verifyIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;
-  const node = session.seen.examined?.node;
+  // While the live node is still being read, the watched one tells what hardware it runs on just as well.
+  const node = session.seen.examined?.node ?? context.node;
   const verdict = await onDevice<IdentityVerdict>(context, signal, (power) => power.verifyIdentity(node, signal));
   if ("value" in verdict) {
     session.seen = { ...session.seen, identity: { verdict: verdict.value, atMs: session.now().monotonicMs } };
@@ -54,9 +55,11 @@ export async function orderPower(
 ): Promise<void> {
   const { session, runtime } = context;
   const { order: previous, identity } = session.seen;
-  if (identity === undefined || session.now().monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS) {
-    // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now.
-    runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId }, "power order not sent: it came too late");
+  const isLate = identity === undefined || session.now().monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS;
+  if (isLate || !context.mayOrder()) {
+    // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now; or the
+    // order was stopped, or its target edited, while the intent was being stored.
+    runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
     session.seen = { ...session.seen, identity: undefined };
     return;
   }
@@ -105,6 +108,7 @@ async function onDevice<T>(
   call: (power: HostPower) => Promise<T>,
 ): Promise<{ value: T } | { error: unknown }> {
   const { session, host, runtime } = context;
+  const wasOpen = session.power !== undefined;
   try {
     if (host === undefined) throw new BmcError("Unreachable", "the host's FencingTarget is gone");
     session.power ??= await host.open(signal);
@@ -115,9 +119,13 @@ async function onDevice<T>(
   } catch (error) {
     if (signal.aborted) throw abortReason(signal);
     const known = error instanceof DeadlineError ? new BmcError("Timeout", error.message, { cause: error }) : error;
-    const problem = deviceProblem(known);
-    if (problem === undefined) throw error;
-    const failures = (session.seen.device?.failures ?? 0) + 1;
+    const found = deviceProblem(known);
+    if (found === undefined) throw error;
+    // A password that was read a while ago may have been changed since: it is read anew before that is believed.
+    const isStale = wasOpen && known instanceof BmcError && known.code === "AuthFailed";
+    const problem = isStale ? { ...found, final: false } : found;
+    const previous = session.seen.device;
+    const failures = previous?.final === problem.final ? previous.failures + 1 : 1;
     const inMs = problem.final
       ? DEVICE_FINAL_RETRY_MS
       : backoffMs(runtime.random, DEVICE_RETRY_MIN_MS, DEVICE_RETRY_MAX_MS, failures - 1);

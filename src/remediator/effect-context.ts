@@ -1,3 +1,4 @@
+import type { Node } from "../api/core.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Session } from "./session.ts";
 import type { Sibling } from "./snapshot.ts";
@@ -9,7 +10,11 @@ export interface EffectContext {
   session: Session;
   /** Absent where the host cannot be found. */
   host: FencedHost | undefined;
+  /** The node as watched; absent where there is none. */
+  node: Node | undefined;
   siblings: readonly Sibling[];
+  /** Whether a power order may still go out now: the decision for it was stored first, which takes its time. */
+  mayOrder(): boolean;
 }
 
 /** What stands in every log line about a remediation. */

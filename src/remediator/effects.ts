@@ -8,7 +8,7 @@ import { toTime } from "../runtime/time.ts";
 import { isNewBoot } from "./decide-return.ts";
 import { orderPower, readPower, setBootOverride, verifyIdentity } from "./device-effects.ts";
 import type { EffectContext } from "./effect-context.ts";
-import type { MarkChange } from "./marks.ts";
+import type { MarkChange, MarksPutOn } from "./marks.ts";
 import { markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
 import { getNode, patchNode } from "./node-writes.ts";
 import { checkSuccessor, claimHost, ownerOf } from "./ownership.ts";
@@ -85,7 +85,9 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "liftQuarantine": {
       // The watch said that the node is back; the live node has to say so, too.
       const patchFor: Parameters<typeof patchNode>[2] = (node) =>
-        isNewBoot(session, node) ? markPatch(node, { outOfService: "off", quarantine: "off" }, "") : [];
+        isNewBoot(session, node)
+          ? markPatch(node, { outOfService: "off", quarantine: "off" }, "", undefined, putOnBy(session))
+          : [];
       const node = await patchNode(client, nodeName, patchFor, signal);
       return saw({ quarantineLifted: node !== undefined && isNewBoot(session, node) });
     }
@@ -168,7 +170,13 @@ async function mark(
   // All that ironfence has signed on the node is ours while the host is; else only what bears our own UID.
   const ownedBy = session.seen.claim?.owned === true ? undefined : session.uid;
   const signedBy = signature(session.uid, attemptId);
-  await patchNode(runtime.client, session.nodeName, (node) => markPatch(node, change, signedBy, ownedBy), signal);
+  const patchFor: Parameters<typeof patchNode>[2] = (node) =>
+    markPatch(node, change, signedBy, ownedBy, putOnBy(session));
+  await patchNode(runtime.client, session.nodeName, patchFor, signal);
+}
+
+function putOnBy({ seen }: EffectContext["session"]): MarksPutOn {
+  return { outOfService: seen.taint?.found === "Ours", quarantine: seen.quarantined };
 }
 
 async function putTaint({ runtime, session }: EffectContext, attemptId: string, signal: AbortSignal): Promise<void> {

@@ -26,10 +26,21 @@ export function isReady(node: Node): boolean {
   return (node.status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
 }
 
+/** Whether the node's kubelet has posted whether it is ready, and Kubernetes still believes it. */
+export function isReported(node: Node): boolean {
+  return (node.status.conditions ?? []).some(({ type, status }) => type === "Ready" && status !== "Unknown");
+}
+
 /** What is to become of each mark; absent leaves it. */
 export interface MarkChange {
   outOfService?: "on" | "off";
   quarantine?: "on" | "off";
+}
+
+/** Marks that the caller knows to have put on: they are its own though somebody has stripped their signature. */
+export interface MarksPutOn {
+  outOfService: boolean;
+  quarantine: boolean;
 }
 
 /**
@@ -44,16 +55,17 @@ export function markPatch(
   change: MarkChange,
   signedBy: string,
   ownedBy?: string,
+  putOn: MarksPutOn = { outOfService: false, quarantine: false },
 ): readonly JsonPatchOperation[] {
   const annotations = { ...node.metadata.annotations };
   let taints = [...taintsOf(node)];
-  const mayTakeOff = (signature: string | undefined): boolean =>
-    signature !== undefined && (ownedBy === undefined || signature.startsWith(`${ownedBy}/`));
+  const mayTakeOff = (signature: string | undefined, isOurs: boolean): boolean =>
+    signature === undefined ? isOurs : ownedBy === undefined || signature.startsWith(`${ownedBy}/`);
   if (change.outOfService === "on" && outOfServiceOf(node) !== "Foreign") {
     taints = [...taints.filter((taint) => !sameTaint(taint, OUT_OF_SERVICE)), OUT_OF_SERVICE];
     annotations[FENCED_BY] = signedBy;
   }
-  if (change.outOfService === "off" && mayTakeOff(annotations[FENCED_BY])) {
+  if (change.outOfService === "off" && mayTakeOff(annotations[FENCED_BY], putOn.outOfService)) {
     taints = taints.filter((taint) => !sameTaint(taint, OUT_OF_SERVICE));
     delete annotations[FENCED_BY];
   }
@@ -61,7 +73,7 @@ export function markPatch(
     taints = [...taints.filter((taint) => !sameTaint(taint, QUARANTINE)), QUARANTINE];
     annotations[QUARANTINED_BY] = signedBy;
   }
-  if (change.quarantine === "off" && mayTakeOff(annotations[QUARANTINED_BY])) {
+  if (change.quarantine === "off" && mayTakeOff(annotations[QUARANTINED_BY], putOn.quarantine)) {
     taints = taints.filter((taint) => !sameTaint(taint, QUARANTINE));
     delete annotations[QUARANTINED_BY];
   }

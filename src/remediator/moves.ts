@@ -4,7 +4,7 @@ import type { Attempt, Outcome } from "./state.ts";
 import type { ConditionChange, StatusChange } from "./status.ts";
 import { changeStatus, conditionOf, processing } from "./status.ts";
 import type { IdentityVerdict } from "./targets/host.ts";
-import { IDENTITY_AGE_MAX_MS } from "./timings.ts";
+import { DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
 
 // The moves that every state is made of. All are pure.
 
@@ -168,7 +168,9 @@ export function undo(
   conditions: readonly ConditionChange[] = [],
 ): Decision {
   const { plan, state } = snapshot;
-  const deadlineMs = now.epochMs + plan.powerOnTimeoutMs;
+  // A device that refuses us for good is asked once more, after a while: there must be time for that.
+  const patienceMs = snapshot.seen.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;
+  const deadlineMs = now.epochMs + patienceMs + plan.powerOnTimeoutMs;
   const begun =
     "attempt" in state && state.attempt !== undefined
       ? state.attempt

@@ -9,11 +9,13 @@ import type { KubeRuntime } from "../kube/runtime.ts";
 import { parseTimeMs } from "../runtime/time.ts";
 import type { Plan } from "./plan.ts";
 import { planOf } from "./plan.ts";
+import { NOTHING_READ } from "./power-seen.ts";
 import type { LeaseSeen, Now, Seen } from "./snapshot.ts";
 import { nothingSeen } from "./snapshot.ts";
 import type { State, StateName } from "./state.ts";
 import { parseState } from "./state.ts";
 import type { HostPower } from "./targets/host.ts";
+import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
 
 /** Where kubelets keep their leases, each under its node's name. */
 export const NODE_LEASE_NAMESPACE = "kube-node-lease";
@@ -47,6 +49,7 @@ export class Session {
   readonly #wake: () => void;
   #stopLease: AbortController | undefined;
   #stopPods: AbortController | undefined;
+  #targetVersion: string | undefined;
   #deadline: { key: string; atMs: number } | undefined;
 
   constructor(runtime: KubeRuntime, remediation: BareMetalRemediation, wake: () => void) {
@@ -80,6 +83,18 @@ export class Session {
     if (isNewer(watched, this.remediation)) this.remediation = watched;
   }
 
+  /**
+   * Takes note of how the host's target is configured: what was learned from its devices, and the open connections to them,
+   * count for nothing once it is edited, since they may be another host's.
+   */
+  async useTarget(version: string): Promise<void> {
+    const edited = this.#targetVersion !== undefined && this.#targetVersion !== version;
+    this.#targetVersion = version;
+    if (!edited) return;
+    this.seen = { ...this.seen, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };
+    await this.closeDevices();
+  }
+
   now(): Now {
     const { clock } = this.#runtime;
     return { epochMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
@@ -95,7 +110,7 @@ export class Session {
     const now = this.now();
     if (this.#deadline?.key !== key) {
       const longestMs = Math.max(plan.timeoutMs, plan.powerOffTimeoutMs, plan.powerOnTimeoutMs, plan.drainTimeoutMs);
-      const leftMs = Math.min(Math.max(state.attempt.deadlineMs - now.epochMs, 0), longestMs);
+      const leftMs = Math.min(Math.max(state.attempt.deadlineMs - now.epochMs, 0), longestMs + DEVICE_FINAL_RETRY_MS);
       this.#deadline = { key, atMs: now.monotonicMs + leftMs };
     }
     return this.#deadline.atMs - now.monotonicMs;

@@ -9,6 +9,7 @@ import { keyOf } from "../kube/watched.ts";
 import { abortReason } from "../runtime/clock.ts";
 import { backoffMs } from "../runtime/random.ts";
 import { decide } from "./decide.ts";
+import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import { FINALIZER, runEffect } from "./effects.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
@@ -56,6 +57,7 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
     const { state } = session;
     session.watch(state.name, signal);
     const host = findHost(deps, session);
+    if (host.found) await session.useTarget(host.host.version);
     const snapshot = takeSnapshot(deps, session, state, host);
     const decision = decide(snapshot, session.now());
     if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
@@ -63,9 +65,16 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
     if (apiWaitMs > 0) return apiWaitMs;
     try {
       if (decision.status !== undefined) await store(deps, session, state, decision.status, decision.notes, signal);
-      const context = { runtime: deps.runtime, session, host: host.found ? host.host : undefined };
+      const context: EffectContext = {
+        runtime: deps.runtime,
+        session,
+        host: host.found ? host.host : undefined,
+        node: snapshot.node,
+        siblings: snapshot.siblings,
+        mayOrder: () => mayOrder(deps, session, host),
+      };
       for (const effect of decision.effects) {
-        await runEffect({ ...context, siblings: snapshot.siblings }, effect, signal);
+        await runEffect(context, effect, signal);
         if (effect.do === "dropFinalizer") return undefined;
       }
       session.conflicts = 0;
@@ -193,6 +202,13 @@ function findHost({ directory }: WalkerDeps, session: Session): Lookup {
   if (host.nodeName === session.nodeName) return { found: true, host };
   // Its devices are another node's by now, too, and that one's host must not be powered off.
   return { found: false, reason: "NoTarget", message: `${what} names node ${host.nodeName} now` };
+}
+
+/** Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. */
+function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup): boolean {
+  const host = findHost(deps, session);
+  if (!host.found || !decidedOn.found || host.host.version !== decidedOn.host.version) return false;
+  return stopOf(deps.stopSwitch, host) === undefined;
 }
 
 function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: Lookup): Snapshot {

@@ -65,10 +65,11 @@ export function createFencingTargetDirectory(
 
 function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: FencingTarget): FencedHost {
   const { runtime } = deps;
-  const { uid, name } = target.metadata;
+  const { uid, name, generation } = target.metadata;
   const ref = { kind: target.kind, namespace: deps.namespace, name, uid };
   return {
     ref,
+    version: `${uid}/${generation ?? ""}`,
     nodeName: target.spec.nodeName,
     maintenance: target.spec.maintenance,
     owner: target.status?.owner,

@@ -32,6 +32,8 @@ export interface HostDirectory {
 /** One host that can be fenced: a snapshot of its target's fields, with calls that act on the live object. */
 export interface FencedHost {
   readonly ref: { kind: string; namespace: string; name: string; uid: string };
+  /** Another one as soon as anything is edited of what the target says, its devices included. */
+  readonly version: string;
   readonly nodeName: string;
   /** Hands off: no power order may be sent. */
   readonly maintenance: boolean;

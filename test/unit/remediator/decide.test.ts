@@ -226,7 +226,7 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     expected: "→ Undoing (IdentityMismatch)",
   },
   {
-    name: "an identity that was verified too long ago is verified again",
+    name: "an identity that was verified too long ago is verified again, and the node looked at with it",
     changes: {
       state: "Verifying",
       seen: {
@@ -234,7 +234,7 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
         identity: { verdict: { verified: true, message: "" }, atMs: NOW.monotonicMs - 6_000 },
       },
     },
-    expected: "verifyIdentity",
+    expected: "examine",
   },
   {
     name: "a Ready node is quarantined before the order",
@@ -302,6 +302,31 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     changes: {
       state: "PoweringOff",
       seen: { power: PROVEN, lease: STALE_LEASE, examined: { node: node({ ready: "True" }) } },
+    },
+    expected: "wait",
+  },
+  {
+    name: "so does one that a kubelet has posted as False: clocks may be wrong by more than the lease",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: STALE_LEASE, examined: { node: node({ ready: "False" }) } },
+    },
+    expected: "wait",
+  },
+  {
+    name: "so does one that has become Ready since the node was examined",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: STALE_LEASE, examined: { node: node() } },
+      other: { node: node({ ready: "True" }) },
+    },
+    expected: "wait",
+  },
+  {
+    name: "so does a renewal that this process has seen, whatever time it bears",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 5_000 } },
     },
     expected: "wait",
   },

@@ -15,7 +15,7 @@ import { PROVEN, VERIFIED } from "./snapshots.ts";
 
 const SIGNAL = new AbortController().signal;
 
-/** A session whose devices answer `call`, whichever is made. */
+/** A session with open devices that answer `call`, whichever is made. */
 function context(call: () => Promise<void>): EffectContext & { closed: () => number } {
   let closed = 0;
   const refuse = (): Promise<never> => Promise.reject(new Error("not part of this test"));
@@ -55,8 +55,10 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
   return {
     runtime,
     session,
-    host: { open: refuse } as unknown as NonNullable<EffectContext["host"]>,
+    host: { open: () => Promise.resolve(power) } as unknown as NonNullable<EffectContext["host"]>,
+    node: undefined,
     siblings: [],
+    mayOrder: () => true,
     closed: () => closed,
   };
 }
@@ -107,8 +109,18 @@ describe("a device that fails", () => {
   });
 
   it("by refusing the password is left alone for minutes: more tries lock the account", async () => {
-    const { device } = (await orderFails("AuthFailed")).session.seen;
+    const made = context(() => Promise.reject(new BmcError("AuthFailed", "bmc-1: it failed")));
+    made.session.power = undefined;
+    await readPower(made, undefined, SIGNAL);
+    const { device } = made.session.seen;
     assert.deepEqual([device?.final, device?.retryAtMs], [true, 300_000]);
+  });
+
+  it("by refusing a password that was read a while ago is tried once more, with what the Secret says then", async () => {
+    const made = await orderFails("AuthFailed");
+    assert.equal(made.session.seen.device?.final, false);
+    await readPower(made, undefined, SIGNAL);
+    assert.deepEqual([made.session.seen.device?.final, made.session.seen.device?.failures], [true, 1]);
   });
 
   it("is forgotten to have failed by the next success", async () => {
