@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import type { Option } from "../../../src/config/option.ts";
+import { BMC_OPTIONS, FENCE_TIMEOUT_OPTION, POWER_TIMEOUT_OPTION } from "../../../src/config/bmc-options.ts";
 import { flagName, OptionError } from "../../../src/config/option.ts";
 import { CLUSTER_OPTIONS, resolveRunOptions, RUN_OPTIONS } from "../../../src/config/run-options.ts";
 
@@ -67,6 +68,17 @@ describe("options of `ironfence run`", () => {
     for (const option of Object.values<Option<unknown>>({ ...CLUSTER_OPTIONS, ...RUN_OPTIONS })) {
       const row = `| \`${flagName(option.name)}\` | \`${option.env}\` | ${option.defaultText === undefined ? "" : `\`${option.defaultText}\``} |`;
       assert.ok(readme.includes(row), `README lacks: ${row}`);
+    }
+  });
+
+  it("stands in docs/cli.md, as far as it is about BMCs", () => {
+    const docs = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+    for (const option of Object.values<Option<unknown>>(BMC_OPTIONS)) {
+      const row = `| \`${flagName(option.name)}\` | \`${option.env}\` | ${option.defaultText === undefined ? "" : `\`${option.defaultText}\``} |`;
+      assert.ok(docs.includes(row), `docs/cli.md lacks: ${row}`);
+    }
+    for (const option of [POWER_TIMEOUT_OPTION, FENCE_TIMEOUT_OPTION]) {
+      assert.ok(docs.includes(`\`${flagName(option.name)}\` (\`$${option.env}\`, ${option.defaultText})`), option.env);
     }
   });
 });
