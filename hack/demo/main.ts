@@ -77,9 +77,11 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
       results.push({ scene: "start", ok: false, stepsMs: {}, problems: [`the cluster was not ready: see ${logPath}`] });
     }
     const ok = results.every((result) => result.ok) && observed.violations.length === 0 && died === undefined;
-    if (keep) await showAround(world, json);
+    // What comes after the summary is people's own doing, and no part of the story.
     clearInterval(refresher);
+    observed.stop();
     screen.summary(results, observed.violations);
+    if (keep) await showAround(world, json);
     return ok ? 0 : 1;
   } finally {
     clearInterval(refresher);

@@ -27,8 +27,13 @@ export function jsonScreen(out: NodeJS.WritableStream): Screen {
     refresh: () => undefined,
     summary: (results, violations) =>
       print({
-        summary: results.map(({ scene, ok, stepsMs, problems }) => ({ scene, ok, stepsMs, problems })),
-        violations,
+        summary: results.map(({ scene, ok, stepsMs, problems }) => ({
+          scene,
+          ok,
+          stepsMs,
+          ...(problems.length > 0 && { problems }),
+        })),
+        ...(violations.length > 0 && { violations }),
       }),
   };
 }

@@ -171,6 +171,25 @@ test("every write carries its guard", async () => {
   );
 });
 
+test("every write can be a dry run, which the server checks and does not store", async () => {
+  stub.handle((_request, response) => json(response, 200, nodeObject("a", "u", 2)));
+  const guard = { uid: "u", resourceVersion: "1" };
+  const dryRun = true;
+  await client().create(NODE, { apiVersion: "v1", kind: "Node", metadata: { name: "a" } }, { dryRun }, never);
+  await client().patch(NODE, { name: "a" }, guard, [], { dryRun }, never);
+  await client().mergePatch(NODE, { name: "a" }, guard, {}, { subresource: "status", dryRun }, never);
+  await client().delete(NODE, { name: "a" }, { guard, dryRun }, never);
+  assert.deepEqual(
+    stub.requests.map(({ method, url }) => `${method} ${url.pathname}${url.search}`),
+    [
+      "POST /api/v1/nodes?dryRun=All",
+      "PATCH /api/v1/nodes/a?dryRun=All",
+      "PATCH /api/v1/nodes/a/status?dryRun=All",
+      "DELETE /api/v1/nodes/a?dryRun=All",
+    ],
+  );
+});
+
 test("the server's refusals become codes, and messages name call, object and cause", async () => {
   const cases: [number, object, KubeErrorCode, RegExp][] = [
     [401, failure(401, "Unauthorized", "Unauthorized"), "Unauthorized", /401 Unauthorized/],
