@@ -25,9 +25,6 @@ export type Reachability = "up" | "refused" | "silent";
 /** A simulated BMC has been up for a month when the simulation starts. */
 const UP_BEFORE_START_MS = 30 * 24 * 60 * 60_000;
 
-/** A simulated BMC has been up for a month when the simulation starts. */
-const UP_BEFORE_START_MS = 30 * 24 * 60 * 60_000;
-
 /**
  * What a host's BMC says and does, apart from any protocol: the fronts (Redfish, IPMI) all speak through it. Left alone it is
  * honest; its faults are switched here, so that every front lies in the same way.
