@@ -12,7 +12,7 @@ import type { Rack } from "../../hack/rack/rack.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
-import { EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/failures.ts";
+import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/failures.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
@@ -152,6 +152,22 @@ describe("ironfence power ADDRESS", () => {
     assert.match(out, /off: proven/);
     assert.deepEqual(orderTypes().slice(from), ["ForceOff"], "it is not sent twice");
     assert.equal((await onRedfish("power on")).code, 0);
+  });
+
+  test("ends its session where it is stopped while it waits, and says so in one line", async () => {
+    redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 204 } });
+    const stop = new AbortController();
+    const { code, err } = await onRedfish("power off --yes", {
+      env: LOGIN,
+      signal: stop.signal,
+      onNote: (line) => {
+        if (line.includes("the BMC says")) stop.abort(new CommandFailure("stopped by SIGTERM"));
+      },
+    });
+    assert.equal(code, EXIT_FAILURE);
+    assert.match(err, /^ironfence: [^\n]*(?:aborted|stopped by SIGTERM)[^\n]*\n$/m);
+    assert.doesNotMatch(err, / at .*\.ts:/);
+    assert.equal(redfish.sessionCount, 0);
   });
 
   test("says in one line where the BMC refuses", async () => {
