@@ -8,7 +8,8 @@ const BOOT_MAX_MS = 30 * 60_000;
 
 /**
  * Whether the last proven reboot of a host belongs to the outage that its node is in now: the node is not Ready, and
- * - its Ready condition has not moved since the host was proven off; or
+ * - its Ready condition has not moved since the host was proven off, and it has not come up in another boot, which tells
+ *   where the clocks that wrote the two times differ; or
  * - it moved soon after (a kubelet that comes up and reports False instead of Unknown), and the remediation that made the
  *   reboot still exists and has not succeeded: health checks delete their remediations when the outage ends.
  */
@@ -21,7 +22,9 @@ export function rebootOfThisOutage(
   const ready = node?.status.conditions?.find((condition) => condition.type === "Ready");
   const sinceMs = parseTimeMs(ready?.lastTransitionTime);
   if (offMs === undefined || sinceMs === undefined || ready?.status === "True") return false;
-  if (sinceMs <= offMs) return true;
+  const bootID = node?.status.nodeInfo?.bootID;
+  const cameUp = bootID !== undefined && lastReboot?.bootID !== undefined && bootID !== lastReboot.bootID;
+  if (sinceMs <= offMs && !cameUp) return true;
   const unfinished = siblings.some(
     (sibling) => !sibling.succeeded && sameSecond(parseTimeMs(sibling.offConfirmedAt), offMs),
   );

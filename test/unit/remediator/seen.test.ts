@@ -83,6 +83,11 @@ describe("a reboot on record belongs to this outage", () => {
 
   it("if the node went down before the host was proven off", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T11:05:00Z"), node(), []), true));
+  it("not if it has come up in another boot since: the clock of who proved it off may have been ahead", () => {
+    const reboot = { ...at("2026-01-01T11:05:00Z"), bootID: "old-boot" };
+    assert.equal(rebootOfThisOutage(reboot, node({ bootID: "new-boot" }), []), false);
+    assert.equal(rebootOfThisOutage(reboot, node(), []), true);
+  });
   it("not if it went down after", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), []), false));
   it("if it came up ailing after it, and the remediation that made it is still there", () =>
