@@ -33,7 +33,6 @@ function askOnce(
       reject(abortReason(signal));
       return;
     }
-    output.write(question);
     // The line editor takes the terminal into raw mode and shows what is typed by itself: into nothing, for a secret.
     const shown = echo ? output : new Writable({ write: (_chunk, _encoding, done) => done() });
     const editor = createInterface({ input, output: shown, terminal: true, historySize: 0 });
@@ -50,5 +49,11 @@ function askOnce(
     editor.once("line", (line) => finish(() => resolve(line)));
     editor.once("SIGINT", () => editor.close());
     editor.once("close", onEnd);
+    // Asked only now that the terminal is raw: an answer that comes at once would be shown by the terminal itself.
+    if (!echo) output.write(question);
+    else {
+      editor.setPrompt(question);
+      editor.prompt();
+    }
   });
 }
