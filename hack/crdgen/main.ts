@@ -8,6 +8,8 @@ import { toCrd } from "./crd.ts";
 // Writes deploy/crds from the schemas in src/api; with --check it only compares, and fails where a file is out of date.
 
 const folder = fileURLToPath(new URL("../../deploy/crds/", import.meta.url));
+// YAML 1.1 quotes On, Off and the like: to `kubectl apply -f`, which reads that, they would be booleans.
+const STYLE = { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false } as const;
 const HEADER = "# Generated from src/api by `npm run generate`; do not edit.\n";
 
 const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
@@ -15,7 +17,7 @@ await mkdir(folder, { recursive: true });
 const stale: string[] = [];
 for (const kind of CUSTOM_KINDS) {
   const file = `${kind.group}_${kind.plural}.yaml`;
-  const wanted = HEADER + stringify(toCrd(kind), { lineWidth: 0, aliasDuplicateObjects: false });
+  const wanted = HEADER + stringify(toCrd(kind), STYLE);
   if (values.check) {
     const present = await readFile(folder + file, "utf8").catch(() => undefined);
     if (present !== wanted) stale.push(file);
