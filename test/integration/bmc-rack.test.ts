@@ -91,3 +91,21 @@ test("several Systems and none named: ambiguous, and nothing is powered", async 
     ["On", "On"],
   );
 });
+
+test("two drivers of one host never overlap, and neither waits for a BMC that hangs", { timeout: 60_000 }, async () => {
+  await using world = await startRack("AllowableValues");
+  await using silent = await startRack("AllowableValues");
+  for (const host of silent.rack.hosts) silent.rack.bmc(host.name).setReachability("silent");
+  const { mock, tls } = world;
+  mock.addFault({ match: { method: "GET", path: "Systems/one" }, action: { type: "delay", delayMs: 300 } });
+  await using first = openFake(mock, { path: mock.systemPath("one"), tls });
+  await using second = openFake(mock, { path: mock.systemPath("one"), tls });
+  await using hanging = openFake(silent.mock, { path: silent.mock.systemPath("one"), tls, callTimeoutMs: 5_000 });
+  let hangs = true;
+  const hung = assert.rejects(hanging.readPower(forever()), hasCode("Timeout")).finally(() => (hangs = false));
+  const startMs = clock.monotonicMs();
+  await Promise.all([first.readPower(forever()), second.forceOff(forever())]);
+  assert.ok(clock.monotonicMs() - startMs >= 600, "one after the other");
+  assert.ok(hangs, "the other BMC still hangs");
+  await hung;
+});

@@ -22,6 +22,7 @@ import type { ResetAction, System } from "./system.ts";
 import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
 import type { BootOverride, HostIdentity, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
+import { callLimitsOn } from "../call-limits.ts";
 import { BmcError } from "../errors.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -33,6 +34,9 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
  */
 const TASK_WATCH_MS = 600;
 
+/** Calls to the hosts of one BMC (an enclosure has several): slow ones do not bear more. */
+const CALLS_AT_ONCE_MAX = 4;
+
 /** A power order as it is sent. */
 interface Order {
   target: string;
@@ -43,6 +47,8 @@ interface Order {
 export class RedfishDriver implements PowerDriver {
   readonly address: string;
   readonly #system: string | undefined;
+  /** The same for every driver of this host. */
+  readonly #key: string;
   readonly #service: Service;
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
@@ -54,6 +60,7 @@ export class RedfishDriver implements PowerDriver {
   constructor(address: RedfishAddress, service: Service, options: { callTimeoutMs: number; clock: Clock }) {
     this.address = address.text;
     this.#system = address.system;
+    this.#key = address.key;
     this.#service = service;
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.clock;
@@ -101,7 +108,13 @@ export class RedfishDriver implements PowerDriver {
   async #call<T>(what: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const named = `${this.address}: ${what}`;
     try {
-      return await withDeadline(this.#clock, named, this.#callTimeoutMs, signal, work);
+      const limits = callLimitsOn(this.#clock);
+      return await withDeadline(this.#clock, named, this.#callTimeoutMs, signal, (signal) =>
+        // Who has its turn at the host waits for the BMC, never the other way round: others of that BMC would wait behind it.
+        limits.run(this.#key, 1, named, signal, () =>
+          limits.run(this.#service.origin, CALLS_AT_ONCE_MAX, named, signal, () => work(signal)),
+        ),
+      );
     } catch (error) {
       if (error instanceof BmcError) throw error;
       if (signal.aborted) throw new BmcError("Aborted", `${named} was aborted`, { cause: error });
