@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FENCED_BY, QUARANTINED_BY } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES, PODS, SECRETS } from "../../src/api/core-types.ts";
+import { NODES, SECRETS } from "../../src/api/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
@@ -33,7 +33,7 @@ describe("a target that is corrected while its host is being fenced", () => {
 
   it("is proven off anew: what another host's BMC said counts no more", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
@@ -81,7 +81,7 @@ describe("a stop switch that is thrown while the intent to power off is being st
 describe("a strategy that is edited while its host is fenced", () => {
   it("leaves no taint on a host that is powered on", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1", { drainTimeout: "20s" });
       await world.phase("n1", "Releasing");
       const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
@@ -94,18 +94,18 @@ describe("a strategy that is edited while its host is fenced", () => {
       remediations.mergePatch(KEY, { spec: { strategy: { workloadRelease: "DeleteNode" } } });
       await world.until("n1 is on", () => world.rack.host("n1").power === "On");
       assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), false);
-      freePod(world);
+      world.freePod();
     }));
 });
 
 describe("a password that is changed while its host is fenced", () => {
   it("is read anew, so that the host is powered on again", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1", { retryLimit: 0 });
       await world.phase("n1", "Releasing");
       changePassword(world, "changed");
-      freePod(world);
+      world.freePod();
       await world.phase("n1", "Succeeded");
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       world.assertClean();
@@ -113,13 +113,13 @@ describe("a password that is changed while its host is fenced", () => {
 
   it("on the BMC first and in the Secret minutes later leaves no host off", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1", { retryLimit: 0 });
       await world.phase("n1", "Releasing");
       world.faults.password = "changed";
       await world.clock.advance(120_000);
       changePassword(world, "changed");
-      freePod(world);
+      world.freePod();
       await world.phase("n1", "Failed");
       assert.equal(world.rack.host("n1").power, "On");
       world.assertClean();
@@ -129,11 +129,11 @@ describe("a password that is changed while its host is fenced", () => {
 describe("signatures that somebody strips from a node", () => {
   it("do not keep our marks on it", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       strip(world, FENCED_BY);
-      freePod(world);
+      world.freePod();
       await world.phase("n1", "Rejoining");
       strip(world, QUARANTINED_BY);
       await world.phase("n1", "Succeeded");
@@ -160,18 +160,4 @@ function changePassword(world: World, password: string): void {
 
 function strip(world: World, annotation: string): void {
   world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { annotations: { [annotation]: null } } });
-}
-
-/** A dead node with a pod that a finalizer holds, so that the walk stays in Releasing. */
-async function holdPod(world: World): Promise<void> {
-  world.createPod("n1", "db");
-  await world.clock.advance(3_000);
-  await world.hang("n1");
-  world.server
-    .collection(PODS)
-    .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: ["test/held"] } });
-}
-
-function freePod(world: World): void {
-  world.server.collection(PODS).mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
 }

@@ -27,14 +27,14 @@ describe("a remediation whose node annotation is edited while the host is fenced
   it("goes on with the node that it was made for", () =>
     World.run({}, async (world) => {
       world.createPod("n2", "healthy");
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       world.server
         .collection(BARE_METAL_REMEDIATIONS)
         .mergePatch(KEY, { metadata: { annotations: { [NODE_NAME]: "n2" } } });
       await world.clock.advance(9_000);
-      freePod(world);
+      world.freePod();
       await world.phase("n1", "Succeeded");
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       assert.deepEqual(
@@ -79,7 +79,7 @@ describe("a target that is given another node while its host is fenced", () => {
 describe("a node that joins anew under the fenced one's name", () => {
   it("keeps its pods: they run on another host", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       const nodes = world.server.collection(NODES);
@@ -92,7 +92,7 @@ describe("a node that joins anew under the fenced one's name", () => {
         world.pods("n1").some((pod) => pod.metadata.name === "newcomer"),
         true,
       );
-      freePod(world);
+      world.freePod();
       world.server.collection(PODS).delete({ namespace: "default", name: "newcomer" });
       await world.until("it ends", () =>
         ["Succeeded", "Failed"].includes(world.remediation("n1")?.status?.phase ?? ""),
@@ -149,17 +149,3 @@ describe("a boot override that cannot be cleared", () => {
       assert.match(succeeded?.message ?? "", /boot override by hand/);
     }));
 });
-
-/** A dead node with a pod that a finalizer holds, so that the walk stays in Releasing. */
-async function holdPod(world: World): Promise<void> {
-  world.createPod("n1", "db");
-  await world.clock.advance(3_000);
-  await world.hang("n1");
-  world.server
-    .collection(PODS)
-    .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: ["test/held"] } });
-}
-
-function freePod(world: World): void {
-  world.server.collection(PODS).mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
-}

@@ -126,14 +126,14 @@ describe("a BMC", () => {
 
   it("that goes silent while the host is fenced loses the taint within seconds; it comes back when the host is proven anew", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       world.rack.bmc("n1").setReachability("silent");
       await world.until("the taint is off", () => world.markLog.includes("n1 -taint"), 7_000);
       world.rack.bmc("n1").setReachability("up");
       await world.phase("n1", "Releasing");
-      freePod(world);
+      world.freePod();
       await world.phase("n1", "Succeeded");
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       world.assertClean();
@@ -143,7 +143,7 @@ describe("a BMC", () => {
 describe("a host that is powered on by somebody else while it is fenced", () => {
   it("loses the taint at once, is forced off and proven anew under a new id", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       const first = world.remediation("n1")?.status?.attempt?.id;
@@ -151,7 +151,7 @@ describe("a host that is powered on by somebody else while it is fenced", () => 
       await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 5_000);
       await world.phase("n1", "Releasing");
       assert.notEqual(world.remediation("n1")?.status?.attempt?.id, first);
-      freePod(world);
+      world.freePod();
       await world.phase("n1", "Succeeded");
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On"]);
       world.assertClean();
@@ -161,7 +161,7 @@ describe("a host that is powered on by somebody else while it is fenced", () => 
 describe("workloads", () => {
   it("that do not leave in time are named, and the host is powered on all the same", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1", QUICK);
       await world.phase("n1", "PoweringOn", 60_000);
       assert.equal(world.condition("n1", "WorkloadsReleased"), "False DrainTimeout");
@@ -263,7 +263,7 @@ describe("what is missing is named, waited for, and used once it is there", () =
 
   it("a target that is deleted in mid-fence leaves no mark, and the verdict says that the host may be off", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
@@ -290,14 +290,14 @@ describe("the stop switch and maintenance", () => {
 
   it("hold the power-on of a fenced host back until they are lifted, however long that takes", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1", { ...QUICK, drainTimeout: "300s" });
       await world.phase("n1", "Releasing");
       world.server
         .collection(FENCING_TARGETS)
         .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance: true } });
       await world.clock.advance(1_000);
-      freePod(world);
+      world.freePod();
       await world.until("it says so", () => world.condition("n1", "Processing") === "True Maintenance", 10_000);
       await world.clock.advance(600_000);
       assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
@@ -312,7 +312,7 @@ describe("the stop switch and maintenance", () => {
 describe("an undo", () => {
   it("that the stop switch holds back powers the host on once it is lifted, however late", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1", QUICK);
       await world.phase("n1", "Releasing");
       world.pause(true);
@@ -327,13 +327,13 @@ describe("an undo", () => {
       world.pause(false);
       await world.phase("n1", "Failed", 10_000);
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
-      freePod(world);
+      world.freePod();
       world.assertClean();
     }));
 
   it("whose BMC is away goes on trying for as long as the remediation is being deleted, and says why", () =>
     World.run({}, async (world) => {
-      await holdPod(world);
+      await world.holdPod();
       world.remediate("n1", QUICK);
       await world.phase("n1", "Releasing");
       world.rack.bmc("n1").setReachability("refused");
@@ -352,32 +352,18 @@ describe("an API server that is away for a minute", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
     it(`in ${phase} does no harm`, () =>
       World.run({}, async (world) => {
-        await holdPod(world);
-        if (phase !== "Releasing") freePod(world);
+        await world.holdPod();
+        if (phase !== "Releasing") world.freePod();
         world.remediate("n1");
         await world.phase("n1", phase);
         world.server.faults.inject({ match: { client: "agent" }, times: Infinity, action: { kind: "drop" } });
         world.server.faults.cutWatches({ client: "agent" });
         await world.clock.advance(60_000);
         world.server.faults.clear();
-        if (phase === "Releasing") freePod(world);
+        if (phase === "Releasing") world.freePod();
         await world.phase("n1", "Succeeded");
         assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
         world.assertClean();
       }));
   }
 });
-
-/** A dead node with a pod that a finalizer holds, so that the walk stays in Releasing. */
-async function holdPod(world: World): Promise<void> {
-  world.createPod("n1", "db");
-  await world.clock.advance(3_000);
-  await world.hang("n1");
-  world.server
-    .collection(PODS)
-    .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: ["test/held"] } });
-}
-
-function freePod(world: World): void {
-  world.server.collection(PODS).mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
-}

@@ -193,6 +193,20 @@ export class World {
     );
   }
 
+  /** Kills node n1 with a pod on it that a finalizer holds, so that a walk stays in Releasing. */
+  async holdPod(): Promise<void> {
+    this.createPod("n1", "db");
+    await this.clock.advance(3_000);
+    await this.hang("n1");
+    this.server
+      .collection(PODS)
+      .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: ["test/held"] } });
+  }
+
+  freePod(): void {
+    this.server.collection(PODS).mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
+  }
+
   /** Orders a remediation of `node`; named like it unless `name` says otherwise. */
   remediate(node: string, strategy: Record<string, unknown> = {}, name = node): void {
     this.create(
