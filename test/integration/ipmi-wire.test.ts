@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { FaultRule, Step } from "../../hack/ipmi-mock/faults.ts";
-import type { PowerDriver } from "../../src/bmc/driver.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../src/bmc/errors.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 
 // What happens to datagrams on their way, and to those who try to pass something off: never a false Off, never a hang.
+// Each fault against each operation: bmc-faults.test.ts.
 
 type Action = FaultRule["action"];
 
@@ -69,6 +69,21 @@ test("after an order that was sent twice the session ends, so that no copy of it
   assert.deepEqual(mock.steps().slice(-2), ["ChassisControl", "CloseSession"]);
   await device.on(forever());
   assert.equal(mock.steps().filter((step) => step === "OpenSession").length, 2);
+});
+
+test("a copy of an order that the network held back does not undo the next order", async () => {
+  await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0, powerOnDelayMs: 0 } });
+  const { mock, host } = world;
+  const device = world.open();
+  await device.readPower(forever());
+  mock.addFault({ steps: ["ChassisControl"], times: 1, action: { type: "lateRequest", delayMs: 1_500 } });
+  await device.forceOff(forever());
+  await device.on(forever());
+  await new Promise((resolve) => setTimeout(resolve, 1_700));
+  assert.deepEqual(
+    host.orders.map(({ type }) => type),
+    ["ForceOff", "On"],
+  );
 });
 
 test("an order answered at once keeps its session", async () => {
@@ -165,119 +180,3 @@ void describe("handshakes on a bad wire", { concurrency: 5 }, () => {
     });
   }
 });
-
-// Every fault against every operation and every step: whatever the wire does, a call ends in time, and what it says is true.
-
-const OPERATIONS: Record<string, (device: PowerDriver) => Promise<unknown>> = {
-  identify: (device) => device.identify(forever()),
-  readPower: (device) => device.readPower(forever()),
-  forceOff: (device) => device.forceOff(forever()),
-  on: (device) => device.on(forever()),
-  setBootOverride: (device) => device.setBootOverride("NetworkOnce", forever()),
-  readBootOverride: (device) => device.readBootOverride(forever()),
-};
-
-const FAULTS: Action[] = [
-  { type: "loseRequest" },
-  { type: "loseAnswer" },
-  { type: "delay", delayMs: 150 },
-  { type: "delay", delayMs: 5_000 },
-  { type: "duplicateRequest" },
-  { type: "duplicateAnswer" },
-  { type: "replay" },
-  { type: "reorder" },
-  { type: "truncate", bytes: 1 },
-  { type: "truncate", bytes: 16 },
-  { type: "pad", bytes: 1 },
-  { type: "pad", bytes: 4_000 },
-  { type: "badChecksum" },
-  { type: "badAuthCode" },
-  { type: "unprotected" },
-  { type: "wrongTag" },
-  { type: "wrongSessionId" },
-  { type: "staleSequence" },
-  { type: "otherAlgorithms", algorithms: [0, 0, 0] },
-  { type: "status", status: 0x01 },
-  { type: "status", status: 0x02 },
-  { type: "status", status: 0x0d },
-  { type: "status", status: 0x12, short: true },
-  { type: "completionCode", completionCode: 0xc0 },
-  { type: "completionCode", completionCode: 0xc3 },
-  { type: "completionCode", completionCode: 0xd4 },
-  { type: "completionCode", completionCode: 0xff },
-  { type: "data", data: [] },
-  { type: "garbage", bytes: 48 },
-];
-
-const PLACES: Record<string, Step[] | undefined> = {
-  everywhere: undefined,
-  "in the handshake": ["OpenSession", "RAKP1", "RAKP3"],
-  "in the session": [
-    "SetSessionPrivilegeLevel",
-    "GetSystemGUID",
-    "GetChassisStatus",
-    "ChassisControl",
-    "SetSystemBootOptions",
-    "GetSystemBootOptions",
-    "GetFRUInventoryAreaInfo",
-    "ReadFRUData",
-  ],
-};
-/** Faults that a call can succeed in spite of, though every datagram meets them. */
-const HARMLESS: ReadonlySet<string> = new Set([
-  "delay",
-  "duplicateRequest",
-  "duplicateAnswer",
-  "replay",
-  "badChecksum",
-  "data",
-]);
-
-const MATRIX = Object.keys(OPERATIONS).flatMap((name) =>
-  Object.keys(PLACES).flatMap((place) => FAULTS.map((action) => ({ name, place, action }))),
-);
-
-test("the fault matrix covers every operation, place and fault", () => {
-  assert.equal(FAULTS.length, 29);
-  assert.equal(MATRIX.length, 6 * 3 * 29);
-});
-
-for (const [name, operate] of Object.entries(OPERATIONS)) {
-  test(`${name} ends in time and says nothing false, whatever the wire does`, async () => {
-    const cells = MATRIX.filter((cell) => cell.name === name);
-    await Promise.all(cells.map((cell) => tryCell(cell, operate)));
-  });
-}
-
-async function tryCell(
-  { name, place, action }: (typeof MATRIX)[number],
-  operate: (device: PowerDriver) => Promise<unknown>,
-): Promise<void> {
-  const label = `${name} with ${JSON.stringify(action)} ${place}`;
-  const steps = PLACES[place];
-  await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0, powerOnDelayMs: 0 } });
-  world.mock.addFault({ action, ...(steps !== undefined && { steps }) });
-  const device = world.open({ callTimeoutMs: 2_500, connectTimeoutMs: 1_000 });
-  const outcome = await operate(device).then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  );
-  // Closing is bounded as well.
-  await device.close();
-  if ("error" in outcome) {
-    assert.ok(outcome.error instanceof BmcError, `${label}: ${String(outcome.error)}`);
-    assert.notEqual(outcome.error.code, "Aborted", label);
-    return;
-  }
-  assert.ok(HARMLESS.has(action.type) || place !== "everywhere", `${label} cannot have succeeded`);
-  if (name === "readPower") assert.deepEqual(outcome.value, { state: "On", raw: "power is on" }, label);
-  if (name === "readBootOverride") assert.equal(outcome.value, "None", label);
-  if (name === "identify") {
-    const { systemUUID } = outcome.value as { systemUUID?: string };
-    assert.ok([undefined, world.host.spec.systemUUID].includes(systemUUID), label);
-  }
-  // A BMC that says yes to an order and does nothing can only be found out by reading.
-  if (action.type === "data") return;
-  if (name === "forceOff") assert.equal(world.host.orders[0]?.type, "ForceOff", label);
-  if (name === "setBootOverride") assert.equal(world.host.bootSetting.target, "Pxe", label);
-}

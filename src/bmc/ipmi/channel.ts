@@ -6,8 +6,11 @@ import { BmcError } from "../errors.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 
-/** What a datagram turned out to be. One that is dropped does not end the wait: anybody can send one. */
-export type Heard<T> = { answer: T } | { dropped: string };
+/**
+ * What a datagram turned out to be. One that is dropped does not end the wait: anybody can send one. Nor does one that is late:
+ * the answer to a copy of something that was answered before.
+ */
+export type Heard<T> = { answer: T } | { dropped: string } | "late";
 
 export interface Exchange<T> {
   /** For error messages, e.g. `ipmi://bmc-3: order off`. */
@@ -96,6 +99,7 @@ export class Channel {
       signal.addEventListener("abort", onAbort, { once: true });
       this.#hear = (datagram) => {
         const heard = exchange.hear(datagram);
+        if (heard === "late") return;
         if ("answer" in heard) end(() => resolve({ answer: heard.answer, transmissions }));
         else dropped = heard.dropped;
       };

@@ -103,6 +103,6 @@ export class Session {
     this.#heardAtMs = this.#clock.monotonicMs();
     // Checksums may be wrong (Supermicro): the trailer has vouched for every byte.
     const response = parseResponse(opened.message, request, requestSequence);
-    return response === undefined ? { dropped: "an answer to something else" } : { answer: response };
+    return response === undefined ? "late" : { answer: response };
   }
 }

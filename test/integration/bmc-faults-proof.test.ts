@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BmcError } from "../../src/bmc/errors.ts";
+import { Topology } from "../../src/bmc/topology.ts";
+import { waitForPower } from "../../src/bmc/wait-for-power.ts";
+import { NOTHING_READ, recordFailedReading, recordReading } from "../../src/remediator/power-seen.ts";
+import { sameUuid } from "../../src/remediator/targets/identity.ts";
+import { systemClock as clock } from "../../src/runtime/system.ts";
+import { forever, hasCode, SYSTEM } from "./bmc-fixture.ts";
+import type { CellWorld } from "./bmc-faults-cell.ts";
+import { startIpmiCell } from "./bmc-faults-ipmi.ts";
+import type { IpmiCell } from "./bmc-faults-ipmi.ts";
+import { startRedfishCell } from "./bmc-faults-redfish.ts";
+import type { RedfishCell } from "./bmc-faults-redfish.ts";
+
+// A BMC that lies can make a driver read Off from a host that runs. No one such reading may pass as a proof: not in the count
+// that the remediation keeps, not in the wait that the command line uses, and none at all of another host.
+
+const TIMEOUTS = { callTimeoutMs: 2_000, connectTimeoutMs: 2_000 };
+/** Readings of one story: enough for a lie at the beginning, in the middle and at the end. */
+const READINGS = 9;
+
+interface Lies<World> {
+  /** The next reading, and it alone, is Off; all that there is to read says so. */
+  lieOnce(world: World): void;
+  /** The next reading fails. */
+  failOnce(world: World): void;
+}
+
+const redfish: Lies<RedfishCell> = {
+  lieOnce: ({ mock }) => {
+    for (const path of [`${SYSTEM}$`, "Chassis/[^/]+$"]) {
+      mock.addFault({ match: { path }, times: 1, action: { type: "override", properties: { PowerState: "Off" } } });
+    }
+  },
+  failOnce: ({ mock }) => void mock.addFault({ times: 1, action: { type: "status", status: 500 } }),
+};
+const ipmi: Lies<IpmiCell> = {
+  lieOnce: ({ mock }) =>
+    void mock.addFault({ steps: ["GetChassisStatus"], times: 1, action: { type: "data", data: [0, 0, 0] } }),
+  failOnce: ({ mock }) =>
+    void mock.addFault({
+      steps: ["GetChassisStatus"],
+      times: 1,
+      action: { type: "completionCode", completionCode: 0xd5 },
+    }),
+};
+
+/** The device as the remediation has it: with the check of who answers. */
+function fenceable(world: CellWorld): Topology {
+  const { systemUUID } = world.host.spec;
+  return new Topology([{ level: 1, driver: world.open(TIMEOUTS) }], ([answer]) =>
+    answer?.systemUUID !== undefined && sameUuid(answer.systemUUID, systemUUID)
+      ? { verified: true, message: "it is the host" }
+      : { verified: false, reason: "Mismatch", message: "another host answers" },
+  );
+}
+
+/** Reads as the remediation does. @returns how many readings said Off. */
+async function assertNeverProven(device: Topology, before: (reading: number) => void): Promise<number> {
+  let seen = NOTHING_READ;
+  let offReadings = 0;
+  for (let reading = 0; reading < READINGS; reading += 1) {
+    before(reading);
+    try {
+      const power = await device.readPower(forever());
+      if (power.state === "Off") offReadings += 1;
+      seen = recordReading(seen, power, clock.monotonicMs());
+    } catch (error) {
+      assert.ok(error instanceof BmcError, String(error));
+      seen = recordFailedReading(seen, clock.monotonicMs());
+    }
+    assert.equal(seen.provenAtMs, undefined, `reading ${reading} has proven a running host off`);
+  }
+  return offReadings;
+}
+
+function stories<World extends RedfishCell | IpmiCell>(
+  name: string,
+  start: () => Promise<World>,
+  lies: Lies<World>,
+): void {
+  async function inWorld(work: (world: World, device: Topology) => Promise<void>): Promise<void> {
+    const world = await start();
+    const device = fenceable(world);
+    try {
+      await work(world, device);
+      assert.equal(world.host.power, "On");
+    } finally {
+      await device.close();
+      await world.close();
+    }
+  }
+
+  test(`${name}: one false Off among true readings is no proof, wherever it comes`, () =>
+    inWorld(async (world, device) => {
+      const said = await assertNeverProven(device, (reading) => {
+        if (reading % 2 === 0) lies.lieOnce(world);
+      });
+      assert.ok(said > 0, "the lie has reached the prover");
+    }));
+
+  test(`${name}: one false Off between failures is no proof`, () =>
+    inWorld(async (world, device) => {
+      await assertNeverProven(device, (reading) => {
+        if (reading === 4) lies.lieOnce(world);
+        else lies.failOnce(world);
+      });
+    }));
+
+  test(`${name}: a power state that flaps is no proof, and the wait for it ends in time`, () =>
+    inWorld(async (world, device) => {
+      world.bmc.flapPower(600_000);
+      await assertNeverProven(device, () => undefined);
+      const wait = { clock, pollMs: 250, timeoutMs: 900, freshReads: 2 };
+      assert.equal((await waitForPower(device, "Off", wait, forever())).proven, false);
+    }));
+
+  test(`${name}: the Off of another host is no reading at all, and no order goes there`, () =>
+    inWorld(async (world, device) => {
+      const other = world.rack.host("other");
+      world.bmc.rewire(other);
+      const said = await assertNeverProven(device, () => undefined);
+      assert.equal(said, 0);
+      await assert.rejects(device.forceOff(forever()), hasCode("SystemNotFound", /another host/));
+      await assert.rejects(device.on(forever()), hasCode("SystemNotFound", /another host/));
+      assert.deepEqual([other.orders, world.host.orders], [[], []]);
+    }));
+
+  test(`${name}: an Off from before an order proves nothing about it, late as it takes effect`, () =>
+    inWorld(async (world, device) => {
+      // Stale for good at what it was before the order, which has yet to arrive.
+      world.bmc.orderDelayMs = 600_000;
+      await device.forceOff(forever());
+      assert.equal(await assertNeverProven(device, () => undefined), 0);
+    }));
+}
+
+stories("Redfish", () => startRedfishCell("http"), redfish);
+stories("IPMI", startIpmiCell, ipmi);

@@ -1,0 +1,288 @@
+import { makeCertificates } from "../../hack/redfish-mock/certificates.ts";
+import type { MockCertificates } from "../../hack/redfish-mock/certificates.ts";
+import type { FaultRule } from "../../hack/redfish-mock/faults.ts";
+import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
+import type { Bmc } from "../../hack/rack/bmc.ts";
+import { openDevice } from "../../src/bmc/open-device.ts";
+import { systemClock, systemRandom as random } from "../../src/runtime/system.ts";
+import { Secret } from "../../src/runtime/secret.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { PASSWORD, SESSIONS, SYSTEM } from "./bmc-fixture.ts";
+import { all, cellRack, orders, reads } from "./bmc-faults-cell.ts";
+import type { CellWorld, Expected, Fault } from "./bmc-faults-cell.ts";
+
+export interface RedfishCell extends CellWorld {
+  mock: RedfishMock;
+  bmc: Bmc;
+}
+
+let certificates: Promise<MockCertificates> | undefined;
+
+/** @param scheme `http` where TLS does not matter: it costs time. */
+export async function startRedfishCell(scheme: "http" | "https"): Promise<RedfishCell> {
+  // Drivers of one clock share a breaker of refused logins by port, and ports come again.
+  const clock = { ...systemClock };
+  const password = new Secret(PASSWORD);
+  const rack = cellRack();
+  const shown = scheme === "https" ? await (certificates ??= makeCertificates(clock)) : undefined;
+  const mock = await startRedfishMock({
+    rack,
+    clock,
+    random,
+    hosts: ["one"],
+    username: "fence",
+    password,
+    ...(shown !== undefined && { tls: shown.good, spoilt: shown.spoilt }),
+  });
+  return {
+    rack,
+    mock,
+    host: rack.host("one"),
+    bmc: rack.bmc("one"),
+    open: (timeouts) =>
+      openDevice(
+        {
+          address: `${mock.url}${SYSTEM}`,
+          username: "fence",
+          password,
+          tls: { insecureSkipVerify: false, ...(shown !== undefined && { ca: shown.caPem }) },
+          timeouts,
+        },
+        { clock, logger: createLogger("silent") },
+      ),
+    close: async () => {
+      await mock.close();
+      rack.stop();
+    },
+  };
+}
+
+type RedfishFault = Fault<RedfishCell>;
+
+/** A fault of every request, or of those that `match` names. */
+function fault(
+  name: string,
+  when: "first" | "later",
+  rule: FaultRule,
+  outcomes: RedfishFault["outcomes"],
+  more: Partial<RedfishFault> = {},
+): RedfishFault {
+  return { name, when, outcomes, strike: ({ mock }) => void mock.addFault(rule), ...more };
+}
+function other(name: string, strike: (world: RedfishCell) => void, more: Partial<RedfishFault> = {}): RedfishFault {
+  return { name, when: "later", outcomes: {}, strike, ...more };
+}
+const status = (code: number, expected: Expected): RedfishFault =>
+  fault(`status ${code} to everything`, "later", { action: { type: "status", status: code } }, all(expected));
+const badTls = (how: "expired" | "otherName" | "otherAuthority" | "oldVersion" | "garbage", expected: Expected) =>
+  fault(`bad TLS: ${how}`, "first", { action: { type: "badTls", how } }, all(expected));
+
+const LOGIN = { method: "POST", path: SESSIONS };
+const POST = { method: "POST", path: "Reset" };
+const GET_SYSTEM = { method: "GET", path: `${SYSTEM}$` };
+const WAITS = { waits: true };
+
+export const REDFISH_FAULTS: readonly RedfishFault[] = [
+  fault("slow answers", "later", { action: { type: "delay", delayMs: 100 } }, {}),
+  fault(
+    "an answer byte by byte",
+    "later",
+    { action: { type: "trickle", everyMs: 40 } },
+    { ...reads("Timeout"), setBootOverride: "Timeout" },
+    WAITS,
+  ),
+  fault("a hang before the effect", "later", { action: { type: "hang", effect: "none" } }, all("Timeout"), WAITS),
+  fault("a hang after the effect", "later", { action: { type: "hang", effect: "done" } }, all("Timeout"), WAITS),
+  fault(
+    "a hang of the login",
+    "first",
+    { match: LOGIN, action: { type: "hang", effect: "done" } },
+    all("Timeout"),
+    WAITS,
+  ),
+  fault("dropped before the effect", "later", { action: { type: "drop", effect: "none" } }, all("Unreachable")),
+  fault("dropped after the effect", "later", { action: { type: "drop", effect: "done" } }, all("Unreachable")),
+  fault(
+    "dropped once, after the effect",
+    "later",
+    { times: 1, action: { type: "drop", effect: "done" } },
+    orders("Unreachable"),
+  ),
+  status(400, "Refused"),
+  status(401, "AuthFailed"),
+  status(403, "PrivilegeTooLow"),
+  status(405, "Unsupported"),
+  status(409, "Refused"),
+  status(412, "Refused"),
+  status(429, "Busy"),
+  status(500, "BadResponse"),
+  status(503, "Busy"),
+  fault(
+    "status 404 for the System",
+    "later",
+    { match: GET_SYSTEM, action: { type: "status", status: 404 } },
+    { ...reads("SystemNotFound"), setBootOverride: "SystemNotFound" },
+  ),
+  fault(
+    "status 409 to orders",
+    "later",
+    { match: POST, action: { type: "status", status: 409 } },
+    { forceOff: "Refused" },
+  ),
+  fault("status 503 to orders", "later", { match: POST, action: { type: "status", status: 503 } }, orders("Busy")),
+  fault("orders that change nothing refused", "later", { action: { type: "refuseNoChange", status: 409 } }, {}),
+  fault(
+    "status 412 once to a change",
+    "later",
+    { match: { method: "PATCH" }, times: 1, action: { type: "status", status: 412 } },
+    {},
+  ),
+  fault("login refused", "first", { match: LOGIN, action: { type: "status", status: 401 } }, all("AuthFailed")),
+  fault("login not ready", "first", { match: LOGIN, action: { type: "status", status: 503 } }, all("Busy")),
+  fault("session table full", "first", { match: LOGIN, action: { type: "sessionsFull" } }, {}),
+  other(
+    "session table full, and no basic authentication",
+    ({ mock }) => {
+      mock.addFault({ match: { path: "Systems" }, action: { type: "status", status: 401 } });
+      mock.addFault({ match: LOGIN, action: { type: "sessionsFull" } });
+    },
+    { when: "first", outcomes: all("Busy") },
+  ),
+  fault("a task that never ends", "later", { action: { type: "task", endless: true } }, {}),
+  fault(
+    "a truncated answer",
+    "later",
+    { action: { type: "truncate" } },
+    { ...reads(["BadResponse", "Unreachable"]), setBootOverride: ["BadResponse", "Unreachable"] },
+  ),
+  fault(
+    "a huge answer",
+    "later",
+    { action: { type: "huge", sizeBytes: 4_000_000 } },
+    { ...reads("BadResponse"), setBootOverride: "BadResponse" },
+  ),
+  fault(
+    "a deep answer",
+    "later",
+    { action: { type: "deep", depth: 50_000 } },
+    { ...reads("BadResponse"), setBootOverride: "BadResponse" },
+  ),
+  fault(
+    "an answer that is no JSON",
+    "later",
+    { action: { type: "body", text: "<html>" } },
+    { ...reads("BadResponse"), setBootOverride: "BadResponse" },
+  ),
+  fault("an answer that is no HTTP", "later", { action: { type: "garbage" } }, all("BadResponse")),
+  fault(
+    "a redirect to another host",
+    "later",
+    { action: { type: "status", status: 307, headers: { location: "http://192.0.2.1/redfish/v1/" } } },
+    all("BadResponse"),
+  ),
+  fault(
+    "an action of another host",
+    "first",
+    {
+      match: GET_SYSTEM,
+      action: {
+        type: "override",
+        properties: { Actions: { "#ComputerSystem.Reset": { target: "http://192.0.2.1/x" } } },
+      },
+    },
+    { identify: ["ok", "BadResponse"], readPower: ["ok", "BadResponse"], ...orders("BadResponse") },
+  ),
+  fault(
+    "a System that is something else",
+    "later",
+    { match: GET_SYSTEM, action: { type: "override", properties: { "@odata.type": "#Chassis.v1_20_0.Chassis" } } },
+    {
+      identify: "SystemNotFound",
+      readPower: "SystemNotFound",
+      setBootOverride: ["ok", "SystemNotFound"],
+      readBootOverride: ["ok", "SystemNotFound"],
+    },
+  ),
+  fault("no PowerState", "later", { action: { type: "override", without: ["PowerState"] } }, {}),
+  fault(
+    "a PowerState of PoweringOff",
+    "later",
+    { action: { type: "override", properties: { PowerState: "PoweringOff" } } },
+    {},
+  ),
+  fault("a PowerState of off", "later", { action: { type: "override", properties: { PowerState: "off" } } }, {}),
+  fault(
+    "a System that is Off in a chassis that is on",
+    "later",
+    { match: GET_SYSTEM, action: { type: "override", properties: { PowerState: "Off" } } },
+    {},
+  ),
+  badTls("expired", "TlsUntrusted"),
+  badTls("otherName", "TlsUntrusted"),
+  badTls("otherAuthority", "TlsUntrusted"),
+  badTls("oldVersion", ["Unreachable", "TlsUntrusted"]),
+  badTls("garbage", "Unreachable"),
+  fault(
+    "bad TLS: silent",
+    "first",
+    { action: { type: "badTls", how: "silent" } },
+    all(["Unreachable", "Timeout"]),
+    WAITS,
+  ),
+  other("connections refused", ({ bmc }) => bmc.setReachability("refused"), {
+    when: "first",
+    outcomes: all("Unreachable"),
+  }),
+  other("a silent network", ({ bmc }) => bmc.setReachability("silent"), {
+    outcomes: all(["Unreachable", "Timeout"]),
+    waits: true,
+  }),
+  other("mains power cut", ({ host }) => host.cutMains(), { outcomes: all(["Unreachable", "Timeout"]), waits: true }),
+  fault(
+    "a restart of the BMC before the effect",
+    "later",
+    { times: 1, action: { type: "restartBmc", effect: "none", downMs: 60_000 } },
+    all("Timeout"),
+    WAITS,
+  ),
+  fault(
+    "a restart of the BMC after the effect",
+    "later",
+    { times: 1, action: { type: "restartBmc", effect: "done", downMs: 60_000 } },
+    all("Timeout"),
+    WAITS,
+  ),
+  other("a restart of the BMC between calls", ({ bmc }) => bmc.restart(0)),
+  other(
+    "orders that take effect late",
+    ({ bmc }) => {
+      bmc.orderDelayMs = 600_000;
+    },
+    { promises: true },
+  ),
+  fault(
+    "orders answered and not carried out",
+    "later",
+    { match: POST, action: { type: "status", status: 204, body: "" } },
+    {},
+    { promises: true },
+  ),
+  other("Off while on", ({ bmc }) => bmc.pretendPower("Off", 600_000), { lies: true }),
+  other("flapping", ({ bmc }) => bmc.flapPower(600_000), {
+    // The ETag flaps as well.
+    outcomes: { setBootOverride: ["ok", "Refused"] },
+  }),
+  other("stale readings", ({ bmc }) => bmc.freezePower(600_000)),
+  other(
+    "another host's identity",
+    ({ bmc }) => bmc.pretendIdentity({ systemUUID: "00000000-1111-4222-8333-444444444444" }),
+    { lies: true },
+  ),
+  other("another host answers", ({ rack, bmc }) => bmc.rewire(rack.host("other")), { lies: true, promises: true }),
+];
+
+/** Whether the fault is one of TLS. */
+export function schemeFor({ name }: RedfishFault): "http" | "https" {
+  return name.startsWith("bad TLS") ? "https" : "http";
+}
