@@ -1,5 +1,6 @@
 import type { FencingTarget, FencingTargetStatus } from "../../api/fencing-target.ts";
 import type { Condition } from "../../api/meta.ts";
+import { parseBmcAddress } from "../../bmc/address.ts";
 import type { IdentityVerdict } from "../../bmc/topology.ts";
 import { levelPower } from "../../bmc/topology.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
@@ -155,7 +156,26 @@ function readiness(
     const message = `the devices can be used, but there is no node ${target.spec.nodeName}: correct spec.nodeName if it is misspelt`;
     return { status: "True", reason: "NodeNotFound", message };
   }
-  return { status: "True", reason: "Usable", message: "the host can be fenced" };
+  return {
+    status: "True",
+    reason: "Usable",
+    message: hasOneBmc(target) ? USABLE_WITH_POWER : "the host can be fenced",
+  };
+}
+
+/** Unreachable is not off: a BMC that went down with its host's power supply proves nothing, and fencing waits for a person. */
+const USABLE_WITH_POWER =
+  "the host can be fenced while its BMC has power: if that comes from the host's own supply, a power failure takes both, unless another level of spec.devices has power of its own";
+
+/** Whether all devices are one BMC, be it by several protocols. */
+function hasOneBmc(target: FencingTarget): boolean {
+  const hosts = target.spec.devices.map((device) => {
+    const address = parseBmcAddress(device.address);
+    return address.protocol === "ipmi"
+      ? address.hostname
+      : new URL(address.origin).hostname.replace(/^\[(.*)\]$/, "$1");
+  });
+  return new Set(hosts).size === 1;
 }
 
 function powerOf(devices: readonly DeviceProbe[]): FencingTargetStatus["powerState"] {

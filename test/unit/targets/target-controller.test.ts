@@ -261,6 +261,23 @@ test("a broken second level is a Degraded target that can still be fenced", asyn
   assert.equal(verdict(world, "n1", "Reachable"), "False SecretNotFound");
 });
 
+test("a target whose only device may share the host's power is warned about, whatever its levels; another device ends that", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1), { devices: [device("n1")] });
+  world.host("n2", uuid(2), { devices: [device("n2"), device("n2", 2)] });
+  world.host("n3", uuid(3), { devices: [device("n3"), { ...device("n3", 2), address: address("chassis") }] });
+  world.bmcs.set(address("chassis"), new FakeBmc({ systemUUID: uuid(3) }));
+  await start(t, world);
+  for (const [name, warned] of [
+    ["n1", true],
+    ["n2", true],
+    ["n3", false],
+  ] as const) {
+    assert.equal(verdict(world, name), "True Usable");
+    assert.equal(condition(world, name, "Ready")?.message.includes("while its BMC has power"), warned, name);
+  }
+});
+
 test("a BMC that does not say who it is cannot be fenced, unless verification is None", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
