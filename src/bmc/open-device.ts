@@ -5,6 +5,7 @@ import { DEFAULT_CIPHER_SUITES } from "./ipmi/cipher-suite.ts";
 import type { CipherSuiteId } from "./ipmi/cipher-suite.ts";
 import { Client } from "./ipmi/client.ts";
 import { IpmiDriver } from "./ipmi/ipmi-driver.ts";
+import type { IsHost } from "./redfish/choose-system.ts";
 import { Connection } from "./redfish/connection.ts";
 import { RedfishDriver } from "./redfish/redfish-driver.ts";
 import { Service } from "./redfish/service.ts";
@@ -22,6 +23,8 @@ export interface DeviceConfig {
   password: Secret;
   tls: DeviceTls;
   timeouts: DeviceTimeouts;
+  /** Tells the host that is meant from the others of a Redfish BMC with several, where the address names none. */
+  isHost?: IsHost;
   /** For IPMI alone. */
   ipmi?: {
     /** Cipher suites to try, in this order: 17, then 3, where absent. */
@@ -48,5 +51,5 @@ export function openDevice(config: DeviceConfig, deps: { clock: Clock; logger: L
   }
   const connection = new Connection({ origin: address.origin, tls: config.tls, connectTimeoutMs, deps });
   const service = new Service({ connection, login: credentials, callTimeoutMs, deps });
-  return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock });
+  return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock, isHost: config.isHost });
 }

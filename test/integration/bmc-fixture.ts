@@ -167,6 +167,7 @@ export function openFake(
     tls?: DeviceConfig["tls"];
     callTimeoutMs?: number;
     connectTimeoutMs?: number;
+    isHost?: DeviceConfig["isHost"];
   } = {},
 ): PowerDriver & AsyncDisposable {
   const device = openDevice(
@@ -175,6 +176,7 @@ export function openFake(
       username: "fence",
       password: new Secret(options.password ?? PASSWORD),
       tls: options.tls ?? { insecureSkipVerify: false },
+      ...(options.isHost && { isHost: options.isHost }),
       timeouts: {
         connectTimeoutMs: options.connectTimeoutMs ?? 5_000,
         callTimeoutMs: options.callTimeoutMs ?? 10_000,

@@ -127,6 +127,27 @@ test("of a host of several Systems none is taken by chance", async () => {
   assert.equal(state.power, "On");
 });
 
+test("of several Systems the one is taken that has the host's identity, if it alone has", async () => {
+  const vendor = VENDORS.find(({ path }) => path !== "");
+  assert.ok(vendor !== undefined);
+  const other = "/redfish/v1/Systems/HGX_Baseboard_0";
+  for (const [otherUuid, wanted, expected] of [
+    ["11111111-0000-4000-8000-000000000001", vendor.expected.systemUUID, vendor.systemPath],
+    ["11111111-0000-4000-8000-000000000001", "11111111-0000-4000-8000-000000000001", other],
+    ["11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000001", "SystemAmbiguous"],
+    [vendor.expected.systemUUID, vendor.expected.systemUUID, "SystemAmbiguous"],
+  ] as const) {
+    await using bmc = await startFakeBmc();
+    const state = serve(bmc, vendor);
+    state.resources[other] = { ...state.resources[vendor.systemPath], "@odata.id": other, UUID: otherUuid };
+    await using device = openFake(bmc, { isHost: ({ systemUUID }) => systemUUID === wanted });
+    if (expected === "SystemAmbiguous") {
+      await assert.rejects(device.forceOff(forever()), hasCode(expected));
+      assert.equal(state.power, "On");
+    } else assert.equal((await device.identify(forever())).device, expected);
+  }
+});
+
 function bootOf(vendor: Vendor, { resources }: TreeState): Json {
   return resources[vendor.bootPath ?? vendor.systemPath]?.["Boot"] as Json;
 }

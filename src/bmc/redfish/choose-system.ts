@@ -1,19 +1,31 @@
 import { has, linksAt, listAt, objectAt, stringAt } from "./json.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Service } from "./service.ts";
+import { parseSystem } from "./system.ts";
+import type { HostIdentity } from "../driver.ts";
 import { BmcError } from "../errors.ts";
 
 const SYSTEMS = "/redfish/v1/Systems";
 const NAMES_SHOWN_MAX = 8;
+/** Systems that are asked who they are: more than a BMC of several nodes or accelerators has. */
+const SYSTEMS_READ_MAX = 16;
+
+/** Whether this is the host that is meant. */
+export type IsHost = (identity: HostIdentity) => boolean;
 
 /**
- * Finds the System that an address means: by its path, by its id, or the only one there is. It never guesses: the wrong one
- * would be powered off.
+ * Finds the System that an address means: by its path, by its id, the only one there is, or the only one that `isHost`
+ * accepts. It never guesses: the wrong one would be powered off.
  *
  * @param system a path, a bare id, or undefined (see `RedfishAddress.system`).
  * @throws BmcError SystemAmbiguous, SystemNotFound, or what the reads throw.
  */
-export async function chooseSystem(service: Service, system: string | undefined, signal: AbortSignal): Promise<string> {
+export async function chooseSystem(
+  service: Service,
+  system: string | undefined,
+  isHost: IsHost | undefined,
+  signal: AbortSignal,
+): Promise<string> {
   if (system?.startsWith("/") === true) return system;
   if (system !== undefined) return `${(await linkedSystems(service, signal)).replace(/\/+$/, "")}/${system}`;
   // DSP0266 has had this path for long; older services link to theirs.
@@ -24,7 +36,10 @@ export async function chooseSystem(service: Service, system: string | undefined,
   // A member without a link, an uncounted one or a next page is another System too.
   const counted = body["Members@odata.count"];
   const listed = listAt(body, "Members")?.length ?? 0;
-  if (listed > 1 || (typeof counted === "number" && counted > 1) || has(body, "Members@odata.nextLink")) {
+  const isPartial = has(body, "Members@odata.nextLink") || listed > members.length || listed > SYSTEMS_READ_MAX;
+  if (listed > 1 || (typeof counted === "number" && counted > 1) || isPartial) {
+    const known = isPartial || isHost === undefined ? undefined : await findHost(service, members, isHost, signal);
+    if (known !== undefined) return known;
     const names = members.slice(0, NAMES_SHOWN_MAX).join(", ").slice(0, 400);
     throw new BmcError(
       "SystemAmbiguous",
@@ -33,6 +48,21 @@ export async function chooseSystem(service: Service, system: string | undefined,
   }
   if (only === undefined) throw new BmcError("SystemNotFound", `${service.origin} has no System`);
   return pathOnOrigin(service.origin, only, "the link to the System");
+}
+
+/** The one System that is the host; undefined where none or several say so. */
+async function findHost(
+  service: Service,
+  members: readonly string[],
+  isHost: IsHost,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const found: string[] = [];
+  for (const member of members) {
+    const resource = await service.get(pathOnOrigin(service.origin, member, "the link to a System"), signal);
+    if (isHost(parseSystem(service.origin, resource).identity)) found.push(resource.path);
+  }
+  return found.length === 1 ? found[0] : undefined;
 }
 
 async function linkedSystems(service: Service, signal: AbortSignal): Promise<string> {

@@ -11,6 +11,7 @@ import {
   settingsReference,
 } from "./boot.ts";
 import { chooseSystem } from "./choose-system.ts";
+import type { IsHost } from "./choose-system.ts";
 import { EMPTY, isObject, listAt, stringAt, stringsAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 import { orderOffer, RESET_TYPES, resetType } from "./offer.ts";
@@ -47,6 +48,7 @@ interface Order {
 export class RedfishDriver implements PowerDriver {
   readonly address: string;
   readonly #system: string | undefined;
+  readonly #isHost: IsHost | undefined;
   /** The same for every driver of this host. */
   readonly #key: string;
   readonly #service: Service;
@@ -57,9 +59,14 @@ export class RedfishDriver implements PowerDriver {
   #path: string | undefined;
   #reset: ResetAction | undefined;
 
-  constructor(address: RedfishAddress, service: Service, options: { callTimeoutMs: number; clock: Clock }) {
+  constructor(
+    address: RedfishAddress,
+    service: Service,
+    options: { callTimeoutMs: number; clock: Clock; isHost?: IsHost | undefined },
+  ) {
     this.address = address.text;
     this.#system = address.system;
+    this.#isHost = options.isHost;
     this.#key = address.key;
     this.#service = service;
     this.#callTimeoutMs = options.callTimeoutMs;
@@ -124,7 +131,7 @@ export class RedfishDriver implements PowerDriver {
   }
 
   async #readSystemResource(signal: AbortSignal): Promise<Resource> {
-    const path = (this.#path ??= await chooseSystem(this.#service, this.#system, signal));
+    const path = (this.#path ??= await chooseSystem(this.#service, this.#system, this.#isHost, signal));
     const resource = await this.#service.find(path, signal);
     if (resource === undefined) {
       throw new BmcError("SystemNotFound", `${this.address}: there is no System at ${path}`);

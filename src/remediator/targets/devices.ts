@@ -11,6 +11,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
 import { Secret } from "../../runtime/secret.ts";
 import { TargetError } from "./host.ts";
+import { compareIdentity, expectedIdentity } from "./identity.ts";
 
 /** What a device is logged in to with. */
 export interface Credentials {
@@ -71,7 +72,16 @@ async function openOne(
   try {
     const credentials = await readCredentials(target, device, where, readSecret);
     const tls = await readTls(target, device, where, readSecret);
-    const config = { address, ...credentials, tls, timeouts: timeoutsOf(device) };
+    const expected = expectedIdentity(target);
+    const config = {
+      address,
+      ...credentials,
+      tls,
+      timeouts: timeoutsOf(device),
+      ...(expected !== undefined && {
+        isHost: (identity: HostIdentity): boolean => compareIdentity(expected, identity) === "match",
+      }),
+    };
     return { address, level, credentials, driver: openDriver(deps, config, where) };
   } catch (error) {
     if (!(error instanceof TargetError)) throw error;
