@@ -102,10 +102,13 @@ function stories<World extends RedfishCell | IpmiCell>(
 
   test(`${name}: one false Off between failures is no proof`, () =>
     inWorld(async (world, device) => {
-      await assertNeverProven(device, (reading) => {
+      // The check of who answers reads as well, and would use the lie up.
+      await device.readPower(forever());
+      const said = await assertNeverProven(device, (reading) => {
         if (reading === 4) lies.lieOnce(world);
         else lies.failOnce(world);
       });
+      assert.equal(said, 1, "the lie has reached the prover");
     }));
 
   test(`${name}: a power state that flaps is no proof, and the wait for it ends in time`, () =>

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { FaultRule } from "../../hack/ipmi-mock/faults.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 import type { IpmiWorld } from "./ipmi-fixture.ts";
@@ -108,6 +109,23 @@ test("a user without the right to control power: PrivilegeTooLow", async () => {
   await using world = await startIpmiWorld({ mock: { privilegeMax: 2 } });
   await assert.rejects(world.open().forceOff(forever()), hasCode("PrivilegeTooLow"));
 });
+
+for (const action of [
+  { type: "data", data: [] },
+  { type: "data", data: [1, 0x00, 0x20, 0x00, 0, 0, 0, 0] },
+  { type: "data", data: [1, 0x80, 0x3f, 0x01, 0xff, 0xff, 0xff, 0xff] },
+  { type: "completionCode", completionCode: 0xcc },
+  { type: "badChecksum" },
+] as const) {
+  test(`what the BMC says of its authentication keeps nobody from logging in: ${JSON.stringify(action)}`, async () => {
+    await using world = await startIpmiWorld();
+    world.mock.addFault({
+      steps: ["GetChannelAuthenticationCapabilities"],
+      action: { ...action } as FaultRule["action"],
+    });
+    assert.equal((await world.open().readPower(forever())).state, "On");
+  });
+}
 
 test("an unknown user: AuthFailed", async () => {
   await using world = await startIpmiWorld();
