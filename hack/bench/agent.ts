@@ -20,6 +20,7 @@ import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
+import { AGENT_NODE_FLAGS } from "./node-flags.ts";
 import { readUsage } from "./process-usage.ts";
 import { median, quantile, row } from "./report.ts";
 
@@ -30,8 +31,6 @@ const SETTLE_MS = 15_000;
 const IDLE_MS = 60_000;
 const ROUNDS = 20;
 const CONDITION_MS = 1_000;
-/** The first is the image's own; the second is what Node chooses by itself within the Deployment's limit of 256 MiB. */
-const NODE_FLAGS = ["--max-semi-space-size=1", "--max-old-space-size=128"];
 
 /**
  * The agent as a process of its own on an in-memory API server with `nodeCount` nodes and as many fencing targets: memory and
@@ -57,7 +56,7 @@ export async function benchAgent(nodeCount: number): Promise<void> {
       kubeconfig,
       logFile: join(folder, "agent.log"),
       program: await bundle(folder),
-      nodeFlags: NODE_FLAGS,
+      nodeFlags: AGENT_NODE_FLAGS,
     });
     void heartbeats(kube.server, nodeCount, stopping.signal);
     try {

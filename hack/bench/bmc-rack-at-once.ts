@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { BmcAt, RackHost } from "./bmc-rack.ts";
 import { startBenchRack } from "./bmc-rack.ts";
+import { AGENT_NODE_FLAGS } from "./node-flags.ts";
 import { median, row } from "./report.ts";
 
 const HOSTS = 500;
@@ -36,7 +37,7 @@ export async function benchRackAtOnce(): Promise<void> {
   }));
   await using rack = await startBenchRack(hosts);
   const client = fork(fileURLToPath(new URL("bmc-client-process.ts", import.meta.url)), {
-    execArgv: ["--max-semi-space-size=1"],
+    execArgv: AGENT_NODE_FLAGS,
   });
   const ended = once(client, "exit");
   const { bmcs, sha256Fingerprint } = rack;
