@@ -29,7 +29,7 @@ test("a scenario plays its steps at their times, tells of those that fail, and c
   `);
   const failed: unknown[] = [];
   const stop = playScenario({ clock, rack, bmcs: new Map([["a", front]]) }, steps, (step, error) => {
-    if (error !== undefined) failed.push([step, String(error)]);
+    if (error !== undefined) failed.push([step, error instanceof Error ? error.message : error]);
   });
   await clock.advance(99);
   assert.equal(rack.host("a").os, "running");
@@ -39,7 +39,7 @@ test("a scenario plays its steps at their times, tells of those that fail, and c
   assert.deepEqual(faults, [{ action: { type: "drop" } }]);
   await clock.advance(100);
   assert.deepEqual(faults, []);
-  assert.deepEqual(failed, [[steps[3], "Error: no BMC is named b"]]);
+  assert.deepEqual(failed, [[steps[3], "no BMC is named b"]]);
   stop();
   await clock.advance(1_000);
   assert.equal(rack.host("a").os, "hung");
