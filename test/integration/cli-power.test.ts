@@ -268,6 +268,13 @@ describe("ironfence probe ADDRESS", () => {
     await failing([redfish.url, ...trusted], LOGIN, "service");
   });
 
+  test("tells that a session is left open", async () => {
+    redfish.addFault({ match: { method: "DELETE" }, times: 1, action: { type: "status", status: 500 } });
+    const { code, out } = await onRedfish("probe");
+    assert.equal(code, 0);
+    assert.match(out, /^session +warning +it could not be ended/m);
+  });
+
   test("does not let a BMC write to the terminal what it likes", async () => {
     redfish.addFault({
       match: { path: "Systems/1$" },
