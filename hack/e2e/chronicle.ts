@@ -6,6 +6,7 @@ export interface NodeView {
   metadata: {
     name: string;
     uid: string;
+    resourceVersion: string;
     labels?: Record<string, string>;
     annotations?: Record<string, string>;
   };
@@ -15,9 +16,16 @@ export interface NodeView {
 
 /** A BareMetalRemediation as tests look at it. */
 export interface RemediationView {
-  metadata: { name: string; namespace: string; uid: string; annotations?: Record<string, string> };
+  metadata: {
+    name: string;
+    namespace: string;
+    uid: string;
+    resourceVersion: string;
+    annotations?: Record<string, string>;
+  };
   status?: {
     phase?: string;
+    attempt?: { action: string };
     retryCount?: number;
     conditions?: { type: string; status: string; reason: string; message: string }[];
     timeline?: { step: string; time: string; message?: string }[];
