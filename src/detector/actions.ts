@@ -328,6 +328,7 @@ function typeOf(deps: ActionDeps, { object }: Remediation): ResourceType | undef
   return state.state === "watched" ? state.type : undefined;
 }
 
-function holderOf(check: HealthCheckObject): string {
+/** Who the leases of a health check's nodes are held by. */
+export function holderOf(check: HealthCheckObject): string {
   return `NodeHealthCheck-${check.metadata.name}`;
 }

@@ -99,9 +99,13 @@ export interface NodeVerdict {
   outcome: string;
   /** The reason, in a sentence. */
   reason: string;
+  /** Wall-clock time at which the answer for this node changes though nothing else does. */
+  nextCheckMs: number | undefined;
 }
 
 export interface Decision {
+  /** Why nothing new may start, whatever the node; undefined where it may. */
+  gate: { outcome: string; reason: string } | undefined;
   actions: Action[];
   status: NodeHealthCheckStatus;
   /** Wall-clock time at which the answer changes though nothing else does. */

@@ -65,11 +65,10 @@ export class NodeLeases {
     const key = { namespace: this.#namespace, name: leaseName(node.metadata.name) };
     try {
       const lease = await this.#client.get<Lease>(LEASES, key, signal);
-      const { holderIdentity = "", leaseTransitions = 0 } = lease.spec;
+      const taken = readTaken(lease, holder, this.#clock.nowMs());
+      if (taken !== undefined) return { held: false, reason: taken.reason };
+      const { holderIdentity, leaseTransitions = 0 } = lease.spec;
       const isOurs = holderIdentity === holder;
-      if (!isOurs && holderIdentity !== "" && !this.#isOver(lease)) {
-        return { held: false, reason: `node lease is already taken by ${holderIdentity}` };
-      }
       const now = toMicroTime(this.#clock.nowMs());
       const spec = {
         holderIdentity: holder,
@@ -84,12 +83,6 @@ export class NodeLeases {
       if (isKubeError(error, "NotFound", "Conflict")) return { held: false, reason: "its lease has just changed" };
       throw error;
     }
-  }
-
-  #isOver({ spec }: Lease): boolean {
-    const renewedMs = parseTimeMs(spec.renewTime);
-    if (renewedMs === undefined || spec.leaseDurationSeconds === undefined) return true;
-    return renewedMs + spec.leaseDurationSeconds * 1_000 + SKEW_MS < this.#clock.nowMs();
   }
 
   #newLease(node: Node, holder: string, durationMs: number) {
@@ -114,6 +107,21 @@ export class NodeLeases {
   }
 }
 
-function leaseName(nodeName: string): string {
+/** Whether somebody other than `holder` has the lease, and until when that counts; undefined where it is free for the taking. */
+export function readTaken(
+  { spec }: Lease,
+  holder: string,
+  nowMs: number,
+): { reason: string; untilMs: number } | undefined {
+  const { holderIdentity = "", renewTime, leaseDurationSeconds } = spec;
+  const renewedMs = parseTimeMs(renewTime);
+  if (holderIdentity === "" || holderIdentity === holder) return undefined;
+  if (renewedMs === undefined || leaseDurationSeconds === undefined) return undefined;
+  const untilMs = renewedMs + leaseDurationSeconds * 1_000 + SKEW_MS;
+  return untilMs < nowMs ? undefined : { reason: `node lease is already taken by ${holderIdentity}`, untilMs };
+}
+
+/** The name of a node's lease. */
+export function leaseName(nodeName: string): string {
   return `node-${nodeName}`;
 }

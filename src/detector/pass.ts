@@ -17,7 +17,7 @@ export interface Pass {
   readonly gate: Gate | undefined;
   /** Control plane nodes in remediation, those of this pass included. */
   readonly controlPlaneBusy: Set<string>;
-  readonly decision: Omit<Decision, "status">;
+  readonly decision: Omit<Decision, "status" | "gate">;
 }
 
 /** Remembers to look again at `atMs` at the latest. */

@@ -25,7 +25,9 @@ const CONTROL_PLANE_RETRY_MS = 60_000;
  * @returns its entry in the status; undefined where there is nothing to say of it.
  */
 export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefined {
-  const { snapshot, nowMs } = pass;
+  const { snapshot, nowMs, decision } = pass;
+  const others = decision.nextCheckMs;
+  decision.nextCheckMs = undefined;
   const before = facts.previous?.remediations ?? [];
   const records = reconcileRecords(before, facts.remediations, snapshot.canSee, nowMs);
   for (const remediation of facts.remediations) watchAge(pass, remediation);
@@ -33,8 +35,11 @@ export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefine
   // A lease that we asked for may be held though no CR came of it.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
   if (entry === undefined && facts.previous !== undefined && leased) {
-    pass.decision.actions.push({ type: "releaseLease", nodeName: facts.name });
+    decision.actions.push({ type: "releaseLease", nodeName: facts.name });
   }
+  const told = decision.nodes.at(-1);
+  if (told?.name === facts.name) told.nextCheckMs = decision.nextCheckMs;
+  if (others !== undefined) checkAgain(pass, others);
   return entry;
 }
 
@@ -289,7 +294,7 @@ function announce(pass: Pass, announcement: Announcement): void {
 }
 
 function verdict(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
-  pass.decision.nodes.push({ name: facts.name, outcome, reason });
+  pass.decision.nodes.push({ name: facts.name, outcome, reason, nextCheckMs: undefined });
 }
 
 function entryOf(facts: NodeFacts, records: readonly RemediationRecord[]): UnhealthyNode {

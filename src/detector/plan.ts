@@ -50,7 +50,7 @@ export function decide(snapshot: Snapshot, nowMs: number): Decision {
     nowMs,
   );
   decision.transitions.push(...enablement(previous, status), ...stormTransitions(readStorm(previous), storm));
-  return { ...decision, status };
+  return { ...decision, gate, status };
 }
 
 /** What a health check shows whose spec cannot be understood. What it has under way is left alone. */
@@ -68,6 +68,7 @@ export function decideInvalid(previous: NodeHealthCheckStatus, problem: string, 
     nowMs,
   );
   return {
+    gate: { outcome: "disabled", reason: problem },
     actions: [],
     status,
     nextCheckMs: undefined,

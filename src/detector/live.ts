@@ -1,0 +1,159 @@
+import { LEASES, NODES } from "../api/core-types.ts";
+import type { Lease, Node } from "../api/core.ts";
+import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
+import { trimNode } from "../api/trim.ts";
+import { KubeError } from "../kube/errors.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { Watched } from "../kube/watched.ts";
+import { sleep } from "../runtime/clock.ts";
+import { parseTimeMs } from "../runtime/time.ts";
+import { holderOf } from "./actions.ts";
+import { newCheckState } from "./check-state.ts";
+import type { Decision, Snapshot } from "./decision.ts";
+import type { HealthCheckObject } from "./health-check.ts";
+import { trimHealthCheck } from "./health-check.ts";
+import { leaseName, readTaken } from "./node-lease.ts";
+import { renewLeaseAfterMs } from "./plan-node.ts";
+import { decide, decideInvalid } from "./plan.ts";
+import type { Policy } from "./policy.ts";
+import { remediationKind } from "./policy.ts";
+import { RemediationStore } from "./remediation-store.ts";
+import type { Peer } from "./snapshot.ts";
+import { takeSnapshot } from "./snapshot.ts";
+import type { Resolution } from "./template-resolver.ts";
+import { TemplateResolver } from "./template-resolver.ts";
+
+/** How often kinds are looked at that are being found. */
+const KINDS_POLL_MS = 20;
+
+/** One health check and what the detector would decide for it now. */
+export interface LiveCheck {
+  check: HealthCheckObject;
+  /** What it was decided on; undefined where the spec cannot be understood. */
+  snapshot: Snapshot | undefined;
+  decision: Decision;
+}
+
+/** Every health check of a cluster, at one moment. */
+export interface LiveDecisions {
+  nowMs: number;
+  nodes: Watched<Node>;
+  checks: LiveCheck[];
+}
+
+/**
+ * Decides for every health check as the controller does, on objects read now, and does nothing of it.
+ *
+ * What the agent knows beyond the cluster's objects is not known here: how far its view is behind, and what it is creating at
+ * this moment. Whom a node's lease belongs to is read instead of tried.
+ *
+ * @param signal should have a deadline: kinds that cannot be found out about are asked for again until it aborts.
+ * @throws KubeError where something that bears on the decision cannot be read.
+ */
+export async function decideLive(
+  deps: { runtime: KubeRuntime; leaseNamespace: string },
+  signal: AbortSignal,
+): Promise<LiveDecisions> {
+  const { runtime, leaseNamespace } = deps;
+  const scope = new AbortController();
+  const reading = AbortSignal.any([signal, scope.signal]);
+  const remediations = new RemediationStore(runtime, () => undefined, reading);
+  const templates = new TemplateResolver(runtime, remediations, () => undefined, reading);
+  try {
+    const nodes = runtime.watch({ type: NODES, trim: trimNode }, reading);
+    const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, reading);
+    await Promise.all([nodes.whenSynced(reading), checks.whenSynced(reading)]);
+    const leases = await runtime.client.list<Lease>(LEASES, { namespace: leaseNamespace }, reading);
+    const peers = [...checks.values()].map((check): Peer => ({
+      check,
+      state: newCheckState(check, nodes.values(), runtime.clock.nowMs()),
+    }));
+    const resolved = await resolveAll(runtime, peers, { remediations, templates }, reading);
+    const nowMs = runtime.clock.nowMs();
+    for (const peer of peers) recallLeases(peer, { nodes, leases: leases.items }, nowMs);
+    const found = [...remediations.values()];
+    const decided = peers.map((peer): LiveCheck => {
+      const { check, state } = peer;
+      if ("problem" in state.compiled) {
+        const { problem } = state.compiled;
+        return { check, snapshot: undefined, decision: decideInvalid(check.status, problem, nowMs) };
+      }
+      const world = {
+        check,
+        ...state.compiled,
+        state,
+        peers: peers.filter((other) => other !== peer),
+        nodes,
+        remediations: found,
+        starting: new Map<string, string>(),
+        templates: resolved.get(check) ?? new Map(),
+        canSee: (record: Parameters<Snapshot["canSee"]>[0]) => remediations.canSee(record),
+        standstill: undefined,
+      };
+      const snapshot = takeSnapshot(world, nowMs);
+      return { check, snapshot, decision: decide(snapshot, nowMs) };
+    });
+    return { nowMs, nodes, checks: decided };
+  } finally {
+    scope.abort(new Error("everything is read"));
+    await Promise.all([remediations.settled(), templates.settled()]);
+  }
+}
+
+/** Reads every template and remediation that a health check names. Side by side, since each kind is asked for once. */
+async function resolveAll(
+  runtime: KubeRuntime,
+  peers: readonly Peer[],
+  from: { remediations: RemediationStore; templates: TemplateResolver },
+  signal: AbortSignal,
+): Promise<Map<HealthCheckObject, Exclude<Resolution, "pending">>> {
+  const resolved = new Map<HealthCheckObject, Exclude<Resolution, "pending">>();
+  for (;;) {
+    let pending = false;
+    for (const { check, state } of peers) {
+      for (const { apiVersion = "", kind = "" } of recorded(check)) {
+        if (from.remediations.state(apiVersion, kind).state === "pending") pending = true;
+      }
+      if ("problem" in state.compiled) continue;
+      const { policy } = state.compiled;
+      const resolution = await from.templates.resolve(policy.steps, signal);
+      if (resolution === "pending") pending = true;
+      else resolved.set(check, resolution);
+      refuseBlindness(policy, from.remediations);
+    }
+    if (!pending) return resolved;
+    await sleep(runtime.clock, KINDS_POLL_MS, signal);
+  }
+}
+
+const recorded = ({ status }: HealthCheckObject) =>
+  (status.unhealthyNodes ?? []).flatMap(({ remediations = [] }) => remediations.map(({ resource }) => resource));
+
+// The agent may see what this person may not, and would decide otherwise.
+function refuseBlindness({ steps }: Policy, remediations: RemediationStore): void {
+  for (const { template } of steps) {
+    const state = remediations.state(template.apiVersion, remediationKind(template));
+    if (state.state === "forbidden") throw new KubeError("Forbidden", state.message, { status: 403 });
+  }
+}
+
+/** Takes from the nodes' leases what the controller remembers of having tried to take them. */
+function recallLeases(
+  { check, state }: Peer,
+  cluster: { nodes: Watched<Node>; leases: readonly Lease[] },
+  nowMs: number,
+): void {
+  const byName = new Map(cluster.leases.map((lease) => [lease.metadata.name, lease]));
+  const holder = holderOf(check);
+  for (const { metadata } of cluster.nodes.values()) {
+    const lease = byName.get(leaseName(metadata.name));
+    if (lease === undefined) continue;
+    const taken = readTaken(lease, holder, nowMs);
+    if (taken !== undefined) state.holds.set(metadata.name, { ...taken, announce: true });
+    const { holderIdentity, renewTime, leaseDurationSeconds = 0 } = lease.spec;
+    const renewedMs = parseTimeMs(renewTime);
+    if (holderIdentity === holder && renewedMs !== undefined) {
+      state.leaseRenewals.set(metadata.name, renewedMs + renewLeaseAfterMs(leaseDurationSeconds * 1_000));
+    }
+  }
+}
