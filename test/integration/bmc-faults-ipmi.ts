@@ -3,11 +3,11 @@ import type { IpmiMock } from "../../hack/ipmi-mock/server.ts";
 import type { FaultRule, Step } from "../../hack/ipmi-mock/faults.ts";
 import type { Bmc } from "../../hack/rack/bmc.ts";
 import { openDevice } from "../../src/bmc/open-device.ts";
-import { systemClock, systemRandom as random } from "../../src/runtime/system.ts";
+import { systemRandom as random } from "../../src/runtime/system.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { PASSWORD } from "./bmc-fixture.ts";
-import { all, cellRack, changes, reads } from "./bmc-faults-cell.ts";
+import { all, cellClock, cellRack, changes, reads } from "./bmc-faults-cell.ts";
 import type { CellWorld, Expected, Fault } from "./bmc-faults-cell.ts";
 
 export interface IpmiCell extends CellWorld {
@@ -16,13 +16,13 @@ export interface IpmiCell extends CellWorld {
 }
 
 export async function startIpmiCell(): Promise<IpmiCell> {
-  // Drivers of one clock share a breaker of refused logins by port, and ports come again.
-  const clock = { ...systemClock };
+  const clock = cellClock();
   const rack = cellRack();
   const password = new Secret(PASSWORD);
   const mock = await startIpmiMock({ rack, clock, random, host: "one", username: "fence", password, sessionsMax: 16 });
   return {
     rack,
+    clock,
     mock,
     host: rack.host("one"),
     bmc: rack.bmc("one"),

@@ -5,11 +5,11 @@ import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { Bmc } from "../../hack/rack/bmc.ts";
 import { openDevice } from "../../src/bmc/open-device.ts";
-import { systemClock, systemRandom as random } from "../../src/runtime/system.ts";
+import { systemRandom as random } from "../../src/runtime/system.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { PASSWORD, SESSIONS, SYSTEM } from "./bmc-fixture.ts";
-import { all, cellRack, orders, reads } from "./bmc-faults-cell.ts";
+import { all, cellClock, cellRack, orders, reads } from "./bmc-faults-cell.ts";
 import type { CellWorld, Expected, Fault } from "./bmc-faults-cell.ts";
 
 export interface RedfishCell extends CellWorld {
@@ -21,8 +21,7 @@ let certificates: Promise<MockCertificates> | undefined;
 
 /** @param scheme `http` where TLS does not matter: it costs time. */
 export async function startRedfishCell(scheme: "http" | "https"): Promise<RedfishCell> {
-  // Drivers of one clock share a breaker of refused logins by port, and ports come again.
-  const clock = { ...systemClock };
+  const clock = cellClock();
   const password = new Secret(PASSWORD);
   const rack = cellRack();
   const shown = scheme === "https" ? await (certificates ??= makeCertificates(clock)) : undefined;
@@ -37,6 +36,7 @@ export async function startRedfishCell(scheme: "http" | "https"): Promise<Redfis
   });
   return {
     rack,
+    clock,
     mock,
     host: rack.host("one"),
     bmc: rack.bmc("one"),
