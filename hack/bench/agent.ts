@@ -9,6 +9,7 @@ import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.
 import { BARE_METAL_REMEDIATION_TEMPLATES, BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import type { Node } from "../../src/api/core.ts";
 import { NODES, SECRETS } from "../../src/api/core-types.ts";
+import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
@@ -27,7 +28,10 @@ import { median, quantile, row } from "./report.ts";
 const NAMESPACE = "ironfence-system";
 /** A kubelet posts an unchanged status every five minutes. */
 const STATUS_PERIOD_MS = 300_000;
-const SETTLE_MS = 15_000;
+/** Until every target has had its first probe: only then is the agent at rest. */
+const SETTLE_MS_MAX = 300_000;
+/** After that, for the last writes. */
+const SETTLE_MS = 5_000;
 const IDLE_MS = 60_000;
 const ROUNDS = 20;
 const CONDITION_MS = 1_000;
@@ -60,7 +64,7 @@ export async function benchAgent(nodeCount: number): Promise<void> {
     });
     void heartbeats(kube.server, nodeCount, stopping.signal);
     try {
-      const ended = await Promise.race([agent.ended, delay(SETTLE_MS)]);
+      const ended = await Promise.race([agent.ended, settled(kube.server, nodeCount)]);
       if (ended !== undefined) throw new Error(ended);
       const before = await readUsage(agent.pid);
       const requestsBefore = { ...requests };
@@ -186,6 +190,19 @@ async function heartbeats(server: ApiServer, nodeCount: number, signal: AbortSig
     nodes.mergePatch({ name: `node-${index}` }, { status: { conditions } }, "status");
     await delay(STATUS_PERIOD_MS / nodeCount);
   }
+}
+
+/** Resolves when every target has been probed. */
+async function settled(server: ApiServer, nodeCount: number): Promise<undefined> {
+  const targets = server.collection<FencingTarget>(FENCING_TARGETS);
+  const endMs = systemClock.monotonicMs() + SETTLE_MS_MAX;
+  for (let index = 0; index < nodeCount;) {
+    const target = targets.get({ namespace: NAMESPACE, name: `node-${index}` });
+    if (target?.status?.lastProbeTime !== undefined) index++;
+    else if (systemClock.monotonicMs() > endMs) throw new Error(`node-${index} has not been probed`);
+    else await delay(1_000);
+  }
+  await delay(SETTLE_MS);
 }
 
 /** Lets one node go silent. @returns milliseconds from the end of its condition's duration to the creation of its CR. */

@@ -23,7 +23,7 @@ export function openBmc(rack: Pick<BenchRack, "sha256Fingerprint">, { address }:
       tls: { insecureSkipVerify: false, ...(sha256Fingerprint !== undefined && { sha256Fingerprint }) },
       timeouts: { connectTimeoutMs: 30_000, callTimeoutMs: 60_000 },
     },
-    { clock, logger: createLogger("warn") },
+    { clock, logger: createLogger("error") },
   );
 }
 
