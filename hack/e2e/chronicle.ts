@@ -25,7 +25,7 @@ export interface RemediationView {
   };
   status?: {
     phase?: string;
-    attempt?: { action: string };
+    attempt?: { action: string; sent: boolean };
     retryCount?: number;
     conditions?: { type: string; status: string; reason: string; message: string }[];
     timeline?: { step: string; time: string; message?: string }[];

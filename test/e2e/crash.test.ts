@@ -78,13 +78,19 @@ void describe("an agent is killed in the middle of a fence", () => {
   });
 });
 
+/**
+ * Waits until the BMC has taken the power-off and the remediation says so. An agent that dies between the two leaves it open
+ * whether the order was sent: its successor then sends one more, to a host that reads Off.
+ */
 async function powerOffIsSent(scenario: Scenario, node: string, before = 0): Promise<void> {
-  await explain(
-    scenario,
-    `${node} is ordered off`,
-    WALK_TIMEOUT_MS,
-    async () => (await scenario.world.host(node).orderCount("ForceOff")) > before,
-  );
+  await explain(scenario, `${node} is ordered off, and that is on record`, WALK_TIMEOUT_MS, async () => {
+    const attempt = scenario.chronicle.remediations(node).at(-1)?.object.status?.attempt;
+    return (
+      attempt?.action === "ForceOff" &&
+      attempt.sent &&
+      (await scenario.world.host(node).orderCount("ForceOff")) > before
+    );
+  });
 }
 
 /** The agent whose identity the Lease holds. */
