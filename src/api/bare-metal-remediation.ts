@@ -69,6 +69,9 @@ const bareMetalRemediationStatusSchema = z.object({
           "The last power order, stored before it is sent. Inherited: none yet, but the previous owner may have left the host off.",
       }),
       actionAt: z.string().meta({ format: "date-time" }),
+      orders: z.int().min(0).optional().meta({
+        description: "Orders of this action in this power cycle that may have taken effect, the stored one included.",
+      }),
       sent: z.boolean().meta({ description: "Whether the order has left: answered, or perhaps lost on the way." }),
       done: z.boolean().meta({ description: "Whether the order's effect has been read back." }),
       startedAt: z.string().meta({ format: "date-time" }),

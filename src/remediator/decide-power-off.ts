@@ -1,7 +1,8 @@
 import { orderOff } from "./decide-start.ts";
 import { isReported } from "./marks.ts";
 import { deviceGate, fail, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
-import type { Decision, LeaseSeen, Now, Walk } from "./snapshot.ts";
+import { isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
+import type { Decision, LeaseSeen, Now, SentOrder, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
 import {
   OFF_CONFIRM_GAP_MS,
@@ -36,40 +37,51 @@ export function decidePoweringOff(walk: Walk, now: Now): Decision {
   // The taint is put on before that is recorded, so it may stand here, and the proof that it needs does not.
   if (!seen.taintCleared) return run({ do: "untaint" });
   if (walk.remainingMs <= 0) {
-    const { reason, message } = seen.device ?? {
-      reason: "PowerOffTimeout" as const,
-      message: `the host was not proven off in time; its BMC says ${power.last?.raw ?? "nothing"}`,
-    };
+    const { reason, message } = seen.device ??
+      order?.problem ?? {
+        reason: "PowerOffTimeout" as const,
+        message: `the host was not proven off in time; its BMC says ${power.last?.raw ?? "nothing"}`,
+      };
     return failAttempt(walk, now, reason, message);
   }
   const waiting = deviceGate(walk, now);
   if (waiting !== undefined) return waiting;
-  if (needsNewOrder(walk, order?.outcome, now)) return reorder(walk, now);
+  const spent = isSpent(attempt, "ForceOff", order);
+  if (spent && hasTurnedOn(walk, order, now)) return failTurnedOn(walk, now);
+  if (!spent && needsNewOrder(walk, order, now)) return reorder(walk, now);
   return readDue(walk, now) ?? wait(walk, untilNextRead(walk, now));
 }
 
 /**
  * Whether a further order is needed. It gets an id of its own, so that no id ever stands for two power-offs:
  * - the last one was refused, so it had no effect;
- * - the host was proven off by the last one, and is not off any more;
+ * - the host was proven off by the last one, and is not off any more: each time after a longer pause;
  * - the last one has not taken effect in REORDER_AFTER_MS;
  * - this process does not know whether the last one was sent (it restarted), and the host reads Off: an order that has no
  *   effect on a host that is off, and makes an end of a reading that lies.
  */
-function needsNewOrder(walk: Walk, outcome: "Acknowledged" | "Uncertain" | "Rejected" | undefined, now: Now): boolean {
-  const { attempt, seen } = walk;
-  if (outcome === "Rejected") return true;
+function needsNewOrder({ attempt, seen }: Walk, order: SentOrder | undefined, now: Now): boolean {
+  if (order?.outcome === "Rejected") return true;
   const last = seen.power.last;
   if (last === undefined) return false;
   if (last.state === "Off") return !attempt.sent;
-  if (attempt.done) return true;
-  return last.state === "On" && orderAgeMs(walk, now) >= REORDER_AFTER_MS;
+  if (attempt.done) return isPauseOver(attempt, order, now);
+  return last.state === "On" && orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;
 }
 
-function orderAgeMs(walk: Walk, now: Now): number {
-  const { attempt, seen } = walk;
-  if (seen.order?.attemptId === attempt.id) return now.monotonicMs - seen.order.atMs;
-  return now.epochMs - attempt.actionAtMs;
+/** Whether the host, once proven off in this cycle, is on again although the last order has had its time. */
+function hasTurnedOn({ attempt, seen }: Walk, order: SentOrder | undefined, now: Now): boolean {
+  if (seen.power.last?.state !== "On" || attempt.offConfirmedAtMs === undefined) return false;
+  return attempt.done || orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;
+}
+
+/** More power cuts would not keep it off. A reboot that did not last proves nothing that a reprovision could rest on. */
+function failTurnedOn(walk: Walk, now: Now): Decision {
+  const { attempt, status } = walk;
+  const counted = attempt.kind === "Reboot" && attempt.offConfirmedAtMs !== undefined ? 1 : 0;
+  const provenReboots = Math.max((status.provenReboots ?? 0) - counted, 0);
+  const message = `the host was proven off and came on again, after ${attempt.orders} orders: look for a power restore policy, a stuck power button, or another controller that powers it`;
+  return failAttempt({ ...walk, status: { ...status, provenReboots } }, now, "HostTurnsItselfOn", message);
 }
 
 function reorder(walk: Walk, now: Now): Decision {
@@ -86,9 +98,11 @@ function readDue(walk: Walk, now: Now): Decision | undefined {
 
 /** Milliseconds until the power is to be read again while a change is awaited. */
 export function untilNextRead(walk: Walk, now: Now): number {
-  const { power } = walk.seen;
+  const { attempt, seen } = walk;
+  const { power } = seen;
   if (power.last === undefined) return 0;
-  const fastMs = orderAgeMs(walk, now) < POLL_FAST_WINDOW_MS ? POLL_FAST_MS : POLL_SLOW_MS;
+  const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
+  const fastMs = orderAgeMs(attempt, order, now) < POLL_FAST_WINDOW_MS ? POLL_FAST_MS : POLL_SLOW_MS;
   const gapMs = power.last.state === "Off" && power.offReads === 1 ? OFF_CONFIRM_GAP_MS : fastMs;
   return power.last.atMs + gapMs - now.monotonicMs;
 }

@@ -131,6 +131,7 @@ function beginPowerOn(
       ...attempt,
       action: "On",
       actionAtMs: now.epochMs,
+      orders: 0,
       sent: false,
       done: false,
       deadlineMs: now.epochMs + plan.powerOnTimeoutMs,

@@ -2,43 +2,58 @@ import { untilNextRead } from "./decide-power-off.ts";
 import type { Node } from "../api/core.ts";
 import { isReady } from "./marks.ts";
 import { deviceGate, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
-import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
+import { isOnDue, isSpent, orderAgeMs, withIntent } from "./orders.ts";
+import type { Decision, Now, SentOrder, Snapshot, Walk } from "./snapshot.ts";
 import type { ConditionChange } from "./status.ts";
 import { conditionOf, processing } from "./status.ts";
 import { toTime } from "../runtime/time.ts";
-import { REORDER_AFTER_MS } from "./timings.ts";
 
-/** The intent is stored: orders the host on until it reads On. On is idempotent, so it may be sent again after a restart. */
+/** Orders the host on until it reads On. On is idempotent, so it may be sent again after a restart. */
 export function decidePoweringOn(walk: Walk, now: Now): Decision {
   const { attempt, seen, plan } = walk;
   const order = seen.order?.attemptId === attempt.id && seen.order.action === "On" ? seen.order : undefined;
-  if (seen.power.last?.state === "On" && order !== undefined) return recordOn(walk, order.atMs, now);
-  const due =
-    order === undefined ||
-    order.outcome === "Rejected" ||
-    (seen.power.last?.state === "Off" && now.monotonicMs - order.atMs >= REORDER_AFTER_MS);
+  const spent = isSpent(attempt, "On", order);
+  if (seen.power.last?.state === "On" && (order !== undefined || spent)) {
+    return recordOn(walk, now.monotonicMs - orderAgeMs(attempt, order, now), now);
+  }
+  const unsent = order === undefined || order.outcome === "Rejected";
+  const due = isOnDue(attempt, order, now) && (unsent || seen.power.last?.state === "Off");
   if (due && order === undefined) {
     const paused = stopGate(walk, now, attempt, plan.powerOnTimeoutMs);
     if (paused !== undefined) return paused;
   }
   if (walk.remainingMs <= 0) {
-    const { reason, message } = seen.device ?? {
-      reason: "PowerOnTimeout" as const,
-      message: `the host did not read On in time; its BMC says ${seen.power.last?.raw ?? "nothing"}`,
-    };
+    const { reason, message } = seen.device ??
+      order?.problem ?? {
+        reason: "PowerOnTimeout" as const,
+        message: `the host did not read On in time; its BMC says ${seen.power.last?.raw ?? "nothing"}`,
+      };
     return failAttempt(walk, now, reason, message);
   }
   const waiting = deviceGate(walk, now);
   if (waiting !== undefined) return waiting;
   if (due) {
-    return (
-      stopGate(walk, now, attempt, plan.powerOnTimeoutMs) ??
-      identityGate(walk, now) ??
-      run({ do: "powerOn", attemptId: attempt.id })
-    );
+    return stopGate(walk, now, attempt, plan.powerOnTimeoutMs) ?? identityGate(walk, now) ?? orderOn(walk, order, now);
   }
   const inMs = untilNextRead(walk, now);
   return inMs <= 0 ? run({ do: "readPower" }) : wait(walk, inMs);
+}
+
+/** Stores the intent to power on, then orders it. The identity has just been verified. */
+export function orderOn(walk: Walk, last: SentOrder | undefined, now: Now): Decision {
+  const { attempt, state } = walk;
+  const again = state.name === "Undoing" || attempt.orders > 0;
+  return move(
+    walk,
+    now,
+    {
+      to: state.name,
+      step: again ? "PoweringOnAgain" : "PoweringOn",
+      message: again ? "the host is to be powered on again" : "the host is to be powered on",
+      attempt: withIntent(attempt, "On", last, now),
+    },
+    [{ do: "powerOn", attemptId: attempt.id }],
+  );
 }
 
 function recordOn(walk: Walk, onOrderedAtMs: number, now: Now): Decision {

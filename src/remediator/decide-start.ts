@@ -13,6 +13,7 @@ import {
   stopGate,
   untouched,
 } from "./moves.ts";
+import { withIntent } from "./orders.ts";
 import type { Reason } from "./reasons.ts";
 import { rebootOfThisOutage } from "./reboot-proof.ts";
 import type { Decision, HostFacts, Now, Snapshot, Walk } from "./snapshot.ts";
@@ -152,6 +153,7 @@ function endIfBroughtBack(walk: Walk, node: Node, now: Now): Decision | undefine
 export function orderOff(walk: Walk, now: Now, id: string, message: string): Decision {
   const { attempt, seen, plan } = walk;
   const again = walk.state.name === "PoweringOff";
+  const last = again && seen.order?.attemptId === attempt.id ? seen.order : undefined;
   const node = seen.examined?.node;
   return move(
     walk,
@@ -161,12 +163,8 @@ export function orderOff(walk: Walk, now: Now, id: string, message: string): Dec
       step: again ? "PoweringOffAgain" : "PoweringOff",
       message,
       attempt: {
-        ...attempt,
+        ...withIntent(again ? attempt : { ...attempt, orders: 0 }, "ForceOff", last, now),
         id,
-        action: "ForceOff",
-        actionAtMs: now.epochMs,
-        sent: false,
-        done: false,
         deadlineMs: again ? attempt.deadlineMs : now.epochMs + plan.powerOffTimeoutMs,
       },
       conditions: [

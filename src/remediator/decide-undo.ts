@@ -1,7 +1,8 @@
 import { untilNextRead } from "./decide-power-off.ts";
-import { restoreLabels } from "./decide-return.ts";
+import { orderOn, restoreLabels } from "./decide-return.ts";
 import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
-import type { Decision, Effect, Now, Snapshot, Walk } from "./snapshot.ts";
+import { isOnDue } from "./orders.ts";
+import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
 import { conditionOf } from "./status.ts";
@@ -116,24 +117,20 @@ function powerOn(walk: Walk, now: Now): Decision {
       conditions: [{ type: "PoweredOn", status: "True", reason: "ReadOn", message }],
     });
   }
-  if (
-    last?.state === "Off" &&
-    (order === undefined || order.outcome === "Rejected" || now.monotonicMs - order.atMs >= REORDER_AFTER_MS)
-  ) {
+  if (last?.state === "Off" && isOnDue(attempt, order, now, walk.remediation.deleting)) {
     if (walk.stop !== undefined) return waitBecause(walk, now, walk.stop.reason, walk.stop.message);
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
     if (!verdict.verified) return waitForIdentity(walk, verdict, now);
-    const effect: Effect = { do: "powerOn", attemptId: attempt.id };
-    if (attempt.action === "On") return run(effect);
-    const message = "the host is to be powered on again";
-    const intent: Attempt = { ...attempt, action: "On", actionAtMs: now.epochMs, sent: false, done: false };
-    return move(walk, now, { to: "Undoing", step: "PoweringOnAgain", message, attempt: intent }, [effect]);
+    return orderOn(walk, order, now);
   }
   // The devices do not say how they are while they are not accepted, which may have changed.
   const { identity } = seen;
-  const isRefused = last?.state === "Unknown" && (identity === undefined || !identity.verdict.verified);
-  if (isRefused && identityVerdict(walk, now) === undefined) return run({ do: "verifyIdentity" });
+  if (last?.state === "Unknown" && identity?.verdict.verified !== true) {
+    const verdict = identityVerdict(walk, now);
+    if (verdict === undefined) return run({ do: "verifyIdentity" });
+    if (!verdict.verified) return waitForIdentity(walk, verdict, now);
+  }
   const inMs = untilNextRead(walk, now);
   return inMs <= 0 ? run({ do: "readPower" }) : { notes: [], effects: [], nextCheckMs: inMs };
 }

@@ -60,7 +60,9 @@ export async function orderPower(
     // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now; or the
     // order was stopped, or its target edited, while the intent was being stored.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
-    session.seen = { ...session.seen, identity: undefined };
+    const problem = previous?.action === action ? previous.problem : undefined;
+    const unsent = { attemptId, action, outcome: "Rejected", atMs: session.now().monotonicMs } as const;
+    session.seen = { ...session.seen, identity: undefined, order: { ...unsent, ...(problem && { problem }) } };
     return;
   }
   session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };
@@ -70,7 +72,9 @@ export async function orderPower(
   );
   const outcome = "error" in sent ? outcomeOf(sent.error, previous) : "Acknowledged";
   const atMs = session.now().monotonicMs;
-  session.seen = { ...session.seen, order: { attemptId, action, outcome, atMs } };
+  const { device } = session.seen;
+  const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
+  session.seen = { ...session.seen, order: { attemptId, action, outcome, atMs, ...problem } };
 }
 
 /**

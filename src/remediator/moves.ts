@@ -130,6 +130,7 @@ export function newAttempt(
     kind,
     action: previous?.action ?? "None",
     actionAtMs: previous?.actionAtMs ?? now.epochMs,
+    orders: 0,
     sent: previous?.sent ?? false,
     done: previous?.done ?? false,
     startedAtMs: now.epochMs,
@@ -180,7 +181,8 @@ export function undo(
     step: outcome.reason,
     message: outcome.message,
     warning: outcome.verdict !== "Deleted",
-    attempt: { ...begun, deadlineMs },
+    // What was ordered so far does not count: the host must not be left off for it.
+    attempt: { ...begun, orders: 0, deadlineMs },
     outcome,
     conditions: [...processing("Undoing", outcome.message), ...conditions],
   });

@@ -32,6 +32,7 @@ export const REASONS = [
   "RebootsNotProven",
   "VerifyTimeout",
   "PowerOffTimeout",
+  "HostTurnsItselfOn",
   "ProvisionTimeout",
   "PowerOnTimeout",
   "RejoinTimeout",

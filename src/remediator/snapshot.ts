@@ -119,6 +119,8 @@ export interface SentOrder {
   action: "ForceOff" | "On";
   /** Uncertain: the answer was lost, so it may have taken effect. Rejected: it has not. */
   outcome: "Acknowledged" | "Uncertain" | "Rejected";
+  /** Why it was rejected; kept until a further order is sent, whatever other calls to the device say meanwhile. */
+  problem?: DeviceProblem;
   atMs: number;
 }
 

@@ -28,6 +28,8 @@ export interface Attempt {
   /** The last power order, stored before it is sent. */
   action: "None" | "Inherited" | "ForceOff" | "On";
   actionAtMs: number;
+  /** How many orders of this action, in this power cycle, may have taken effect: bounded, see `ORDERS_MAX`. */
+  orders: number;
   /** Whether the order has left this process: it was answered, or its answer may have been lost. */
   sent: boolean;
   /** Whether the order's effect has been read back. */
@@ -84,6 +86,7 @@ function parseAttempt(stored: NonNullable<BareMetalRemediationStatus["attempt"]>
     kind: stored.kind,
     action: stored.action,
     actionAtMs: timeMs("actionAt", stored.actionAt),
+    orders: stored.orders ?? 0,
     sent: stored.sent,
     done: stored.done,
     startedAtMs: timeMs("startedAt", stored.startedAt),
@@ -106,6 +109,7 @@ export function formatAttempt(attempt: Attempt): NonNullable<BareMetalRemediatio
     kind: attempt.kind,
     action: attempt.action,
     actionAt: toMicroTime(attempt.actionAtMs),
+    orders: attempt.orders,
     sent: attempt.sent,
     done: attempt.done,
     startedAt: toMicroTime(attempt.startedAtMs),

@@ -16,6 +16,13 @@ export const POLL_FAST_WINDOW_MS = 10_000;
  * fence-agents' window is as long.
  */
 export const REORDER_AFTER_MS = 20_000;
+/**
+ * The growing pause before a further power-off of a host that comes on again by itself: none before the second order, once
+ * this before the third, twice before the fourth.
+ */
+export const REORDER_PAUSE_MS = 10_000;
+/** Longest pause between orders to power on that show no effect; an undo that may not give up goes on that often. */
+export const ON_PAUSE_MAX_MS = 300_000;
 /** How long a verified identity serves the order that follows it. */
 export const IDENTITY_AGE_MAX_MS = 5_000;
 /**

@@ -135,3 +135,22 @@ describe("with a successor waiting", () => {
       world.assertClean();
     }));
 });
+
+describe("an undo by a process that finds another host behind the BMC", () => {
+  it("asks again who answers, says so meanwhile, and powers the right one on as soon as it does", () =>
+    World.run({}, async (world) => {
+      await reach(world, "Releasing");
+      await world.killAgent();
+      world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n2").spec.systemUUID });
+      const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+      world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { annotations } });
+      world.startAgent();
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True IdentityMismatch", 10_000);
+      await world.clock.advance(60_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+      world.rack.bmc("n1").pretendIdentity(undefined);
+      await world.phase("n1", "Failed", 15_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});

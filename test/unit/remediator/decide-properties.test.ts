@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import { decide } from "../../../src/remediator/decide.ts";
 import type { Decision, Effect, Seen, Snapshot } from "../../../src/remediator/snapshot.ts";
+import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import type { Attempt, StateName } from "../../../src/remediator/state.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "../../../src/remediator/timings.ts";
@@ -88,6 +89,7 @@ const attempt: fc.Arbitrary<Partial<Attempt>> = fc.record({
   kind: fc.constantFrom("Reboot", "Reprovision"),
   action: fc.constantFrom("None", "Inherited", "ForceOff", "On"),
   actionAtMs: agoMs.map((ms) => NOW.epochMs - ms),
+  orders: fc.nat(ORDERS_MAX),
   sent: fc.boolean(),
   done: fc.boolean(),
   offConfirmedAtMs: maybe(agoMs.map((ms) => NOW.epochMs - ms)),
@@ -142,13 +144,15 @@ describe("whatever was stored and seen, decide", () => {
       return stored?.action === "ForceOff" && stored.id === order.attemptId && !stored.sent && isNew;
     }));
 
-  it("sends On only after its intent was stored", () =>
+  it("sends On only together with its intent", () =>
+    check((_given, decision) => implies(does(decision, "powerOn"), decision.status?.attempt?.action === "On")));
+
+  it("sends no more than ORDERS_MAX orders of one kind in a cycle, but to a host that an undo for good owes an On", () =>
     check((given, decision) =>
       implies(
-        does(decision, "powerOn"),
-        decision.status?.attempt?.action === "On" ||
-          ("attempt" in given.state && given.state.attempt?.action === "On") ||
-          given.state.name === "PoweringOn",
+        does(decision, "powerOn", "forceOff"),
+        (decision.status?.attempt?.orders ?? Infinity) <= ORDERS_MAX ||
+          (given.state.name === "Undoing" && given.remediation.deleting),
       ),
     ));
 

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decide } from "../../../src/remediator/decide.ts";
+import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import type { StateName } from "../../../src/remediator/state.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import { node, NOW, OWNER, PROVEN, READ_OFF, READ_ON, snapshot, STALE_LEASE, told, VERIFIED } from "./snapshots.ts";
 
+/** Devices that are not accepted tell nothing. */
+const UNKNOWN = { ...READ_ON, last: { state: "Unknown", raw: "not accepted", atMs: NOW.monotonicMs - 100 } } as const;
 const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
 const DEVICE_AWAY = {
   reason: "BMCUnreachable",
@@ -408,6 +411,155 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
       seen: { taintCleared: true, power: READ_ON },
     },
     expected: "wait",
+  },
+  {
+    name: "a host that came on again after it was proven off is ordered off once more at once",
+    changes: {
+      state: "PoweringOff",
+      attempt: { orders: 1, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "… the next time after a pause",
+    changes: {
+      state: "PoweringOff",
+      attempt: { orders: 2, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "wait",
+  },
+  {
+    name: "… and after the last order not at all",
+    changes: {
+      state: "PoweringOff",
+      attempt: { orders: ORDERS_MAX, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
+      plan: { retryLimit: 0 },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "→ Undoing (HostTurnsItselfOn)",
+  },
+  {
+    name: "the last of all orders is given its time before that is said",
+    changes: {
+      state: "PoweringOff",
+      attempt: { orders: ORDERS_MAX, offConfirmedAtMs: NOW.epochMs - 1_000 },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a host that heeds none of its orders gets no more of them, however long it may take",
+    changes: {
+      state: "PoweringOff",
+      attempt: { orders: ORDERS_MAX, actionAtMs: NOW.epochMs - 100_000 },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "wait",
+  },
+  {
+    name: "an order that was refused does not count",
+    changes: {
+      state: "PoweringOff",
+      attempt: { orders: ORDERS_MAX, sent: false },
+      seen: {
+        taintCleared: true,
+        identity: VERIFIED,
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
+      },
+    },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "the intent to power on is stored with each order",
+    changes: { state: "PoweringOn", attempt: { orders: 0 }, seen: { identity: VERIFIED } },
+    expected: "stay (PoweringOn), powerOn",
+  },
+  {
+    name: "Ons without effect are as few",
+    changes: {
+      state: "PoweringOn",
+      attempt: { orders: ORDERS_MAX, actionAtMs: NOW.epochMs - 100_000 },
+      seen: { identity: VERIFIED, power: { ...READ_OFF, offReads: 2 } },
+    },
+    expected: "wait",
+  },
+  {
+    name: "those of an undo, too",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false, orders: ORDERS_MAX, actionAtMs: NOW.epochMs - 1_000_000 },
+      seen: {
+        taintCleared: true,
+        power: { ...READ_OFF, offReads: 2 },
+        identity: VERIFIED,
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "unless the remediation is being deleted",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false, orders: ORDERS_MAX, actionAtMs: NOW.epochMs - 1_000_000 },
+      remediation: { deleting: true },
+      seen: {
+        taintCleared: true,
+        power: READ_OFF,
+        identity: VERIFIED,
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "what refused the last order is the verdict, though other calls to the device succeed",
+    changes: {
+      state: "PoweringOn",
+      plan: { retryLimit: 0 },
+      seen: {
+        order: {
+          attemptId: "a1",
+          action: "On",
+          outcome: "Rejected",
+          problem: { reason: "BMCRefused", message: "not now", final: false },
+          atMs: NOW.monotonicMs - 3_000,
+        },
+      },
+      other: { remainingMs: 0 },
+    },
+    expected: "→ Undoing (BMCRefused)",
+  },
+  {
+    name: "an undo whose devices say nothing of their power asks who they are",
+    changes: {
+      state: "Undoing",
+      seen: {
+        taintCleared: true,
+        power: UNKNOWN,
+        identity: { verdict: { verified: false, reason: "Mismatch", message: "another" }, atMs: 0 },
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "verifyIdentity",
+  },
+  {
+    name: "… and says why it waits",
+    changes: {
+      state: "Undoing",
+      seen: {
+        taintCleared: true,
+        power: UNKNOWN,
+        identity: {
+          verdict: { verified: false, reason: "Mismatch", message: "another" },
+          atMs: NOW.monotonicMs - 100,
+        },
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "stay (IdentityMismatch)",
   },
   {
     name: "no further order goes out while the stop switch is on",

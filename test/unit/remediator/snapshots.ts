@@ -31,6 +31,7 @@ export function attempt(changes: Partial<Attempt> = {}): Attempt {
     kind: "Reboot",
     action: "None",
     actionAtMs: NOW.epochMs - 2_000,
+    orders: 1,
     sent: false,
     done: false,
     startedAtMs: NOW.epochMs - 3_000,

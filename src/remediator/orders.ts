@@ -1,0 +1,50 @@
+import type { Now, SentOrder } from "./snapshot.ts";
+import type { Attempt } from "./state.ts";
+import { ON_PAUSE_MAX_MS, REORDER_AFTER_MS, REORDER_PAUSE_MS } from "./timings.ts";
+
+/**
+ * Orders of one action in one power cycle that may take effect, and again those of an undo. A host that something else turns
+ * on, or that heeds no order, is not ordered for ever. The count is stored with each intent, so no restart forgets it.
+ */
+export const ORDERS_MAX = 4;
+
+/** The attempt with the intent of one more order. One that was refused had no effect: its successor takes its place. */
+export function withIntent(
+  attempt: Attempt,
+  action: SentOrder["action"],
+  last: SentOrder | undefined,
+  now: Now,
+): Attempt {
+  const before = attempt.action === action ? attempt.orders : 0;
+  const orders = last?.outcome === "Rejected" ? Math.max(before, 1) : before + 1;
+  return { ...attempt, action, actionAtMs: now.epochMs, orders, sent: false, done: false };
+}
+
+/** Whether no further order of that action may go out in this power cycle. */
+export function isSpent(attempt: Attempt, action: SentOrder["action"], last: SentOrder | undefined): boolean {
+  return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";
+}
+
+/** Milliseconds since the last order's intent, on this process's own clock where it sent that order. */
+export function orderAgeMs(attempt: Attempt, last: SentOrder | undefined, now: Now): number {
+  return last === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - last.atMs;
+}
+
+/** Whether a host that was proven off, and is not any more, may be ordered off once more now: each time after a longer pause. */
+export function isPauseOver(attempt: Attempt, last: SentOrder | undefined, now: Now): boolean {
+  return orderAgeMs(attempt, last, now) >= REORDER_PAUSE_MS * (attempt.orders - 1);
+}
+
+/**
+ * Whether an order to power on is due, for a host that does not read On: at once where this process knows of none, then each
+ * time after a longer pause.
+ *
+ * @param unbounded the host must not be left off, however many orders that takes.
+ */
+export function isOnDue(attempt: Attempt, last: SentOrder | undefined, now: Now, unbounded = false): boolean {
+  if (last?.outcome === "Rejected") return true;
+  const spent = isSpent(attempt, "On", last);
+  if (spent && !unbounded) return false;
+  if (!spent && last === undefined) return true;
+  return orderAgeMs(attempt, last, now) >= Math.min(REORDER_AFTER_MS * attempt.orders, ON_PAUSE_MAX_MS);
+}

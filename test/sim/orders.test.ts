@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { ORDERS_MAX } from "../../src/remediator/orders.ts";
+import { bears, NAMESPACE, World } from "./world.ts";
+
+const QUICK = { retryLimit: 0, powerOffTimeout: "120s", drainTimeout: "600s", timeout: "60s" };
+
+describe("a host that switches itself on again each time it is off", () => {
+  it("is not cut off for ever: the attempt fails and says why, and the host is left on, without marks", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      const stop = keepOn(world);
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Failed");
+      stop();
+      assert.equal(world.condition("n1", "Succeeded"), "False HostTurnsItselfOn");
+      assert.equal(offOrders(world), ORDERS_MAX);
+      assert.match(world.rack.host("n1").power, /On/);
+      assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), false);
+      world.freePod();
+      world.assertClean();
+    }));
+
+  it("is ordered off after longer and longer pauses", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      const stop = keepOn(world);
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Failed");
+      stop();
+      const times = world.devices.calls.filter(({ call }) => call === "ForceOff").map(({ atMs }) => atMs);
+      const [first = 0, second = 0, third = 0] = times.slice(1).map((atMs, i) => atMs - (times[i] ?? 0));
+      assert.ok(first < second && second < third, `${first}, ${second}, ${third} ms`);
+      world.freePod();
+    }));
+
+  it("is not cut off more often by an agent that is restarted in between", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      const stop = keepOn(world);
+      world.remediate("n1", QUICK);
+      for (let seen = 1; seen <= ORDERS_MAX; seen += 1) {
+        await world.until(`order ${seen}`, () => offOrders(world) >= seen);
+        await world.killAgent();
+        world.startAgent();
+      }
+      await world.phase("n1", "Failed");
+      stop();
+      assert.equal(world.condition("n1", "Succeeded"), "False HostTurnsItselfOn");
+      assert.equal(offOrders(world), ORDERS_MAX);
+      world.freePod();
+      world.assertClean();
+    }));
+
+  it("is not reprovisioned either: its reboots did not last", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      const stop = keepOn(world);
+      world.remediate("n1", { ...QUICK, type: "Escalate" });
+      await world.phase("n1", "Failed");
+      stop();
+      assert.equal(world.condition("n1", "Succeeded"), "False RebootsNotProven");
+      assert.equal(world.devices.calls.filter(({ call }) => call === "setBootOverride").length, 0);
+      world.freePod();
+      world.assertClean();
+    }));
+});
+
+describe("a host that heeds no order to power on", () => {
+  it("is given a few, further and further apart, by the walk and by the undo; the verdict says that it is off", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, powerOnTimeout: "300s" });
+      await world.phase("n1", "PoweringOn");
+      world.rack.bmc("n1").orderDelayMs = 10_000_000;
+      await world.phase("n1", "Undoing");
+      assert.equal(onOrders(world), ORDERS_MAX);
+      await world.phase("n1", "Failed");
+      assert.equal(onOrders(world), 2 * ORDERS_MAX);
+      assert.equal(world.condition("n1", "Succeeded"), "False PowerOnTimeout");
+      const succeeded = world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Succeeded");
+      assert.match(succeeded?.message ?? "", /may still be OFF/);
+      world.assertClean();
+    }));
+
+  it("is never given up by a remediation that is being deleted, which orders it on every few minutes", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "PoweringOn");
+      const bmc = world.rack.bmc("n1");
+      bmc.orderDelayMs = 10_000_000;
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+      await world.clock.advance(3_600_000);
+      const orders = onOrders(world);
+      assert.ok(orders > ORDERS_MAX && orders < 25, `${orders} orders in an hour`);
+      bmc.orderDelayMs = 0;
+      await world.until("it is gone", () => world.remediation("n1") === undefined, 400_000);
+      assert.match(world.rack.host("n1").power, /On/);
+      world.assertClean();
+    }));
+});
+
+/** Something else powers n1 on again, three seconds after it is off. @returns what makes an end of that. */
+function keepOn(world: World): () => void {
+  const timers = new Set<{ cancel(): void }>();
+  const stop = world.rack.subscribe((event) => {
+    if (event.host !== "n1" || event.type !== "powerChanged" || event.power !== "Off") return;
+    timers.add(world.clock.schedule(3_000, () => world.somebodyOrders("n1", "On")));
+  });
+  return () => {
+    stop();
+    for (const timer of timers) timer.cancel();
+  };
+}
+
+function offOrders(world: World): number {
+  return world.devices.calls.filter(({ call }) => call === "ForceOff").length;
+}
+
+function onOrders(world: World): number {
+  return world.devices.calls.filter(({ call }) => call === "On").length;
+}
