@@ -21,3 +21,10 @@ export const MACHINE = "machine.openshift.io/machine";
 export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
 export const QUARANTINED_BY = "ironfence.io/quarantined-by";
+
+/** On a health check: `5/24h` leaves a node for people after 5 remediations in any 24 hours; 10/24h where it is absent. */
+export const ATTEMPT_BUDGET = "ironfence.io/attempt-budget";
+/** On a health check: `false` keeps a node that no step could mend from being tried anew. */
+export const START_ANEW = "ironfence.io/start-anew";
+/** On a node: the remediations that count against its budget, `<uid>@<time>` each, separated by commas. */
+export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";

@@ -1,4 +1,4 @@
-import { MACHINE, MANUALLY_CONFIRMED_HEALTHY, OLD_REMEDIATION_CR } from "../api/annotations.ts";
+import { MACHINE, MANUALLY_CONFIRMED_HEALTHY, OLD_REMEDIATION_CR, REMEDIATION_ATTEMPTS } from "../api/annotations.ts";
 import { NODES } from "../api/core-types.ts";
 import type { Node } from "../api/core.ts";
 import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
@@ -11,7 +11,7 @@ import { keyOf } from "../kube/watched.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { CheckState } from "./check-state.ts";
-import type { Action, EventReason } from "./decision.ts";
+import type { Action, DeletionReason, EventReason } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { judgeHealth } from "./health.ts";
 import type { DetectorMetrics } from "./metrics.ts";
@@ -85,6 +85,8 @@ export async function takeAction(
       return deps.leases.release(action.nodeName, holderOf(context.check), signal);
     case "consumeConfirmation":
       return consumeConfirmation(deps, action.node, signal);
+    case "recordAttempts":
+      return recordAttempts(deps, action, signal);
     default:
       return action satisfies never;
   }
@@ -189,7 +191,7 @@ async function remove(
 async function mayDelete(
   deps: ActionDeps,
   context: ActionContext,
-  found: { remediation: Remediation; because: string; node: Node | undefined; type: ResourceType },
+  found: { remediation: Remediation; because: DeletionReason; node: Node | undefined; type: ResourceType },
   signal: AbortSignal,
 ): Promise<boolean> {
   const { remediation, because, node, type } = found;
@@ -199,6 +201,10 @@ async function mayDelete(
     return (
       node !== undefined && judgeHealth(policy.rules, node.status.conditions, deps.clock.nowMs()).state === "healthy"
     );
+  }
+  if (because === "startedAnew") {
+    const live = readRemediation(trimRemediation(await deps.client.get(type, keyOf(remediation.object), signal)));
+    return live.uid === remediation.uid && (live.timedOut !== undefined || isFinished(live));
   }
   if (node !== undefined) return false;
   try {
@@ -210,6 +216,10 @@ async function mayDelete(
     if (isKubeError(error, "NotFound")) return true;
     throw error;
   }
+}
+
+function isFinished({ succeeded }: Remediation): boolean {
+  return succeeded === "True" || succeeded === "False";
 }
 
 async function annotate(
@@ -237,6 +247,26 @@ async function consumeConfirmation(deps: ActionDeps, node: Node, signal: AbortSi
   } catch (error) {
     // Somebody else has taken it off, or the node is gone.
     if (!isKubeError(error, "NotFound", "Conflict", "Invalid")) throw error;
+  }
+}
+
+async function recordAttempts(
+  deps: ActionDeps,
+  { node, value }: Extract<Action, { type: "recordAttempts" }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, uid, resourceVersion, annotations } = node.metadata;
+  const operations = annotationPatch(annotations, REMEDIATION_ATTEMPTS, value === "" ? undefined : value);
+  const before = annotations?.[REMEDIATION_ATTEMPTS];
+  const path = pointer("metadata", "annotations", REMEDIATION_ATTEMPTS);
+  // Another health check may count for this node too: what is not as it was decided on is decided on anew.
+  const tests: JsonPatchOperation[] = before === undefined ? [] : [{ op: "test", path, value: before }];
+  // A node without annotations gets them all at once, which must not take off what came meanwhile.
+  const guard = annotations === undefined ? { uid, resourceVersion } : { uid };
+  try {
+    await deps.client.patch(NODES, { name }, guard, [...tests, ...operations], {}, signal);
+  } catch (error) {
+    if (!isKubeError(error, "NotFound")) throw error;
   }
 }
 

@@ -3,12 +3,14 @@ import type { Hold } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { NodeTracker } from "./node-tracker.ts";
 import type { Policy } from "./policy.ts";
-import { compilePolicy } from "./policy.ts";
+import { compilePolicy, POLICY_ANNOTATIONS } from "./policy.ts";
 
 /** What the detector remembers of one health check beside its status. All of it can be lost: a restart finds it anew. */
 export interface CheckState {
   uid: string;
   generation: number | undefined;
+  /** Annotations that bear on the policy; they do not raise the generation. */
+  settings: string;
   /** The compiled spec and the nodes it covers, or what is wrong with it. */
   compiled: { policy: Policy; tracker: NodeTracker } | { problem: string };
   /** Nodes that the last decision had something to say of; their changes matter though they may not be selected. */
@@ -21,10 +23,11 @@ export interface CheckState {
 }
 
 export function newCheckState(check: HealthCheckObject, nodes: Iterable<Node>, nowMs: number): CheckState {
-  const result = compilePolicy(check.spec);
+  const result = compilePolicy(check.spec, check.metadata.annotations);
   return {
     uid: check.metadata.uid,
     generation: check.metadata.generation,
+    settings: settingsOf(check),
     compiled:
       "problem" in result ? result : { policy: result.policy, tracker: new NodeTracker(result.policy, nodes, nowMs) },
     attention: new Set(),
@@ -36,5 +39,10 @@ export function newCheckState(check: HealthCheckObject, nodes: Iterable<Node>, n
 
 /** Whether the state was made for this very health check and spec. */
 export function isStateOf(state: CheckState, check: HealthCheckObject): boolean {
-  return state.uid === check.metadata.uid && state.generation === check.metadata.generation;
+  const { uid, generation } = check.metadata;
+  return state.uid === uid && state.generation === generation && state.settings === settingsOf(check);
+}
+
+function settingsOf({ metadata }: HealthCheckObject): string {
+  return JSON.stringify(POLICY_ANNOTATIONS.map((name) => metadata.annotations?.[name]));
 }

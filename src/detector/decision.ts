@@ -80,13 +80,18 @@ export interface Snapshot {
   standstill: string | undefined;
 }
 
+/** `startedAnew`: its list of steps has failed to the end and begins from the start. */
+export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "startedAnew";
+
 export type Action =
   /** Take the node's lease for `leaseDurationMs`, then create the CR. */
   | { type: "create"; node: Node; template: Template; leaseDurationMs: number }
   /** `value` undefined removes the annotation. */
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
   /** `because` is what must hold on a live read. */
-  | { type: "delete"; remediation: Remediation; because: "nodeHealthy" | "nodeGone" | "nodeNotSelected" }
+  | { type: "delete"; remediation: Remediation; because: DeletionReason }
+  /** Have the node remember how often it was remediated; an empty `value` takes the annotation off. */
+  | { type: "recordAttempts"; node: Node; value: string }
   | { type: "renewLease"; node: Node; leaseDurationMs: number }
   | { type: "releaseLease"; nodeName: string }
   /** Take the annotation off by which a person confirmed the node's health. */

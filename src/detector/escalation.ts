@@ -4,12 +4,59 @@ import type { Step } from "./policy.ts";
 import { remediationKind } from "./policy.ts";
 import type { Remediation } from "./remediation.ts";
 
+/** Wait before the list of steps starts anew: it doubles with every round that failed. */
+const RESTART_MIN_MS = 600_000;
+const RESTART_MAX_MS = 7_200_000;
+/** Rounds that are remembered: after these the wait does not grow any more. */
+const ROUNDS_KEPT_MAX = 5;
+
+/** What comes next for a node. */
+export interface NextStep {
+  step: Step;
+  /** How often every step has failed. */
+  rounds: number;
+  /** When the list may start anew; undefined where `step` goes on with a list that has begun. */
+  restartAtMs: number | undefined;
+}
+
 /**
- * The step to take for a node whose attempts so far are `records`: the first in order that has not timed out; undefined
- * when all have. Where one template stands twice, each of its places needs a timed-out record of its own.
+ * The step to take for a node whose attempts so far are `records`: the first in order that has not timed out. Where one
+ * template stands twice, each of its places needs a timed-out record of its own. Once all have, the list starts anew.
  */
-export function currentStep(steps: readonly Step[], records: readonly RemediationRecord[]): Step | undefined {
+export function nextStep(steps: readonly Step[], records: readonly RemediationRecord[]): NextStep | undefined {
   const spent = records.filter(({ timedOut }) => timedOut !== undefined);
+  let missing: Step | undefined;
+  let rounds = -1;
+  while (missing === undefined && rounds < records.length) {
+    rounds += 1;
+    missing = takeRound(steps, spent);
+  }
+  if (missing === undefined) return undefined;
+  if (rounds === 0 || missing !== steps[0]) return { step: missing, rounds, restartAtMs: undefined };
+  const failedMs = Math.max(...records.map(({ timedOut }) => parseTimeMs(timedOut) ?? -Infinity));
+  return { step: missing, rounds, restartAtMs: failedMs + restartWaitMs(rounds) };
+}
+
+/** How long the list rests after it has failed for the `rounds`th time. */
+export function restartWaitMs(rounds: number): number {
+  return Math.min(RESTART_MIN_MS * 2 ** (rounds - 1), RESTART_MAX_MS);
+}
+
+/** Drops the oldest rounds: the list of attempts in the status must not grow for ever. */
+export function forgetRounds(steps: readonly Step[], records: RemediationRecord[]): RemediationRecord[] {
+  const { rounds = 0 } = nextStep(steps, records) ?? {};
+  if (rounds <= ROUNDS_KEPT_MAX) return records;
+  const spent = records.filter(({ timedOut }) => timedOut !== undefined);
+  takeRound(steps, spent);
+  const kept = new Set(spent);
+  return forgetRounds(
+    steps,
+    records.filter((record) => record.timedOut === undefined || kept.has(record)),
+  );
+}
+
+/** Takes a record of each step out of `spent`. @returns the first step that has none. */
+function takeRound(steps: readonly Step[], spent: RemediationRecord[]): Step | undefined {
   return steps.find((step) => {
     const index = spent.findIndex((record) => isOfStep(step, record));
     if (index >= 0) spent.splice(index, 1);

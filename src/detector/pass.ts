@@ -17,6 +17,8 @@ export interface Pass {
   readonly gate: Gate | undefined;
   /** Control plane nodes in remediation, those of this pass included. */
   readonly controlPlaneBusy: Set<string>;
+  /** Nodes that are left for people, their attempts being spent. */
+  readonly budgetSpent: string[];
   readonly decision: Omit<Decision, "status" | "gate">;
 }
 

@@ -3,8 +3,11 @@ import type { Node } from "../api/core.ts";
 import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
 import type { RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
-import type { Announcement, NodeFacts } from "./decision.ts";
-import { currentStep, isOfStep, reconcileRecords } from "./escalation.ts";
+import type { Announcement, DeletionReason, NodeFacts } from "./decision.ts";
+import type { CountedAttempt } from "./attempts.ts";
+import { attemptAllowedAtMs, attemptsToRecord, countAttempts } from "./attempts.ts";
+import type { NextStep } from "./escalation.ts";
+import { forgetRounds, isOfStep, nextStep, reconcileRecords, restartWaitMs } from "./escalation.ts";
 import type { Pass } from "./pass.ts";
 import { checkAgain } from "./pass.ts";
 import type { Step } from "./policy.ts";
@@ -31,6 +34,7 @@ export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefine
   const before = facts.previous?.remediations ?? [];
   const records = reconcileRecords(before, facts.remediations, snapshot.canSee, nowMs);
   for (const remediation of facts.remediations) watchAge(pass, remediation);
+  recordAttempts(pass, facts);
   const entry = planByState(pass, facts, records);
   // A lease that we asked for may be held though no CR came of it.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
@@ -144,19 +148,21 @@ function planUnhealthy(
   }
   clearDelay(pass, facts);
   warnOfLabel(pass, node);
-  const updated = giveUpOverdue(pass, facts, records);
-  const step = currentStep(pass.snapshot.policy.steps, updated);
+  const { steps } = pass.snapshot.policy;
+  const updated = forgetRounds(steps, restartFailed(pass, facts, giveUpOverdue(pass, facts, records)));
+  const next = nextStep(steps, updated);
   const running = facts.remediations.find(
-    ({ uid }) => step !== undefined && updated.some((record) => record.resource.uid === uid && isOpen(record, step)),
+    ({ uid }) =>
+      next !== undefined && updated.some((record) => record.resource.uid === uid && isOpen(record, next.step)),
   );
-  if (running !== undefined && !running.terminating && step !== undefined) {
-    holdLease(pass, facts, node, step);
+  if (running !== undefined && !running.terminating && next !== undefined) {
+    holdLease(pass, facts, node, next.step);
     verdict(pass, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
   } else if (running !== undefined) {
     // A relapse while the CR of the recovery before is still being undone. The next one starts from nothing.
     verdict(pass, facts, "waiting", "Its last remediation is still being deleted");
   } else {
-    start(pass, facts, node, step);
+    start(pass, facts, node, next);
   }
   return entryOf(facts, updated);
 }
@@ -166,7 +172,7 @@ function isOpen(record: RemediationRecord, step: Step): boolean {
 }
 
 /** Starts a step, or says why not. */
-function start(pass: Pass, facts: NodeFacts, node: Node, step: Step | undefined): void {
+function start(pass: Pass, facts: NodeFacts, node: Node, next: NextStep | undefined): void {
   const { snapshot, nowMs, decision, gate, controlPlaneBusy } = pass;
   const { name, rival, hold } = facts;
   if (gate !== undefined) return verdict(pass, facts, gate.outcome, gate.reason);
@@ -179,11 +185,10 @@ function start(pass: Pass, facts: NodeFacts, node: Node, step: Step | undefined)
     );
   }
   if (rival !== undefined) return skip(pass, facts, "rival", `Skipped remediation of node ${name}: ${rival}`);
-  if (step === undefined) {
-    const note = `Remediation timed out, and no template left to try for node ${name}`;
-    announce(pass, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
-    return verdict(pass, facts, "noTemplateLeft", note);
-  }
+  if (next === undefined || isResting(pass, facts, next)) return undefined;
+  if (isBudgetSpent(pass, facts, node)) return undefined;
+  if (next.restartAtMs !== undefined && clearAway(pass, facts)) return undefined;
+  const { step } = next;
   const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);
   if (template === undefined) return verdict(pass, facts, "disabled", "Its template is not there");
   if (!template.manyPerNode) {
@@ -208,6 +213,71 @@ function start(pass: Pass, facts: NodeFacts, node: Node, step: Step | undefined)
   if (isControlPlane(node)) controlPlaneBusy.add(name);
   decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step) });
   verdict(pass, facts, "create", `A ${template.type.kind} is created from ${template.name}`);
+}
+
+/** Whether every step has failed, and the list does not start anew yet, or never will. */
+function isResting(pass: Pass, facts: NodeFacts, { restartAtMs }: NextStep): boolean {
+  const { nowMs, snapshot } = pass;
+  if (restartAtMs === undefined || (snapshot.policy.startsAnew && restartAtMs <= nowMs)) return false;
+  const { name } = facts;
+  const note = `Remediation timed out, and no template left to try for node ${name}`;
+  announce(pass, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
+  if (snapshot.policy.startsAnew) checkAgain(pass, restartAtMs);
+  const until = snapshot.policy.startsAnew ? `; the first is tried anew at ${toTime(restartAtMs)}` : "";
+  verdict(pass, facts, "noTemplateLeft", `${note}${until}`);
+  return true;
+}
+
+/** Whether the node has been remediated so often that it is left for people. */
+function isBudgetSpent(pass: Pass, facts: NodeFacts, node: Node): boolean {
+  const { attemptBudget } = pass.snapshot.policy;
+  const attempts = countAttempts(node, facts.remediations, pass.nowMs);
+  const allowedMs = attemptAllowedAtMs(attemptBudget, attempts);
+  if (allowedMs <= pass.nowMs) return false;
+  checkAgain(pass, allowedMs);
+  pass.budgetSpent.push(facts.name);
+  const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
+  const reason = `Node ${facts.name} is left for people: it was remediated ${times} and is still unhealthy; nothing more is tried before ${toTime(allowedMs)}`;
+  skip(pass, facts, "budgetSpent", reason);
+  return true;
+}
+
+/** Has the remediations of the round that failed deleted, whose names the next round needs. @returns whether any is left. */
+function clearAway(pass: Pass, facts: NodeFacts): boolean {
+  if (facts.remediations.length === 0) return false;
+  for (const remediation of facts.remediations) remove(pass, remediation, "startedAnew");
+  verdict(pass, facts, "waiting", "Every step has failed; the first is tried anew once their remediations are gone");
+  return true;
+}
+
+/**
+ * Counts the only step of a health check without escalation as failed once its wait is over: it has no time-out, and so is
+ * never given up by the clock.
+ */
+function restartFailed(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
+  const { policy } = pass.snapshot;
+  const [step] = policy.steps;
+  if (!policy.startsAnew || step === undefined || step.timeoutMs !== undefined) return records;
+  const { rounds = 0 } = nextStep(policy.steps, records) ?? {};
+  return records.map((record) => {
+    const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
+    if (record.timedOut !== undefined || !isOfStep(step, record)) return record;
+    if (remediation?.succeeded !== "False" || remediation.terminating) return record;
+    const failedMs = remediation.succeededSinceMs ?? remediation.createdMs ?? pass.nowMs;
+    const restartMs = failedMs + restartWaitMs(rounds + 1);
+    if (restartMs <= pass.nowMs) return { ...record, timedOut: toTime(failedMs) };
+    checkAgain(pass, restartMs);
+    return record;
+  });
+}
+
+/** Keeps the count of attempts on the node. */
+function recordAttempts(pass: Pass, facts: NodeFacts): void {
+  const { node, remediations } = facts;
+  if (node === undefined || remediations.length === 0) return;
+  const attempts: CountedAttempt[] = countAttempts(node, remediations, pass.nowMs);
+  const value = attemptsToRecord(node, remediations, attempts);
+  if (value !== undefined) pass.decision.actions.push({ type: "recordAttempts", node, value });
 }
 
 /**
@@ -259,8 +329,13 @@ function watchAge(pass: Pass, remediation: Remediation): void {
   pass.decision.actions.push({ type: "annotate", remediation, annotation: OLD_REMEDIATION_CR, value: "flagon" });
 }
 
-function remove(pass: Pass, remediation: Remediation, because: "nodeHealthy" | "nodeGone" | "nodeNotSelected"): void {
-  if (!remediation.terminating) pass.decision.actions.push({ type: "delete", remediation, because });
+function remove(pass: Pass, remediation: Remediation, because: DeletionReason): void {
+  const { actions } = pass.decision;
+  // Until the node remembers an attempt its remediation is the only record of it.
+  const isUnrecorded = actions.some(
+    (action) => action.type === "recordAttempts" && action.node.metadata.name === remediation.nodeName,
+  );
+  if (!remediation.terminating && !isUnrecorded) actions.push({ type: "delete", remediation, because });
 }
 
 function markDelay(pass: Pass, remediation: Remediation, since: string): void {

@@ -30,6 +30,7 @@ export function decide(snapshot: Snapshot, nowMs: number): Decision {
     nowMs,
     gate,
     controlPlaneBusy: new Set(snapshot.controlPlaneBusy),
+    budgetSpent: [],
     decision: { actions: [], nextCheckMs: undefined, transitions: [], standing: [], nodes: [] },
   };
   const entries = inOrder(snapshot.nodes).flatMap((facts) => planNode(pass, facts) ?? []);
@@ -44,6 +45,7 @@ export function decide(snapshot: Snapshot, nowMs: number): Decision {
       unhealthyNodes: inStatusOrder(entries, previous),
       disabled,
       storm,
+      budgetSpent: pass.budgetSpent,
       stormGuard: policy.stormCooldownMs !== undefined,
       pauseRequests: policy.pauseRequests,
     },
@@ -62,6 +64,7 @@ export function decideInvalid(previous: NodeHealthCheckStatus, problem: string, 
       unhealthyNodes: previous.unhealthyNodes ?? [],
       disabled: { reason: "SpecInvalid", message: problem },
       storm: readStorm(previous),
+      budgetSpent: undefined,
       stormGuard: false,
       pauseRequests: [],
     },

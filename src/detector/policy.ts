@@ -1,7 +1,10 @@
+import { ATTEMPT_BUDGET, START_ANEW } from "../api/annotations.ts";
 import type { EscalatingRemediation, NodeHealthCheckSpec } from "../api/node-health-check.ts";
 import { nodeHealthCheckSpecSchema } from "../api/node-health-check.ts";
 import type { ObjectReference } from "../api/meta.ts";
 import { parseDurationMs } from "../runtime/duration.ts";
+import type { AttemptBudget } from "./attempts.ts";
+import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "./attempts.ts";
 import type { Threshold } from "./budget.ts";
 import { DEFAULT_THRESHOLD, parseAmount } from "./budget.ts";
 import type { HealthRule } from "./health.ts";
@@ -37,9 +40,15 @@ export interface Policy {
   pauseRequests: readonly string[];
   /** In the order in which they are tried. */
   steps: readonly Step[];
+  attemptBudget: AttemptBudget;
+  /** Whether the steps are tried anew once the last has failed. */
+  startsAnew: boolean;
 }
 
 export type PolicyResult = { policy: Policy } | { problem: string };
+
+/** Annotations of a health check that `compilePolicy` reads. */
+export const POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, START_ANEW];
 
 const STEP_TIMEOUT_MIN_MS = 60_000;
 const TEMPLATE_SUFFIX = "Template";
@@ -53,14 +62,14 @@ export function remediationKind(template: Pick<TemplateReference, "kind">): stri
  * Checks and compiles a spec as the API server holds it. The rules are those of the CRD that ironfence ships; they are
  * checked here as well because another health-check operator's CRD may be installed in its place, and has none of them.
  */
-export function compilePolicy(spec: unknown): PolicyResult {
+export function compilePolicy(spec: unknown, annotations: Readonly<Record<string, string>> = {}): PolicyResult {
   const parsed = nodeHealthCheckSpecSchema.safeParse(spec);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     return { problem: `spec.${issue?.path.join(".") ?? ""}: ${issue?.message ?? "is not valid"}` };
   }
   try {
-    return { policy: compile(parsed.data) };
+    return { policy: compile(parsed.data, annotations) };
   } catch (error) {
     if (error instanceof SpecError) return { problem: error.message };
     if (error instanceof SelectorError) return { problem: `spec.selector: ${error.message}` };
@@ -70,7 +79,7 @@ export function compilePolicy(spec: unknown): PolicyResult {
 
 class SpecError extends Error {}
 
-function compile(spec: NodeHealthCheckSpec): Policy {
+function compile(spec: NodeHealthCheckSpec, annotations: Readonly<Record<string, string>>): Policy {
   const stormCooldownMs =
     spec.stormCooldownDuration === undefined
       ? undefined
@@ -87,7 +96,22 @@ function compile(spec: NodeHealthCheckSpec): Policy {
     healthyDelayMs: signedDuration(spec.healthyDelay ?? "0", "spec.healthyDelay"),
     pauseRequests: spec.pauseRequests ?? [],
     steps: compileSteps(spec),
+    attemptBudget: attemptBudget(annotations[ATTEMPT_BUDGET]),
+    startsAnew: flag(annotations, START_ANEW, true),
   };
+}
+
+function attemptBudget(text: string | undefined): AttemptBudget {
+  const budget = text === undefined ? DEFAULT_ATTEMPT_BUDGET : parseAttemptBudget(text);
+  if (budget !== undefined) return budget;
+  throw new SpecError(`annotation ${ATTEMPT_BUDGET}: ${text} is not of the form 5/24h, of 1 to 50 in 1m to 168h`);
+}
+
+function flag(annotations: Readonly<Record<string, string>>, name: string, absent: boolean): boolean {
+  const text = annotations[name];
+  if (text === undefined) return absent;
+  if (text !== "true" && text !== "false") throw new SpecError(`annotation ${name}: ${text} is neither true nor false`);
+  return text === "true";
 }
 
 function compileThreshold(spec: NodeHealthCheckSpec): Threshold {

@@ -6,7 +6,9 @@ import { parseTimeMs } from "../runtime/time.ts";
 
 /** A remediation CR of any kind, as the detector keeps it. */
 export interface RemediationObject extends KubeObject {
-  conditions: readonly { type: string; status: string }[];
+  conditions: readonly { type: string; status: string; lastTransitionTime?: string }[];
+  /** `status.attempt.action` of a BareMetalRemediation: the last power order that was stored to be sent. */
+  powerAction?: string;
 }
 
 /** What the detector reads of a remediation CR of any vendor. */
@@ -21,6 +23,10 @@ export interface Remediation {
   terminating: boolean;
   /** Status of its condition Succeeded. */
   succeeded: string | undefined;
+  /** When it came to that status. */
+  succeededSinceMs: number | undefined;
+  /** Whether its remediator tells of a power order; meaningless for kinds that tell nothing. */
+  powerOrdered: boolean;
   /** Its remediator will delete the Node, which is no reason to delete the CR. */
   nodeDeletionExpected: boolean;
   /** When a health check gave it up. */
@@ -34,21 +40,26 @@ const KEPT_ANNOTATIONS: readonly string[] = [
   HEALTHY_DELAY,
   OLD_REMEDIATION_CR,
 ];
+/** Values of `powerAction` that stand for no order. */
+const NO_ORDER: ReadonlySet<string | undefined> = new Set([undefined, "None", "Inherited"]);
 const HEALTH_CHECK_KIND = "NodeHealthCheck";
 
 /** Keeps of a CR what `readRemediation` needs; malformed parts of a foreign status count as absent. */
 export function trimRemediation(raw: KubeObject): RemediationObject {
+  const powerAction = field(field(field(raw, "status"), "attempt"), "action");
   return {
     apiVersion: raw.apiVersion,
     kind: raw.kind,
     metadata: trimMeta(raw.metadata, KEPT_ANNOTATIONS),
     conditions: readConditions(field(field(raw, "status"), "conditions")),
+    ...(typeof powerAction === "string" && { powerAction }),
   };
 }
 
 export function readRemediation(object: RemediationObject): Remediation {
   const { uid, name, annotations = {}, creationTimestamp, deletionTimestamp } = object.metadata;
-  const status = (type: string) => object.conditions.find((condition) => condition.type === type)?.status;
+  const condition = (type: string) => object.conditions.find((candidate) => candidate.type === type);
+  const succeeded = condition("Succeeded");
   return {
     object,
     uid,
@@ -56,8 +67,10 @@ export function readRemediation(object: RemediationObject): Remediation {
     templateName: annotations[TEMPLATE_NAME],
     createdMs: parseTimeMs(creationTimestamp),
     terminating: deletionTimestamp !== undefined,
-    succeeded: status("Succeeded"),
-    nodeDeletionExpected: status("PermanentNodeDeletionExpected") === "True",
+    succeeded: succeeded?.status,
+    succeededSinceMs: parseTimeMs(succeeded?.lastTransitionTime),
+    powerOrdered: !NO_ORDER.has(object.powerAction),
+    nodeDeletionExpected: condition("PermanentNodeDeletionExpected")?.status === "True",
     timedOut: annotations[NHC_TIMED_OUT],
   };
 }
@@ -72,12 +85,14 @@ export function isForControlPlane(object: KubeObject): boolean {
   return object.metadata.labels?.[IS_CONTROL_PLANE_NODE] !== undefined;
 }
 
-function readConditions(value: unknown): { type: string; status: string }[] {
+function readConditions(value: unknown): RemediationObject["conditions"] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((condition: unknown) => {
     const type = field(condition, "type");
     const status = field(condition, "status");
-    return typeof type === "string" && typeof status === "string" ? [{ type, status }] : [];
+    const lastTransitionTime = field(condition, "lastTransitionTime");
+    if (typeof type !== "string" || typeof status !== "string") return [];
+    return [{ type, status, ...(typeof lastTransitionTime === "string" && { lastTransitionTime }) }];
   });
 }
 

@@ -8,6 +8,10 @@ import type { Storm } from "./storm.ts";
 const DISABLED = "Disabled";
 const STORM_ACTIVE = "StormActive";
 const STORM_COOLDOWN_ACTIVE = "StormCooldownActive";
+/** Ours: upstream knows no budget. */
+const ATTEMPT_BUDGET_SPENT = "AttemptBudgetSpent";
+/** Nodes that a condition's message names. */
+const NAMES_MAX = 20;
 const STORM_REASON = "HealthyNodeThresholdChange";
 
 /** Why a health check starts nothing at all, for its condition Disabled. */
@@ -23,6 +27,8 @@ export interface StatusParts {
   unhealthyNodes: UnhealthyNode[];
   disabled: Disabled | undefined;
   storm: Storm;
+  /** Nodes that are left for people; undefined: as before. */
+  budgetSpent: readonly string[] | undefined;
   /** Whether the storm guard is on. */
   stormGuard: boolean;
   pauseRequests: readonly string[];
@@ -31,7 +37,8 @@ export interface StatusParts {
 /** The status to show. `lastUpdateTime` moves only when something else does. */
 export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthCheckStatus {
   const { previous, counts, unhealthyNodes } = parts;
-  const conditions = stormConditions(disabledCondition(previous.conditions ?? [], parts.disabled, nowMs), parts, nowMs);
+  const disabled = disabledCondition(previous.conditions ?? [], parts.disabled, nowMs);
+  const conditions = budgetCondition(stormConditions(disabled, parts, nowMs), parts.budgetSpent, nowMs);
   const status: NodeHealthCheckStatus = {
     ...counts,
     ...(unhealthyNodes.length > 0 && { unhealthyNodes }),
@@ -121,6 +128,26 @@ function stormConditions(conditions: Condition[], parts: StatusParts, nowMs: num
     },
     // The cooldown's start is its transition time, so that it survives a restart.
     storm.state === "cooldown" ? storm.sinceMs : nowMs,
+  );
+}
+
+function budgetCondition(conditions: Condition[], spent: readonly string[] | undefined, nowMs: number): Condition[] {
+  if (spent === undefined) return conditions;
+  const names = [...spent].sort((a, b) => (a < b ? -1 : 1));
+  if (names.length === 0 && findCondition(conditions, ATTEMPT_BUDGET_SPENT) === undefined) return conditions;
+  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  return setCondition(
+    conditions,
+    {
+      type: ATTEMPT_BUDGET_SPENT,
+      status: names.length > 0 ? "True" : "False",
+      reason: names.length > 0 ? "NodesLeftForPeople" : "AttemptsLeft",
+      message:
+        names.length > 0
+          ? `Remediated as often as the budget allows, and still unhealthy: ${names.slice(0, NAMES_MAX).join(", ")}${more}.`
+          : "No unhealthy node has spent its attempts.",
+    },
+    nowMs,
   );
 }
 

@@ -176,9 +176,9 @@ export class DetectorWorld {
     });
   }
 
-  check(spec: Record<string, unknown> = {}, name = "check"): void {
+  check(spec: Record<string, unknown> = {}, name = "check", annotations: Record<string, string> = {}): void {
     this.server.collection(NODE_HEALTH_CHECKS).create({
-      metadata: { name },
+      metadata: { name, annotations },
       spec: {
         selector: { matchLabels: { pool: "a" } },
         unhealthyConditions: [
@@ -190,6 +190,11 @@ export class DetectorWorld {
         ...spec,
       },
     });
+  }
+
+  /** Annotates the health check. */
+  annotate(annotations: Record<string, string>, name = "check"): void {
+    this.server.collection(NODE_HEALTH_CHECKS).mergePatch({ name }, { metadata: { annotations } });
   }
 
   edit(spec: Record<string, unknown>, name = "check"): void {

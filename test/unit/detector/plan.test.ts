@@ -4,7 +4,18 @@ import type { NodeHealthCheckStatus } from "../../../src/api/node-health-check.t
 import type { NodeFacts } from "../../../src/detector/decision.ts";
 import { decide, decideInvalid } from "../../../src/detector/plan.ts";
 import { toTime } from "../../../src/runtime/time.ts";
-import { entryIn, escalation, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0, templatesOf } from "./world.ts";
+import {
+  entryIn,
+  escalation,
+  factsOf,
+  nodeOf,
+  policyOf,
+  remediationOf,
+  remembering,
+  snapshotOf,
+  T0,
+  templatesOf,
+} from "./world.ts";
 
 const UNHEALTHY_SINCE = T0 - 60_000;
 const CONTROL_PLANE = { "node-role.kubernetes.io/master": "" };
@@ -140,11 +151,25 @@ describe("decide: attempts", () => {
     assert.equal(nextCheckMs, T0 + 50_000);
   });
 
-  it("never gives up a single template, and leaves its failed CR alone", () => {
+  it("never gives up a single template, and leaves its failed CR alone until it is tried anew", () => {
     const single = policyOf();
-    const remediations = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
-    const { actions } = decide(snapshotOf(single, [unhealthy("a", { remediations })]), T0);
-    assert.deepEqual(actions, []);
+    const failedAgo = (agoMs: number) => {
+      const [failed] = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
+      const remediations = [{ ...failed, succeededSinceMs: T0 - agoMs }];
+      return decide(snapshotOf(single, [unhealthy("a", { remediations })]), T0);
+    };
+    const early = failedAgo(599_000);
+    assert.deepEqual(early.actions, []);
+    assert.equal(early.nextCheckMs, T0 + 1_000);
+    assert.equal(entryIn(early.status, "a")?.remediations?.[0]?.timedOut, undefined);
+    const due = failedAgo(600_000);
+    assert.deepEqual(
+      due.actions.map((action) => action.type === "delete" && action.because),
+      ["startedAnew"],
+    );
+    assert.equal(entryIn(due.status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 600_000));
+    const running = remediationOf("a", { createdMs: T0 - 3_600_000 });
+    assert.deepEqual(decide(snapshotOf(single, [unhealthy("a", { remediations: [running] })]), T0).actions, []);
   });
 
   it("tries one template twice where it stands twice", () => {
@@ -167,6 +192,130 @@ describe("decide: attempts", () => {
       held.actions.map(({ type }) => type),
       ["renewLease"],
     );
+  });
+});
+
+describe("decide: the list of steps starts anew", () => {
+  const MINUTE_MS = 60_000;
+  /** So many rounds of X, Y have failed, the last of them `agoMs` ago; no CR is left. */
+  const after = (rounds: number, agoMs: number, annotations = {}) => {
+    const policy = policyOf(escalation("X", "Y"), annotations);
+    const remediations = Array.from({ length: rounds }, (_, round) => {
+      const atMs = T0 - agoMs - (rounds - 1 - round) * MINUTE_MS;
+      return ["X", "Y"].map((kind) => record(kind, `a${round}`, atMs - MINUTE_MS, atMs));
+    }).flat();
+    return decide(snapshotOf(policy, [unhealthy("a", { previous: { name: "a", remediations } }, {}, policy)]), T0);
+  };
+  const waits: [number, number][] = [
+    [1, 10],
+    [2, 20],
+    [3, 40],
+    [4, 80],
+    [5, 120],
+    [6, 120],
+    [9, 120],
+  ];
+  for (const [rounds, minutes] of waits) {
+    it(`${minutes} minutes after it has failed ${rounds} times, and no sooner`, () => {
+      const early = after(rounds, minutes * MINUTE_MS - 1_000);
+      assert.deepEqual([early.nodes[0]?.outcome, early.actions, early.nextCheckMs], ["noTemplateLeft", [], T0 + 1_000]);
+      assert.match(early.nodes[0]?.reason ?? "", /anew at 20/);
+      const due = after(rounds, minutes * MINUTE_MS);
+      assert.deepEqual(
+        due.actions.map((action) => (action.type === "create" ? action.template.type.kind : action.type)),
+        ["X"],
+      );
+    });
+  }
+
+  it("never, where an annotation says so", () => {
+    const { nodes, nextCheckMs } = after(1, 86_400_000, { "ironfence.io/start-anew": "false" });
+    assert.deepEqual([nodes[0]?.outcome, nextCheckMs], ["noTemplateLeft", undefined]);
+  });
+
+  it("and goes on to its second step as in the first round", () => {
+    const policy = policyOf(escalation("X", "Y"));
+    const remediations = [
+      ...["X", "Y"].map((kind) => record(kind, "a0", T0 - 1_300_000, T0 - 1_200_000)),
+      record("X", "a1", T0 - MINUTE_MS, T0),
+    ];
+    const facts = unhealthy("a", { previous: { name: "a", remediations } }, {}, policy);
+    const { actions } = decide(snapshotOf(policy, [facts]), T0);
+    assert.deepEqual(
+      actions.map((action) => action.type === "create" && action.template.type.kind),
+      ["Y"],
+    );
+  });
+
+  it("keeps the records of five rounds", () => {
+    assert.equal(entryIn(after(9, 0).status, "a")?.remediations?.length, 10);
+  });
+
+  it("has the CRs of the round that failed deleted first, since they bear the names", () => {
+    const policy = policyOf(escalation("X", "Y"));
+    const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 700_000) };
+    const remediations = ["X", "Y"].map((kind) => remediationOf("a", { kind, createdMs: T0 - 800_000, annotations }));
+    const { actions, nodes } = decide(snapshotOf(policy, [unhealthy("a", { remediations }, {}, policy)]), T0);
+    assert.deepEqual(
+      actions.map(({ type }) => type),
+      ["delete", "delete"],
+    );
+    assert.equal(nodes[0]?.outcome, "waiting");
+  });
+});
+
+describe("decide: attempt budget", () => {
+  const policy = policyOf({}, { "ironfence.io/attempt-budget": "2/1h" });
+  const attempts = (...agoMs: number[]) => ({
+    "ironfence.io/remediation-attempts": agoMs.map((ms, index) => `u${index}@${toTime(T0 - ms)}`).join(","),
+  });
+  const after = (...agoMs: number[]) => {
+    const facts = unhealthy("a", {}, {}, policy);
+    const node = facts.node && { ...facts.node, metadata: { ...facts.node.metadata, annotations: attempts(...agoMs) } };
+    return decide(snapshotOf(policy, [{ ...facts, node }]), T0);
+  };
+
+  it("leaves a node for people once its attempts are spent, with a condition, an event and a time", () => {
+    const { actions, nodes, standing, status, nextCheckMs } = after(3_500_000, 60_000);
+    assert.deepEqual([actions, nodes[0]?.outcome, nextCheckMs], [[], "budgetSpent", T0 + 100_000]);
+    assert.deepEqual(
+      standing.map(({ type, reason }) => [type, reason]),
+      [["Warning", "RemediationSkipped"]],
+    );
+    const condition = status.conditions?.find(({ type }) => type === "AttemptBudgetSpent");
+    assert.deepEqual([condition?.status, condition?.reason], ["True", "NodesLeftForPeople"]);
+    assert.match(condition?.message ?? "", /: a\.$/);
+  });
+
+  it("goes on by itself when the oldest attempt leaves the window", () => {
+    assert.equal(after(3_600_000, 60_000).nodes[0]?.outcome, "create");
+    assert.equal(after(60_000).nodes[0]?.outcome, "create");
+  });
+
+  it("says nothing of a budget that was never spent, and takes the condition back where one was", () => {
+    const calm = after(60_000).status;
+    assert.equal(
+      calm.conditions?.some(({ type }) => type === "AttemptBudgetSpent"),
+      false,
+    );
+    const { status } = decide(snapshotOf(policy, [], { status: after(2_000, 1_000).status }), T0 + 1);
+    assert.equal(status.conditions?.find(({ type }) => type === "AttemptBudgetSpent")?.status, "False");
+  });
+
+  it("stops an escalation half-way too", () => {
+    const steps = policyOf(escalation("X", "Y"), { "ironfence.io/attempt-budget": "1/1h" });
+    const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) };
+    const facts = unhealthy("a", { remediations: [remediationOf("a", { annotations })] }, {}, steps);
+    assert.equal(decide(snapshotOf(steps, [facts]), T0).nodes[0]?.outcome, "budgetSpent");
+  });
+
+  it("has a remediation deleted only once the node remembers it", () => {
+    const well = { ...nodeOf("a", "True", T0 - 1_000) };
+    const facts = { ...factsOf(policy, well, T0), remediations: [remediationOf("a")] };
+    const types = (node: typeof well) =>
+      decide(snapshotOf(policy, [{ ...facts, node }]), T0).actions.map(({ type }) => type);
+    assert.deepEqual(types(well), ["recordAttempts"]);
+    assert.deepEqual(types(remembering(well, facts.remediations)), ["delete"]);
   });
 });
 

@@ -1,5 +1,7 @@
+import { REMEDIATION_ATTEMPTS } from "../../../src/api/annotations.ts";
 import type { Node, NodeCondition } from "../../../src/api/core.ts";
 import type { NodeHealthCheckStatus } from "../../../src/api/node-health-check.ts";
+import { attemptsToRecord, countAttempts } from "../../../src/detector/attempts.ts";
 import type { NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
 import type { Policy, Step } from "../../../src/detector/policy.ts";
 import { compilePolicy, remediationKind } from "../../../src/detector/policy.ts";
@@ -14,8 +16,8 @@ import { toTime } from "../../../src/runtime/time.ts";
 export const T0 = 1_800_000_000_000;
 export const CHECK_UID = "check-1";
 
-export function policyOf(spec: Record<string, unknown> = {}): Policy {
-  const result = compilePolicy({
+export function policyOf(spec: Record<string, unknown> = {}, annotations: Record<string, string> = {}): Policy {
+  const whole = {
     selector: { matchLabels: { pool: "a" } },
     unhealthyConditions: [
       { type: "Ready", status: "False", duration: "10s" },
@@ -24,7 +26,8 @@ export function policyOf(spec: Record<string, unknown> = {}): Policy {
     minHealthy: 0,
     remediationTemplate: templateRef("X"),
     ...spec,
-  });
+  };
+  const result = compilePolicy(whole, annotations);
   if ("problem" in result) throw new Error(result.problem);
   return result.policy;
 }
@@ -116,7 +119,7 @@ export function remediationOf(nodeName: string, options: RemediationOptions = {}
 export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial<NodeFacts> = {}): NodeFacts {
   return {
     name: node.metadata.name,
-    node,
+    node: remembering(node, more.remediations ?? []),
     selected: true,
     health: judgeHealth(policy.rules, node.status.conditions, nowMs),
     previous: undefined,
@@ -126,6 +129,15 @@ export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial
     leaseRenewAtMs: nowMs + 3_600_000,
     ...more,
   };
+}
+
+/** The node as it is once it remembers its remediations. */
+export function remembering(node: Node, remediations: readonly Remediation[]): Node {
+  const attempts = countAttempts(node, remediations, T0);
+  const value = attemptsToRecord(node, remediations, attempts);
+  if (value === undefined) return node;
+  const annotations = { ...node.metadata.annotations, [REMEDIATION_ATTEMPTS]: value };
+  return { ...node, metadata: { ...node.metadata, annotations } };
 }
 
 export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Snapshot> = {}): Snapshot {

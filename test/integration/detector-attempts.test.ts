@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { afterEach, describe, it } from "node:test";
+import { NODES } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
+import { DetectorWorld, escalation, vendorType } from "./detector-fixture.ts";
+
+const ATTEMPTS = "ironfence.io/remediation-attempts";
+const MINUTE_MS = 60_000;
+
+let world: DetectorWorld;
+afterEach(() => world.stop());
+
+async function enabled(spec: Record<string, unknown>, annotations: Record<string, string>, kinds = ["Fence"]) {
+  world = new DetectorWorld({ kinds });
+  for (const kind of kinds) world.template(kind);
+  world.nodes(3);
+  world.check(spec, "check", annotations);
+  world.start();
+  await world.until("enabled", () => world.status().phase === "Enabled");
+}
+
+const uidOf = (kind = "Fence") => world.fences(kind)[0]?.metadata.uid;
+const remembered = (name = "n1") =>
+  (world.server.collection<Node>(NODES).get({ name })?.metadata.annotations?.[ATTEMPTS] ?? "")
+    .split(",")
+    .filter(Boolean);
+
+/** The node fails, is remediated and recovers. */
+async function cycle(): Promise<void> {
+  world.ready("n1", "Unknown");
+  await world.until("a CR", () => world.fences().length > 0, 12_000);
+  world.ready("n1", "True");
+  await world.until("recovered", () => world.fences().length === 0 && world.status().phase === "Enabled");
+}
+
+describe("detector: attempts", () => {
+  it("are remembered by the node, beyond recovery and restarts; once spent the node is left for people", async () => {
+    await enabled({}, { "ironfence.io/attempt-budget": "2/1h" });
+    await cycle();
+    assert.equal(remembered().length, 1);
+    await world.stop();
+    world.start();
+    await cycle();
+    assert.equal(remembered().length, 2);
+    world.ready("n1", "Unknown");
+    await world.until("left", () => world.condition("AttemptBudgetSpent")?.status === "True", 15_000);
+    await world.clock.advance(5 * MINUTE_MS);
+    assert.deepEqual(world.fences(), []);
+    assert.equal(world.told("RemediationSkipped").length, 1);
+    assert.match(world.told("RemediationSkipped")[0] ?? "", /n1 is left for people: it was remediated 2 times/);
+
+    world.annotate({ "ironfence.io/attempt-budget": "3/1h" });
+    await world.until("a CR", () => world.fences().length > 0, 2_000);
+    assert.equal(world.condition("AttemptBudgetSpent")?.status, "False");
+  });
+
+  it("go on by themselves when the window has passed", async () => {
+    await enabled({}, { "ironfence.io/attempt-budget": "1/10m" });
+    await cycle();
+    world.ready("n1", "Unknown");
+    await world.until("left", () => world.condition("AttemptBudgetSpent")?.status === "True", 15_000);
+    await world.until("a CR", () => world.fences().length > 0, 11 * MINUTE_MS);
+  });
+
+  it("start anew 10 minutes after the last step has failed, on CRs of their own", async () => {
+    await enabled(escalation("A", "B"), {}, ["A", "B"]);
+    world.ready("n1", "Unknown");
+    await world.until("A", () => world.fences("A").length > 0, 12_000);
+    const first = uidOf("A");
+    await world.until("none left", () => world.reasons().includes("NoTemplateLeft"), 130_000);
+    const tookMs = await world.until("A again", () => ![undefined, first].includes(uidOf("A")), 11 * MINUTE_MS);
+    assert.ok(tookMs >= 590_000 && tookMs <= 605_000, `${tookMs} ms`);
+    assert.deepEqual(world.fences("B"), []);
+    const second = uidOf("B");
+    await world.until("B again", () => ![undefined, second].includes(uidOf("B")), 65_000);
+    assert.equal(remembered().length, 4);
+    world.ready("n1", "True");
+    await world.until("clean", () => world.status().phase === "Enabled");
+    assert.deepEqual([...world.fences("A"), ...world.fences("B")], []);
+  });
+
+  it("start anew also where there is one step, which its remediator says has failed", async () => {
+    await enabled({}, {});
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => world.fences().length > 0, 12_000);
+    const [failed] = world.fences();
+    assert.ok(failed);
+    world.report(failed, "Succeeded", "False");
+    await world.clock.advance(9 * MINUTE_MS);
+    assert.equal(uidOf(), failed.metadata.uid);
+    await world.until("another", () => ![undefined, failed.metadata.uid].includes(uidOf()), 2 * MINUTE_MS);
+  });
+
+  it("wait for the remediator that still undoes the round before", async () => {
+    await enabled(escalation("A"), {}, ["A"]);
+    world.ready("n1", "Unknown");
+    await world.until("A", () => world.fences("A").length > 0, 12_000);
+    const key = { namespace: "fencing", name: "n1" };
+    const finalizers = (list: string[]) =>
+      world.server.collection(vendorType("A")).mergePatch(key, { metadata: { finalizers: list } });
+    finalizers(["fence.example/undo"]);
+    const first = uidOf("A");
+    await world.clock.advance(15 * MINUTE_MS);
+    assert.equal(uidOf("A"), first);
+    assert.ok(world.fences("A")[0]?.metadata.deletionTimestamp !== undefined);
+    finalizers([]);
+    await world.until("another", () => ![undefined, first].includes(uidOf("A")), 5_000);
+  });
+
+  it("are not started anew where an annotation says so", async () => {
+    await enabled(escalation("A"), { "ironfence.io/start-anew": "false" }, ["A"]);
+    world.ready("n1", "Unknown");
+    await world.until("A", () => world.fences("A").length > 0, 12_000);
+    const first = uidOf("A");
+    await world.clock.advance(200 * MINUTE_MS);
+    assert.equal(uidOf("A"), first);
+  });
+
+  it("a setting that cannot be read disables the health check, in words", async () => {
+    await enabled({}, {});
+    world.annotate({ "ironfence.io/attempt-budget": "often" });
+    await world.until("disabled", () => world.status().phase === "Disabled");
+    assert.match(world.condition("Disabled")?.message ?? "", /attempt-budget: often is not of the form/);
+  });
+});
