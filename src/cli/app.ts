@@ -7,6 +7,7 @@ import { TargetError } from "../remediator/targets/host.ts";
 import type { CliContext } from "./context.ts";
 import { withoutControls } from "./context.ts";
 import { completionCommand } from "./completion.ts";
+import { explainCommands } from "./explain.ts";
 import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE, Refusal } from "./failures.ts";
 import { fenceCommand } from "./fence.ts";
 import { pauseCommand, resumeCommand } from "./pause.ts";
@@ -23,6 +24,7 @@ const app: Application<CliContext> = buildApplication(
       status: statusCommand,
       pause: pauseCommand,
       resume: resumeCommand,
+      explain: explainCommands,
       probe: probeCommand,
       power: powerCommands,
       fence: fenceCommand,
@@ -34,8 +36,8 @@ const app: Application<CliContext> = buildApplication(
         "ironfence finds nodes that are unhealthy, powers their hosts off through their BMCs, proves that they are off, frees",
         "their workloads, powers them on again and gives the nodes back their place; and escalates where that does not help.",
         "",
-        "Start the agent with `ironfence run`; look at what it does with `ironfence status`; stop every new power order with",
-        "`ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
+        "Start the agent with `ironfence run`; look at what it does with `ironfence status`, and why with `ironfence explain`; stop",
+        "every new power order with `ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
         "it, `ironfence power` reads or changes one host's power. Each command has `--help` with examples.",
       ].join("\n"),
     },

@@ -23,7 +23,7 @@ async function cli(...inputs: string[]): Promise<{ out: string; err: string; cod
 describe("the command line", () => {
   it("explains itself and every command, with examples", async () => {
     const { out } = await cli("--help");
-    for (const command of ["run", "status", "pause", "resume", "probe", "power", "fence", "completion"]) {
+    for (const command of ["run", "status", "pause", "resume", "explain", "probe", "power", "fence", "completion"]) {
       assert.match(out, new RegExp(`^  ${command} `, "m"));
       const help = await cli(command, "--help");
       assert.equal(help.code, 0);
@@ -57,6 +57,7 @@ describe("the command line", () => {
     assert.match((await cli("__complete", "run", "--lea")).out, /^--leader-elect\t/);
     assert.match((await cli("__complete", "completion", "")).out, /^bash/m);
     assert.match((await cli("__complete", "power", "")).out, /^cycle\t/m);
+    assert.match((await cli("__complete", "explain", "")).out, /^nhc\t/m);
     assert.match((await cli("__complete", "fence", "--strategy", "")).out, /^escalate/m);
   });
 

@@ -1,0 +1,78 @@
+import type { LiveDecisions } from "../detector/live.ts";
+import { decideLive } from "../detector/live.ts";
+import type { KubeClient } from "../kube/client.ts";
+import type { KubeError } from "../kube/errors.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import type { KubeRuntime, WatchOptions } from "../kube/runtime.ts";
+import type { Watched } from "../kube/watched.ts";
+import { withDeadline } from "../runtime/deadline.ts";
+import { listedView } from "./listed.ts";
+
+const READ_TIMEOUT_MS = 60_000;
+
+/**
+ * Reads the cluster once and has the detector's own code decide on it. Nothing is watched and nothing can be written.
+ *
+ * @throws KubeError also where a right is missing without which the agent would be taken to decide what it does not.
+ */
+export async function readDecisions(
+  runtime: KubeRuntime,
+  leaseNamespace: string,
+  signal: AbortSignal,
+): Promise<LiveDecisions> {
+  const refused: KubeError[] = [];
+  const client = readOnly(runtime.client, refused);
+  const once: KubeRuntime = { ...runtime, client, watch: (options, until) => listOnce(client, options, until) };
+  const decisions = await withDeadline(runtime.clock, "reading the cluster", READ_TIMEOUT_MS, signal, (within) =>
+    decideLive({ runtime: once, leaseNamespace }, within),
+  );
+  if (refused[0] !== undefined) throw refused[0];
+  return decisions;
+}
+
+/** @param refused takes in which objects may not be read: the agent may, and the rest of the detector takes it for the agent's lack. */
+function readOnly(client: KubeClient, refused: KubeError[]): KubeClient {
+  const refuse = (): Promise<never> => Promise.reject(new Error("explaining a decision writes nothing"));
+  return {
+    get: async (type, key, signal) => {
+      try {
+        return await client.get(type, key, signal);
+      } catch (error) {
+        if (isKubeError(error, "Forbidden")) refused.push(error);
+        throw error;
+      }
+    },
+    list: (type, options, signal) => client.list(type, options, signal),
+    discover: (apiVersion, kind, signal) => client.discover(apiVersion, kind, signal),
+    create: refuse,
+    patch: refuse,
+    mergePatch: refuse,
+    delete: refuse,
+  };
+}
+
+/** A view of one list, in the place of a watch. */
+function listOnce<T extends KubeObject>(client: KubeClient, options: WatchOptions<T>, signal: AbortSignal): Watched<T> {
+  const { type, trim, ...selection } = options;
+  let view = listedView<T>([]);
+  const list = async (): Promise<void> => {
+    const { items } = await client.list(type, selection, signal);
+    view = listedView(items.flatMap((item) => trim(item) ?? []));
+  };
+  const listed = list();
+  // Whoever waits is told; a view that nobody waits for must not end the process.
+  listed.catch(() => undefined);
+  return {
+    get: (key) => view.get(key),
+    values: () => view.values(),
+    get size() {
+      return view.size;
+    },
+    synced: true,
+    lastContactMs: 0,
+    problem: undefined,
+    subscribe: (listener) => view.subscribe(listener),
+    whenSynced: () => listed,
+  };
+}

@@ -1,0 +1,152 @@
+import { buildCommand, buildRouteMap } from "@stricli/core";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../config/run-options.ts";
+import { requireOption } from "../config/option.ts";
+import type { LiveDecisions } from "../detector/live.ts";
+import { toTime } from "../runtime/time.ts";
+import { withRuntime } from "./cluster.ts";
+import type { CliContext } from "./context.ts";
+import { printLine } from "./context.ts";
+import { readDecisions } from "./explain-read.ts";
+import type { CheckExplanation, NodeExplanation } from "./explain-words.ts";
+import { explainCheck, explainNode, tellTime } from "./explain-words.ts";
+import { CommandFailure } from "./failures.ts";
+import type { FlagTexts } from "./flags.ts";
+import { flagsOf } from "./flags.ts";
+import { renderTable } from "./table.ts";
+
+/** One explanation: as JSON, and in lines for people. */
+interface Report {
+  json: object;
+  lines: string[];
+}
+
+const EXIT_CODES =
+  "Exit codes: 0 explained, whatever the decision is; 1 there is no such object, or the cluster cannot be read; 2 wrong command line.";
+
+/** Builds one of the commands, which differ only in what they make of the decisions. */
+function explainCommand(
+  placeholder: string,
+  report: (live: LiveDecisions, name: string) => Report,
+  docs: { brief: string; more: string; example: string },
+) {
+  return buildCommand<FlagTexts, [name: string], CliContext>({
+    func: async function explain(this: CliContext, flags, name) {
+      const { env } = this.process;
+      const cluster = resolveClusterOptions(flags, env);
+      const output = requireOption(OUTPUT_OPTION, flags, env);
+      const leaseNamespace = requireOption(RUN_OPTIONS.nodeLeaseNamespace, flags, env);
+      const live = await withRuntime(this, cluster, (runtime) => readDecisions(runtime, leaseNamespace, this.signal));
+      const { json, lines } = report(live, name);
+      if (output === "json") printLine(this, JSON.stringify(json));
+      else for (const line of lines) printLine(this, line);
+    },
+    parameters: {
+      positional: { kind: "tuple", parameters: [{ brief: docs.brief, placeholder, parse: String }] },
+      flags: {
+        ...flagsOf({ nodeLeaseNamespace: RUN_OPTIONS.nodeLeaseNamespace }),
+        ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
+      },
+      aliases: { o: "output" },
+    },
+    docs: {
+      brief: docs.brief,
+      fullDescription: [docs.more, "", "Reads the cluster once, and writes nothing.", EXIT_CODES].join("\n"),
+      customUsage: [
+        { input: docs.example, brief: "for people" },
+        { input: `${docs.example} -o json`, brief: "for scripts" },
+      ],
+    },
+  });
+}
+
+/** `ironfence explain`: what the detector would decide now, and why. */
+export const explainCommands = buildRouteMap({
+  routes: {
+    node: explainCommand("name", reportNode, {
+      brief: "What each health check does about a node, and why",
+      more: "Health checks that do not cover the node are named too, so that a missing remediation finds its reason.",
+      example: "worker-3",
+    }),
+    nhc: explainCommand("name", reportCheck, {
+      brief: "What a NodeHealthCheck does about its nodes, and why",
+      more: "Nodes that are healthy and of which nothing is remembered are counted, not listed.",
+      example: "workers",
+    }),
+  },
+  docs: {
+    brief: "Say what the detector decides now for a node or a health check, and why",
+    fullDescription: [
+      "The decision is made anew from live objects, by the agent's own code, with your kubeconfig; the agent need not run.",
+      "What only the agent knows is not in it: how far its watch is behind, and what it is doing at this moment.",
+    ].join("\n"),
+  },
+});
+
+function reportNode(live: LiveDecisions, name: string): Report {
+  const explanations = explainNode(live, name);
+  if (explanations === undefined) {
+    throw new CommandFailure(`there is no node ${name}, and no health check remembers one of that name`);
+  }
+  const { nowMs } = live;
+  const json = { node: name, time: toTime(nowMs), healthChecks: explanations };
+  if (explanations.length === 0) return { json, lines: [`node ${name}: the cluster has no NodeHealthCheck`] };
+  const isConcerned = ({ selected, reasons }: NodeExplanation) => selected || reasons.length > 0;
+  const concerned = explanations.filter(isConcerned);
+  const others = explanations.filter((explanation) => !isConcerned(explanation));
+  const lines = concerned.flatMap((explanation) => [...renderNode(explanation, nowMs), ""]);
+  for (const { healthCheck, reason } of others) lines.push(`NodeHealthCheck ${healthCheck}: ${reason}`);
+  return {
+    json,
+    lines: [`node ${name} at ${toTime(nowMs)}`, "", ...lines].slice(0, others.length === 0 ? -1 : undefined),
+  };
+}
+
+function renderNode(
+  { healthCheck, outcome, reason, actions, nextCheck, reasons }: NodeExplanation,
+  nowMs: number,
+): string[] {
+  return [
+    `NodeHealthCheck ${healthCheck}: ${outcome}: ${reason}`,
+    ...renderTable(
+      ["  WHAT", "FOUND"],
+      [...reasons.map(({ what, found }) => [`  ${what}`, found]), ...outlook(actions, nextCheck, nowMs)],
+    ),
+  ];
+}
+
+function reportCheck(live: LiveDecisions, name: string): Report {
+  const { nowMs } = live;
+  const found = live.checks.find(({ check }) => check.metadata.name === name);
+  if (found === undefined) throw new CommandFailure(`there is no NodeHealthCheck ${name}`);
+  const explanation = explainCheck(found, nowMs);
+  return { json: { time: toTime(nowMs), ...explanation }, lines: renderCheck(explanation, nowMs) };
+}
+
+function renderCheck(explanation: CheckExplanation, nowMs: number): string[] {
+  const { healthCheck, phase, gate, observedNodes, healthyNodes, nextCheck, reasons, nodes } = explanation;
+  const decision = gate === undefined ? "remediations may start" : gate.reason;
+  return [
+    `NodeHealthCheck ${healthCheck} at ${toTime(nowMs)}: ${phase}: ${decision}`,
+    ...renderTable(
+      ["  WHAT", "FOUND"],
+      [
+        ["  nodes", `${observedNodes} selected, ${healthyNodes} healthy`],
+        ...reasons.map(({ what, found }) => [`  ${what}`, found]),
+        ...outlook([], nextCheck, nowMs),
+      ],
+    ),
+    "",
+    ...(nodes.length === 0
+      ? ["no node is unhealthy or in remediation"]
+      : renderTable(
+          ["NODE", "DECISION", "NEXT", "REASON"],
+          nodes.map((node) => [node.name, node.outcome, node.nextCheck ?? "-", node.reason]),
+        )),
+  ];
+}
+
+function outlook(actions: readonly string[], nextCheck: string | undefined, nowMs: number): string[][] {
+  const next =
+    nextCheck === undefined ? "when something changes" : `${tellTime(nextCheck, nowMs)}, or when something changes`;
+  return [...actions.map((action) => ["  now", action]), ["  next", next]];
+}

@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { explainCheck, explainNode, tellDuration, tellTime } from "../../../src/cli/explain-words.ts";
+import { listedView } from "../../../src/cli/listed.ts";
+import type { Node } from "../../../src/api/core.ts";
+import type { NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
+import type { LiveDecisions } from "../../../src/detector/live.ts";
+import { decide, decideInvalid } from "../../../src/detector/plan.ts";
+import { toTime } from "../../../src/runtime/time.ts";
+import { escalation, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0 } from "../detector/world.ts";
+
+function checkOf(snapshot: Snapshot | undefined) {
+  const metadata = { name: "check", uid: "check-1", resourceVersion: "1" };
+  const check = { apiVersion: "v1", kind: "NodeHealthCheck", metadata, spec: {}, status: snapshot?.status ?? {} };
+  const decision = snapshot === undefined ? decideInvalid({}, "spec.selector: is empty", T0) : decide(snapshot, T0);
+  return { check, snapshot, decision };
+}
+
+function liveOf(nodes: Node[], snapshot: Snapshot | undefined): LiveDecisions {
+  return { nowMs: T0, nodes: listedView(nodes), checks: [checkOf(snapshot)] };
+}
+
+function explain(nodes: Node[], facts: NodeFacts[], more: Partial<Snapshot> = {}, spec = {}) {
+  const found = explainNode(liveOf(nodes, snapshotOf(policyOf(spec), facts, more)), "n1")?.[0];
+  assert.ok(found);
+  const said = new Map(found.reasons.map(({ what, found: words }) => [what, words]));
+  return { ...found, said };
+}
+
+describe("an explanation", () => {
+  it("tells durations and times as people write them", () => {
+    assert.deepEqual([0, 1_000, 60_000, 90_000, 3_600_000, 5_430_000].map(tellDuration), [
+      "0s",
+      "1s",
+      "1m",
+      "1m30s",
+      "1h",
+      "1h30m30s",
+    ]);
+    assert.match(tellTime(toTime(T0 + 5_000), T0), /Z \(in 5s\)$/);
+    assert.match(tellTime(toTime(T0 - 5_000), T0), /Z \(5s ago\)$/);
+  });
+
+  it("says of each condition why it makes the node unhealthy, or does not", () => {
+    const policy = policyOf();
+    const unhealthy = nodeOf("n1", "Unknown", T0 - 20_000);
+    const { outcome, said, actions } = explain([unhealthy], [factsOf(policy, unhealthy, T0)]);
+    assert.equal(outcome, "create");
+    assert.equal(said.get("Ready=Unknown for 10s"), `yes, since ${toTime(T0 - 20_000)}`);
+    assert.equal(said.get("Ready=False for 10s"), `no: Unknown since ${toTime(T0 - 20_000)}`);
+    assert.equal(actions.length, 1);
+
+    const bare: Node = { ...unhealthy, status: {} };
+    assert.equal(explain([bare], []).said.get("Ready=False for 10s"), "the node has no condition Ready");
+    const timeless: Node = { ...unhealthy, status: { conditions: [{ type: "Ready", status: "Unknown" }] } };
+    assert.match(explain([timeless], []).said.get("Ready=Unknown for 10s") ?? "", /not since when/);
+  });
+
+  it("gives each node the time at which its own answer changes", () => {
+    const policy = policyOf();
+    const [first, second] = [nodeOf("n1", "Unknown", T0 - 4_000), nodeOf("n2", "Unknown", T0 - 8_000)];
+    const facts = [factsOf(policy, first, T0), factsOf(policy, second, T0)];
+    assert.equal(explain([first, second], facts).nextCheck, toTime(T0 + 6_000));
+    const ofCheck = explainCheck(checkOf(snapshotOf(policy, facts)), T0);
+    assert.equal(ofCheck.nextCheck, toTime(T0 + 2_000));
+    assert.deepEqual(
+      ofCheck.nodes.map(({ name, nextCheck }) => [name, nextCheck]),
+      [
+        ["n1", toTime(T0 + 6_000)],
+        ["n2", toTime(T0 + 2_000)],
+      ],
+    );
+  });
+
+  it("tells the attempts so far, and when the one under way is given up", () => {
+    const spec = escalation("X", "Y");
+    const policy = policyOf(spec);
+    const node = nodeOf("n1", "Unknown", T0 - 200_000);
+    const resource = { apiVersion: "fence.example/v1", namespace: "fencing", name: "n1" };
+    const records = [
+      {
+        resource: { ...resource, kind: "X", uid: "X-n1" },
+        started: toTime(T0 - 90_000),
+        timedOut: toTime(T0 - 30_000),
+      },
+      { resource: { ...resource, kind: "Y", uid: "Y-n1" }, started: toTime(T0 - 30_000) },
+    ];
+    const facts = factsOf(policy, node, T0, {
+      previous: { name: "n1", remediations: records },
+      remediations: [remediationOf("n1", { kind: "Y", createdMs: T0 - 30_000 })],
+    });
+    const { outcome, reasons, nextCheck } = explain([node], [facts], {}, spec);
+    assert.equal(outcome, "remediating");
+    assert.equal(nextCheck, toTime(T0 + 30_000));
+    assert.deepEqual(
+      reasons.filter(({ what }) => what === "attempt").map(({ found }) => found),
+      [
+        `X n1 started ${toTime(T0 - 90_000)}, given up ${toTime(T0 - 30_000)}`,
+        `Y n1 started ${toTime(T0 - 30_000)}, given up at ${toTime(T0 + 30_000)}`,
+      ],
+    );
+  });
+
+  it("names the other control plane node, the other health check and the holder of the lease", () => {
+    const policy = policyOf();
+    const node = nodeOf("n1", "Unknown", T0 - 20_000, { "node-role.kubernetes.io/control-plane": "" });
+    const hold = { reason: "node lease is already taken by x", untilMs: T0 + 60_000, announce: true };
+    const facts = factsOf(policy, node, T0, { rival: "NodeHealthCheck old is remediating it", hold });
+    const { said } = explain([node], [facts], { controlPlaneBusy: new Set(["cp2"]) });
+    assert.equal(said.get("control plane"), "cp2 in remediation");
+    assert.equal(said.get("other check"), "NodeHealthCheck old is remediating it");
+    assert.equal(said.get("lease"), `node lease is already taken by x, until ${toTime(T0 + 60_000)} (in 1m)`);
+  });
+
+  it("speaks of a node that is gone as long as something of it is left", () => {
+    const gone = { ...factsOf(policyOf(), nodeOf("n1", "True", T0), T0), node: undefined, selected: false };
+    const remediations = [remediationOf("n1")];
+    const { outcome, said, actions } = explain([], [{ ...gone, remediations }]);
+    assert.deepEqual([outcome, said.get("node"), actions[0]], ["nodeGone", "it is gone", "delete X n1"]);
+    assert.equal(explainNode(liveOf([], snapshotOf(policyOf(), [])), "n1"), undefined);
+  });
+
+  it("says what is wrong with a spec that cannot be understood", () => {
+    const node = nodeOf("n1", "Unknown", T0 - 20_000);
+    assert.deepEqual(
+      explainNode(liveOf([node], undefined), "n1")?.map(({ outcome, reason }) => [outcome, reason]),
+      [["disabled", "spec.selector: is empty"]],
+    );
+    assert.equal(explainCheck(checkOf(undefined), T0).gate?.reason, "spec.selector: is empty");
+  });
+});
