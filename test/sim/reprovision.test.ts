@@ -105,16 +105,24 @@ describe("a reprovision", () => {
       world.assertClean();
     }));
 
-  it("that does not help leaves no boot override behind", () =>
-    World.run({}, async (world) => {
-      world.rack.host("n1").failDisk();
-      await world.until("n1 is not Ready", () => !world.isReady("n1"));
-      world.faults.refuses.add("n1 On");
-      world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
-      await world.phase("n1", "Failed");
-      assert.equal(world.condition("n1", "Succeeded"), "False BMCRefused");
-      world.assertClean();
-    }));
+  // Wherever between an order and the check of the identity before the next one the time is up.
+  for (const timeout of ["30s", "38s"]) {
+    it(`that does not help within ${timeout} leaves no boot override behind, and says what was refused`, () =>
+      World.run({}, async (world) => {
+        world.rack.host("n1").failDisk();
+        await world.until("n1 is not Ready", () => !world.isReady("n1"));
+        world.faults.refuses.add("n1 On");
+        // Opening the devices anew takes long.
+        const match = { method: "GET", pathPrefix: `/api/v1/namespaces/${NAMESPACE}/secrets`, client: "agent" };
+        world.onPhase("n1", "PoweringOn", () =>
+          world.server.faults.inject({ match, times: Infinity, action: { kind: "delay", delayMs: 4_000 } }),
+        );
+        world.remediate("n1", { ...QUICK, powerOnTimeout: timeout, type: "Reprovision", requireReboot: false });
+        await world.phase("n1", "Failed");
+        assert.equal(world.condition("n1", "Succeeded"), "False BMCRefused");
+        world.assertClean();
+      }));
+  }
 
   for (const phase of [
     "Verifying",
