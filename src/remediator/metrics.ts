@@ -6,6 +6,8 @@ export interface RemediatorMetrics {
   /** A state was left after `seconds`. */
   left(state: string, seconds: number): void;
   inFlight(count: number): void;
+  /** Nodes that a remediation which is gone has left in mid-way. */
+  orphaned(count: number): void;
 }
 
 const STEP_BUCKETS_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600];
@@ -31,9 +33,15 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     help: "Remediations without a verdict.",
     registers,
   });
+  const orphaned = new Gauge({
+    name: "ironfence_orphaned_nodes",
+    help: "Nodes that a remediation which is gone has left in mid-way, until they are Ready: the host may be off.",
+    registers,
+  });
   return {
     finished: (result, reason) => finished.inc({ result, reason }),
     left: (state, seconds) => steps.observe({ state }, seconds),
     inFlight: (count) => inFlight.set(count),
+    orphaned: (count) => orphaned.set(count),
   };
 }

@@ -9,6 +9,7 @@ import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
 import { createMetrics } from "./metrics.ts";
+import { tendOrphans } from "./orphans.ts";
 import { RemediationIndex } from "./remediation-index.ts";
 import { Session, trimRemediation } from "./session.ts";
 import { isFinal } from "./state.ts";
@@ -95,6 +96,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     },
   });
 
+  const isServed = (nodeName: string): boolean =>
+    index.ofNode(nodeName).some(({ status }) => !isFinal(status?.phase)) ||
+    [...sessions.values()].some((session) => session.nodeName === nodeName);
   const wake = (keys: Iterable<BareMetalRemediation>): void => {
     for (const remediation of keys) controller.enqueue(keyText(keyOf(remediation)));
   };
@@ -116,6 +120,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     await Promise.all([targets.whenSynced(running), nodes.whenSynced(running), remediations.whenSynced(running)]);
     background.push(startTargetController({ runtime, targets, nodes, directory, namespace, openDevice }, running));
     background.push(controller.run(running));
+    background.push(tendOrphans({ runtime, nodes, targets, remediations, isServed, metrics }, running));
     await Promise.all(background);
   } catch (error) {
     if (!signal.aborted) throw error;

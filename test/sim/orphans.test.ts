@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { QUARANTINED_BY } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import { OUT_OF_SERVICE, QUARANTINE } from "../../src/api/taints.ts";
+import { bears, NAMESPACE, World } from "./world.ts";
+
+const KEY = { namespace: NAMESPACE, name: "n1" };
+
+/** Removes a remediation as a person does who is in a hurry: its finalizer by force, then the object. */
+function removeByForce(world: World): void {
+  const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
+  remediations.mergePatch(KEY, { metadata: { finalizers: null } });
+  remediations.delete(KEY);
+}
+
+function warnings(world: World): string[] {
+  return world.notes.flatMap(({ reason, regarding }) =>
+    reason === "RemediationLost" ? [`${regarding.kind} ${regarding.metadata.name}`] : [],
+  );
+}
+
+describe("a remediation whose finalizer is removed by force", () => {
+  it("while the host is fenced leaves no taint, is told of once, and the rest goes when the node is Ready", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      removeByForce(world);
+      await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 10_000);
+      await world.clock.advance(300_000);
+      assert.deepEqual(warnings(world), ["Node n1"]);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"], "nobody knows what it was left off for");
+      world.freePod();
+      world.somebodyOrders("n1", "On");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      await world.clock.advance(1_000);
+      world.assertClean();
+    }));
+
+  it("while the host is coming up leaves the quarantine until the node is Ready, and no longer", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1");
+      await world.phase("n1", "Rejoining");
+      removeByForce(world);
+      await world.until("it is told of", () => warnings(world).length > 0, 10_000);
+      assert.equal(bears(world.node("n1") ?? assert.fail(), QUARANTINE), true);
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      await world.clock.advance(1_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("with the agent away is found by the next one", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      await world.killAgent();
+      removeByForce(world);
+      world.startAgent();
+      await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 5_000);
+      assert.deepEqual(warnings(world), ["Node n1"]);
+      // … and by the one after that, as long as the host may be off.
+      await world.killAgent();
+      world.startAgent();
+      await world.until("it is told of again", () => warnings(world).length === 2, 5_000);
+      world.freePod();
+      world.somebodyOrders("n1", "On");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      await world.clock.advance(1_000);
+      world.assertClean();
+    }));
+
+  it("is followed by another one, which takes the host over and brings the node back", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      removeByForce(world);
+      world.remediate("n1", {}, "second");
+      world.freePod();
+      await world.phase("second", "Succeeded");
+      await world.clock.advance(10_000);
+      assert.deepEqual(warnings(world), [], "it is in good hands");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("marks that are not a lost remediation's", () => {
+  it("stay: taints that somebody else has put on the node", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      removeByForce(world);
+      await world.until("it is told of", () => warnings(world).length > 0, 10_000);
+      assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
+      world.freePod();
+    }));
+
+  it("stay: those of a remediation that is there, though the watch does not show it yet", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      // The watch is cut, and its next connection says nothing for a while.
+      const match = { pathPrefix: "/apis/ironfence.io/v1alpha1/baremetalremediations", client: "agent" };
+      world.server.faults.inject({ match, times: 1, action: { kind: "hang" } });
+      world.server.faults.cutWatches({ client: "agent" });
+      await world.clock.advance(5_000);
+      world.remediate("n1");
+      const uid = world.remediation("n1")?.metadata.uid ?? assert.fail();
+      mark(world, uid);
+      await world.clock.advance(5_000);
+      assert.equal(world.remediation("n1")?.status?.phase, undefined, "the agent has not seen it");
+      assert.deepEqual([world.markLog.at(-1), warnings(world)], ["n1 +quarantine", []]);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(warnings(world), []);
+      world.assertClean();
+    }));
+});
+
+/** Puts a quarantine on the node n1 as the remediation of that UID does. */
+function mark(world: World, uid: string): void {
+  const taints = [...(world.node("n1")?.spec.taints ?? []), QUARANTINE];
+  const annotations = { [QUARANTINED_BY]: `${uid}/a1` };
+  world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { annotations }, spec: { taints } });
+}
