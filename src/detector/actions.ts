@@ -15,6 +15,7 @@ import type { Action, DeletionReason, EventReason } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { judgeHealth } from "./health.ts";
 import type { DetectorMetrics } from "./metrics.ts";
+import type { NodeTracker } from "./node-tracker.ts";
 import type { NodeLeases } from "./node-lease.ts";
 import { renewLeaseAfterMs } from "./plan-node.ts";
 import type { Policy } from "./policy.ts";
@@ -52,6 +53,7 @@ export interface ActionDeps {
 export interface ActionContext {
   check: HealthCheckObject;
   policy: Policy;
+  tracker: NodeTracker;
   state: CheckState;
   /** Whether a remediation may still start now: the decision is some requests old when its last action is taken. */
   mayStart: () => boolean;
@@ -152,13 +154,21 @@ async function create(
 
 /** Whether the node, as read live, is the one that the decision was about and still wants a remediation. */
 function stillNeeds(deps: ActionDeps, context: ActionContext, decided: Node, live: Node): boolean {
-  const { policy } = context;
+  const { policy, tracker } = context;
   const { uid, labels } = live.metadata;
+  // What differs from the view has not been seen to change yet: it is judged once it has.
+  const seen = live.status.conditions?.filter((condition) =>
+    decided.status.conditions?.some(
+      ({ type, status, lastTransitionTime }) =>
+        type === condition.type && status === condition.status && lastTransitionTime === condition.lastTransitionTime,
+    ),
+  );
+  const known: Node = { ...live, status: { ...live.status, ...(seen !== undefined && { conditions: seen }) } };
   return (
     uid === decided.metadata.uid &&
     policy.selects(labels) &&
     labels?.[EXCLUDE_FROM_REMEDIATION] !== "true" &&
-    judgeHealth(policy.rules, live.status.conditions, deps.clock.nowMs()).state === "unhealthy"
+    tracker.judge(known, deps.clock.nowMs()).state === "unhealthy"
   );
 }
 

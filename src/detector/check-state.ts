@@ -3,6 +3,8 @@ import type { Hold } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { NodeTracker } from "./node-tracker.ts";
 import type { Policy } from "./policy.ts";
+import type { ConditionTimes } from "./steady-time.ts";
+import { writtenTimes } from "./steady-time.ts";
 import { compilePolicy, POLICY_ANNOTATIONS } from "./policy.ts";
 
 /** What the detector remembers of one health check beside its status. All of it can be lost: a restart finds it anew. */
@@ -22,14 +24,21 @@ export interface CheckState {
   told: ReadonlySet<string>;
 }
 
-export function newCheckState(check: HealthCheckObject, nodes: Iterable<Node>, nowMs: number): CheckState {
+export function newCheckState(
+  check: HealthCheckObject,
+  nodes: Iterable<Node>,
+  nowMs: number,
+  times: ConditionTimes = writtenTimes(nowMs),
+): CheckState {
   const result = compilePolicy(check.spec, check.metadata.annotations);
   return {
     uid: check.metadata.uid,
     generation: check.metadata.generation,
     settings: settingsOf(check),
     compiled:
-      "problem" in result ? result : { policy: result.policy, tracker: new NodeTracker(result.policy, nodes, nowMs) },
+      "problem" in result
+        ? result
+        : { policy: result.policy, tracker: new NodeTracker(result.policy, nodes, nowMs, times) },
     attention: new Set(),
     holds: new Map(),
     leaseRenewals: new Map(),

@@ -8,7 +8,7 @@ import type { Template } from "./template.ts";
 
 // What `decide` is given and what it answers.
 
-/** Reasons of the events on a NodeHealthCheck; they are upstream's. */
+/** Reasons of the events on a NodeHealthCheck; all but ClockSkew are upstream's. */
 export type EventReason =
   | "Enabled"
   | "Disabled"
@@ -18,6 +18,7 @@ export type EventReason =
   | "RemediationSkipped"
   | "InvalidNodeLabel"
   | "NoTemplateLeft"
+  | "ClockSkew"
   | "StormRecoveryStarted"
   | "StormRecoveryCooldownStarted"
   | "StormRecoveryEnded";
@@ -57,6 +58,8 @@ export interface NodeFacts {
   hold: Hold | undefined;
   /** When our lease on the node wants to be renewed; undefined: not known to be held. */
   leaseRenewAtMs: number | undefined;
+  /** What is wrong with its transition times, in words; `health` is judged with that in mind. */
+  skew: string | undefined;
 }
 
 /** The world as one health check sees it, at one moment. */
@@ -78,6 +81,8 @@ export interface Snapshot {
   canSee: (record: RemediationRecord) => boolean;
   /** Why nothing may start just now, in words: the view of the cluster is stale, or the health check is being deleted. */
   standstill: string | undefined;
+  /** How far this process' clock is off, in words. */
+  clockSkew: string | undefined;
 }
 
 /** `startedAnew`: its list of steps has failed to the end and begins from the start. */

@@ -21,18 +21,21 @@ const HEALTHY: Health = { state: "healthy" };
  * matches. A condition that is absent matches nothing. Neither does one that does not tell since when it stands: its
  * duration can never be proven, and a power-off needs proof.
  *
+ * @param sinceOf since when a condition counts as standing, on the same clock as `nowMs`; its transition time where absent.
+ *
  * Transition times have whole seconds, rounded down, so a duration is over at most one second early and never late.
  */
 export function judgeHealth(
   rules: readonly HealthRule[],
   conditions: readonly NodeCondition[] | undefined,
   nowMs: number,
+  sinceOf = (condition: NodeCondition): number | undefined => parseTimeMs(condition.lastTransitionTime),
 ): Health {
   let health = HEALTHY;
   for (const rule of rules) {
     const condition = conditions?.find(({ type }) => type === rule.type);
     if (condition?.status !== rule.status) continue;
-    const sinceMs = parseTimeMs(condition.lastTransitionTime);
+    const sinceMs = sinceOf(condition);
     if (sinceMs === undefined) continue;
     const untilMs = sinceMs + rule.durationMs;
     if (untilMs <= nowMs) return { state: "unhealthy", rule, sinceMs };

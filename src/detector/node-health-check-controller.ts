@@ -29,6 +29,7 @@ import { isOwnedBy } from "./remediation.ts";
 import type { Peer } from "./snapshot.ts";
 import { takeCensusNow, takeSnapshot } from "./snapshot.ts";
 import { sameJson } from "./status.ts";
+import { SteadyTimes, tellOffset } from "./steady-time.ts";
 import { TemplateResolver } from "./template-resolver.ts";
 import { WriteThrough } from "./write-through.ts";
 
@@ -64,6 +65,7 @@ export class NodeHealthCheckController {
   readonly #templates: TemplateResolver;
   readonly #actions: ActionDeps;
   readonly #states = new Map<string, CheckState>();
+  readonly #times: SteadyTimes;
   /** Nodes for which a CR is being created, by the name of the health check: two passes must not both start. */
   readonly #starting = new Map<string, string>();
 
@@ -88,8 +90,15 @@ export class NodeHealthCheckController {
       leases: new NodeLeases(runtime, leaseNamespace),
       metrics,
     };
+    this.#times = new SteadyTimes(runtime.clock, runtime.clockOffset?.());
     checks.subscribe((change) => this.#onCheck(change));
-    nodes.subscribe((change) => this.#onNode(change));
+    // The nodes that are there already: nobody saw when their conditions changed.
+    let isNews = false;
+    nodes.subscribe((change) => {
+      if (isNews) this.#times.observe(change);
+      this.#onNode(change);
+    });
+    isNews = true;
   }
 
   /** Resolves once `signal` has aborted and nothing runs any more. */
@@ -187,6 +196,8 @@ export class NodeHealthCheckController {
         nodes,
         remediations: [...this.#remediations.values()],
         starting: this.#starting,
+        skewOf: (name) => this.#times.skewOf(name),
+        clockSkew: tellOffset(runtime.clockOffset?.()),
         templates,
         canSee: (record) => this.#remediations.canSee(record),
         standstill: silentMs > NODES_STALE_MS ? "the API server has not told of nodes for minutes" : undefined,
@@ -209,7 +220,7 @@ export class NodeHealthCheckController {
     for (const node of creations) this.#starting.set(node.metadata.name, check.metadata.name);
     const context: ActionContext = {
       check,
-      policy: compiled.policy,
+      ...compiled,
       state,
       mayStart: () => this.#mayStart(check, state, compiled),
       tell: (type, reason, note, related) => this.#tell(check, { type, reason, note }, related),
@@ -319,7 +330,7 @@ export class NodeHealthCheckController {
     const known = this.#states.get(name);
     if (known !== undefined && isStateOf(known, check)) return known;
     const { nodes, runtime, metrics } = this.#deps;
-    const state = newCheckState(check, nodes.values(), runtime.clock.nowMs());
+    const state = newCheckState(check, nodes.values(), runtime.clock.nowMs(), this.#times);
     if (known?.uid === state.uid) {
       state.told = known.told;
       state.leaseRenewals = known.leaseRenewals;

@@ -4,6 +4,10 @@ import type { Change } from "../kube/watched.ts";
 import type { Health } from "./health.ts";
 import { judgeHealth } from "./health.ts";
 import type { Policy } from "./policy.ts";
+import type { ConditionTimes } from "./steady-time.ts";
+
+/** A wall clock that moves by more against the steady one was set. */
+const CLOCK_SET_MS = 1_000;
 
 /**
  * The nodes that one health check covers, and how each is. It is kept up to date node by node, so that a change costs the
@@ -11,12 +15,17 @@ import type { Policy } from "./policy.ts";
  */
 export class NodeTracker {
   readonly #policy: Policy;
+  readonly #times: ConditionTimes;
+  /** How far the wall clock was ahead of the steady one when nodes were last judged. */
+  #driftMs: number;
   readonly #selected = new Set<string>();
   /** Nodes that are not healthy, or that a person confirmed. */
   readonly #notable = new Map<string, { node: Node; health: Health }>();
 
-  constructor(policy: Policy, nodes: Iterable<Node>, nowMs: number) {
+  constructor(policy: Policy, nodes: Iterable<Node>, nowMs: number, times: ConditionTimes) {
     this.#policy = policy;
+    this.#times = times;
+    this.#driftMs = nowMs - times.nowMs();
     for (const node of nodes) this.#take(node, nowMs);
   }
 
@@ -45,10 +54,13 @@ export class NodeTracker {
     return wasSelected !== this.#selected.has(name) || before !== undefined || this.#notable.has(name);
   }
 
-  /** Judges again those whose condition's duration is over by now. */
+  /** Judges again those whose condition's duration is over by now; after the wall clock was set, all that are waited for. */
   advance(nowMs: number): void {
+    const driftMs = nowMs - this.#times.nowMs();
+    const wasSet = Math.abs(driftMs - this.#driftMs) > CLOCK_SET_MS;
+    if (wasSet) this.#driftMs = driftMs;
     for (const [name, { node, health }] of this.#notable) {
-      if (health.state === "soonUnhealthy" && health.untilMs <= nowMs) {
+      if (health.state === "soonUnhealthy" && (wasSet || health.untilMs <= nowMs)) {
         this.#notable.set(name, { node, health: this.judge(node, nowMs) });
       }
     }
@@ -56,7 +68,12 @@ export class NodeTracker {
 
   /** How a node is by this health check's conditions, selected or not. */
   judge(node: Node, nowMs: number): Health {
-    return judgeHealth(this.#policy.rules, node.status.conditions, nowMs);
+    const { conditions } = node.status;
+    const driftMs = nowMs - this.#times.nowMs();
+    return judgeHealth(this.#policy.rules, conditions, nowMs, (condition) => {
+      const sinceMs = this.#times.sinceMs(node.metadata.name, condition);
+      return sinceMs === undefined ? undefined : sinceMs + driftMs;
+    });
   }
 
   #take(node: Node, nowMs: number): void {

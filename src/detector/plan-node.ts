@@ -129,6 +129,7 @@ function planSoonUnhealthy(
   untilMs: number,
 ): UnhealthyNode | undefined {
   checkAgain(pass, untilMs);
+  warnOfSkew(pass, facts);
   verdict(pass, facts, "soonUnhealthy", `Unhealthy from ${toTime(untilMs)} on, unless its conditions change`);
   clearDelay(pass, facts);
   return facts.previous === undefined && records.length === 0 ? undefined : entryOf(facts, records);
@@ -147,6 +148,7 @@ function planUnhealthy(
     pass.decision.transitions.push({ key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
   }
   clearDelay(pass, facts);
+  warnOfSkew(pass, facts);
   warnOfLabel(pass, node);
   const { steps } = pass.snapshot.policy;
   const updated = forgetRounds(steps, restartFailed(pass, facts, giveUpOverdue(pass, facts, records)));
@@ -350,6 +352,10 @@ function clearDelay(pass: Pass, facts: NodeFacts): void {
     if (remediation.object.metadata.annotations?.[HEALTHY_DELAY] === undefined || remediation.terminating) continue;
     pass.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: undefined });
   }
+}
+
+function warnOfSkew(pass: Pass, { name, skew }: NodeFacts): void {
+  if (skew !== undefined) announce(pass, { key: `${name}/skew`, type: "Warning", reason: "ClockSkew", note: skew });
 }
 
 function warnOfLabel(pass: Pass, node: Node): void {

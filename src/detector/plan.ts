@@ -36,6 +36,9 @@ export function decide(snapshot: Snapshot, nowMs: number): Decision {
   const entries = inOrder(snapshot.nodes).flatMap((facts) => planNode(pass, facts) ?? []);
   const { decision } = pass;
   if (gate?.announcement !== undefined && entries.length > 0) decision.standing.push(gate.announcement);
+  if (snapshot.clockSkew !== undefined) {
+    decision.standing.push({ key: "skew", type: "Warning", reason: "ClockSkew", note: snapshot.clockSkew });
+  }
   if (disabled !== undefined) checkAgain(pass, nowMs + DISABLED_RETRY_MS);
   if (storm.state === "cooldown") checkAgain(pass, storm.sinceMs + (policy.stormCooldownMs ?? 0));
   const status = composeStatus(

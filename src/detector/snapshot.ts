@@ -33,6 +33,10 @@ export interface World {
   remediations: readonly Remediation[];
   /** Nodes for which a CR is being created at this moment, and by which health check. */
   starting: ReadonlyMap<string, string>;
+  /** What is wrong with a node's transition times, in words. */
+  skewOf?: (nodeName: string) => string | undefined;
+  /** How far this process' clock is off, in words. */
+  clockSkew?: string | undefined;
   templates: Snapshot["templates"];
   canSee: Snapshot["canSee"];
   standstill: string | undefined;
@@ -62,6 +66,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       rival: rivals.of(name, ownRemediations.length > 0),
       hold: state.holds.get(name),
       leaseRenewAtMs: state.leaseRenewals.get(name),
+      skew: world.skewOf?.(name),
     };
   });
   return {
@@ -81,6 +86,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
           !isOwnedBy(object, check.metadata.uid),
       ),
     canSee: world.canSee,
+    clockSkew: world.clockSkew,
     standstill: check.metadata.deletionTimestamp === undefined ? world.standstill : "the health check is being deleted",
   };
 }

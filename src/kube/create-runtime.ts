@@ -2,6 +2,7 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createKubeClient } from "./api-client.ts";
+import { measureClock } from "./clock-offset.ts";
 import type { KubeClient } from "./client.ts";
 import { createEventRecorder } from "./event-recorder.ts";
 import { startReflector } from "./reflector.ts";
@@ -28,7 +29,8 @@ export interface RunnableKubeRuntime extends KubeRuntime {
 
 /** Puts the parts of `src/kube` together over one transport. */
 export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
-  const { transport, clock, random, logger, controllerName, instance } = deps;
+  const { clock, random, logger, controllerName, instance } = deps;
+  const { transport, clockOffset } = measureClock(deps.transport, clock);
   const client = createKubeClient({ transport, clock, random });
   const events = createEventRecorder({ client, clock, random, logger }, { controller: controllerName, instance });
   return {
@@ -38,6 +40,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
     random,
     logger,
     events,
+    clockOffset,
     watch: (options, signal) => startReflector({ transport, clock, random, logger }, options, signal),
     run: (signal) => events.run(signal),
   };

@@ -1,6 +1,7 @@
 import type { Clock } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { ClockOffset } from "./clock-offset.ts";
 import type { KubeClient } from "./client.ts";
 import type { EventRecorder } from "./events.ts";
 import type { KubeObject, ResourceType } from "./resource.ts";
@@ -13,6 +14,8 @@ export interface KubeRuntime {
   random: Random;
   logger: Logger;
   events: EventRecorder;
+  /** How far the API server's clock is ahead of ours, by its last answers; undefined where they do not tell. */
+  clockOffset?(): ClockOffset | undefined;
   /** Starts a list-then-watch; it ends when `signal` aborts. */
   watch<T extends KubeObject>(options: WatchOptions<T>, signal: AbortSignal): Watched<T>;
 }

@@ -8,7 +8,7 @@ export function toMicroTime(epochMs: number): string {
   return new Date(epochMs).toISOString().replace(/Z$/, "000Z");
 }
 
-/** Reads an RFC 3339 time; undefined where `text` is absent or not one. */
+/** Reads an RFC 3339 time, or the date of an HTTP header; undefined where `text` is absent or not one. */
 export function parseTimeMs(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const epochMs = Date.parse(text);

@@ -11,6 +11,7 @@ import { trimNode } from "../../src/api/trim.ts";
 import { runDetector } from "../../src/detector/detector.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
+import type { KubeTransport } from "../../src/kube/transport.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -67,6 +68,10 @@ export class DetectorWorld {
   readonly registry = new Registry();
   readonly notes: EventNote[] = [];
   readonly requests: RequestRecord[] = [];
+  /** How far the agent's wall clock is ahead of everybody else's. */
+  aheadMs = 0;
+  /** Whether the API server's answers tell its time, as real ones do. */
+  tellsTime = false;
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
@@ -95,9 +100,14 @@ export class DetectorWorld {
   start(): void {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
+    const { clock } = this;
     const runtime = createKubeRuntime({
-      transport: this.server.transport({ client: CLIENT }),
-      clock: this.clock,
+      transport: this.#transport(),
+      clock: {
+        nowMs: () => clock.nowMs() + this.aheadMs,
+        monotonicMs: () => clock.monotonicMs(),
+        schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+      },
       random: seededRandom(2),
       logger: createLogger(process.env["DETECTOR_LOG"] === undefined ? "silent" : "debug"),
       controllerName: "ironfence.io/agent",
@@ -114,6 +124,18 @@ export class DetectorWorld {
       },
       signal,
     );
+  }
+
+  #transport(): KubeTransport {
+    const transport = this.server.transport({ client: CLIENT });
+    if (!this.tellsTime) return transport;
+    return {
+      ...transport,
+      send: async (request, signal) => {
+        const answer = await transport.send(request, signal);
+        return { ...answer, headers: { ...answer.headers, date: new Date(this.clock.nowMs()).toUTCString() } };
+      },
+    };
   }
 
   async stop(): Promise<void> {

@@ -127,6 +127,7 @@ export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial
     rival: undefined,
     hold: undefined,
     leaseRenewAtMs: nowMs + 3_600_000,
+    skew: undefined,
     ...more,
   };
 }
@@ -152,6 +153,7 @@ export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Sna
     isForeign: () => false,
     canSee: () => true,
     standstill: undefined,
+    clockSkew: undefined,
     ...more,
   };
 }
