@@ -1,13 +1,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { fileURLToPath } from "node:url";
-import { execFile } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES, BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../src/api/core.ts";
 import { NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
@@ -15,19 +11,18 @@ import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
-import { toTime } from "../../src/runtime/time.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
+import { bundle } from "./bundle.ts";
 import { AGENT_NODE_FLAGS } from "./node-flags.ts";
+import { heartbeats, labelsOf, nodeStatus } from "./nodes.ts";
 import { readUsage } from "./process-usage.ts";
-import { median, quantile, row } from "./report.ts";
+import { median, mib, quantile, row } from "./report.ts";
 
 const NAMESPACE = "ironfence-system";
-/** A kubelet posts an unchanged status every five minutes. */
-const STATUS_PERIOD_MS = 300_000;
 /** Until every target has had its first probe: only then is the agent at rest. */
 const SETTLE_MS_MAX = 300_000;
 /** After that, for the last writes. */
@@ -100,15 +95,6 @@ export async function benchAgent(nodeCount: number): Promise<void> {
   }
 }
 
-/** Users run the bundle of the image: the sources cost more memory, since their types are stripped at the start. */
-async function bundle(folder: string): Promise<string> {
-  const program = join(folder, "ironfence.js");
-  await promisify(execFile)(process.execPath, [fileURLToPath(new URL("../build/main.ts", import.meta.url)), program]);
-  return program;
-}
-
-const mib = (bytes: number): string => (bytes / 1_048_576).toFixed(0);
-
 function fill(server: ApiServer, nodeCount: number): void {
   const create = (type: ResourceType, metadata: object, body: object = {}): void => {
     server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
@@ -146,50 +132,6 @@ function fill(server: ApiServer, nodeCount: number): void {
       },
     },
   );
-}
-
-/** About as much as a kubelet writes: real nodes carry a dozen labels, five conditions and fifty images. */
-function labelsOf(name: string): Record<string, string> {
-  const labels: Record<string, string> = { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" };
-  for (let index = 0; index < 10; index++) labels[`example.com/label-${index}`] = `value-${index}`;
-  return labels;
-}
-
-function nodeStatus(ready: "True" | "Unknown"): object {
-  const time = toTime(systemClock.nowMs());
-  const condition = (type: string, status: string): object => ({
-    type,
-    status,
-    reason: "Bench",
-    message: "a message of about the usual length",
-    lastHeartbeatTime: time,
-    lastTransitionTime: time,
-  });
-  return {
-    conditions: [
-      ...["MemoryPressure", "DiskPressure", "PIDPressure"].map((type) => condition(type, "False")),
-      condition("Ready", ready),
-    ],
-    nodeInfo: { bootID: systemRandom.uuid(), systemUUID: systemRandom.uuid(), machineID: systemRandom.uuid() },
-    images: Array.from({ length: 50 }, (_, index) => ({
-      names: [`registry.example.com/image-${index}:v1.2.3`],
-      sizeBytes: 1e8,
-    })),
-  };
-}
-
-/** Unchanged statuses keep coming, as from real kubelets. */
-async function heartbeats(server: ApiServer, nodeCount: number, signal: AbortSignal): Promise<void> {
-  const nodes = server.collection<Node>(NODES);
-  for (let index = 0; !signal.aborted; index = (index + 1) % nodeCount) {
-    const node = nodes.get({ name: `node-${index}` });
-    const conditions = (node?.status.conditions ?? []).map((condition) => ({
-      ...condition,
-      lastHeartbeatTime: toTime(systemClock.nowMs()),
-    }));
-    nodes.mergePatch({ name: `node-${index}` }, { status: { conditions } }, "status");
-    await delay(STATUS_PERIOD_MS / nodeCount);
-  }
 }
 
 /** Resolves when every target has been probed. */

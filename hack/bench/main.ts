@@ -1,12 +1,14 @@
 import { parseArgs } from "node:util";
 import { benchAgent } from "./agent.ts";
 import { benchBmc } from "./bmc.ts";
+import { benchDetector } from "./detector.ts";
 import { benchFuzz } from "./fuzz.ts";
 
 const HELP = `Figures, measured on this machine: they vary with it, so compare only within one run.
 
   npm run bench                        the agent at 1,000 nodes
   npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
+  npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
   npm run bench -- bmc                 the power drivers beside ipmitool and fence_redfish, and 500 hosts fenced at once
   npm run bench -- fuzz --inputs N     every parser of what a BMC sends, and of addresses (1,000,000 in all; SEED=n repeats a run)
   npm run bench -- walk                a whole fence on the real control plane with a BMC that takes 2 s a change
@@ -15,17 +17,19 @@ const HELP = `Figures, measured on this machine: they vary with it, so compare o
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    nodes: { type: "string", default: "1000" },
+    nodes: { type: "string" },
     inputs: { type: "string", default: "1000000" },
     help: { type: "boolean", short: "h", default: false },
   },
 });
 const what = positionals[0] ?? "agent";
-const nodeCount = Number(values.nodes);
+const nodeCount = Number(values.nodes ?? 1_000);
 const inputCount = Number(values.inputs);
 if (values.help) process.stdout.write(HELP);
 else if (what === "agent" && Number.isInteger(nodeCount) && nodeCount >= 50) await benchAgent(nodeCount);
-else if (what === "bmc") await benchBmc();
+else if (what === "detector" && Number.isInteger(nodeCount) && nodeCount >= 100) {
+  await benchDetector(values.nodes === undefined ? [100, 1_000, 5_000] : [nodeCount]);
+} else if (what === "bmc") await benchBmc();
 else if (what === "fuzz" && Number.isInteger(inputCount) && inputCount > 0) benchFuzz(inputCount);
 else if (what === "walk") {
   const { measureWalk } = await import("../e2e/figures.ts");

@@ -12,3 +12,15 @@ export function quantile(values: readonly number[], share: number): number {
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
+
+/** Whole mebibytes. */
+export const mib = (bytes: number): string => (bytes / 1_048_576).toFixed(0);
+
+/** CPU or other time, in seconds. */
+export const seconds = (ms: number): string => (ms / 1_000).toFixed(2);
+
+/** How values in milliseconds are spread. */
+export function spread(values: readonly number[]): string {
+  const ms = (value: number): string => value.toFixed(0);
+  return `p50 ${ms(median(values))} ms, p99 ${ms(quantile(values, 0.99))} ms, max ${ms(Math.max(...values))} ms`;
+}
