@@ -100,6 +100,11 @@ const bareMetalRemediationStatusSchema = z.object({
       name: z.string(),
       namespace: z.string(),
       uid: z.string(),
+      systemUUID: z.string().optional().meta({
+        description:
+          "Who the host was by its target when it was last ordered off: a target made anew must say the same.",
+      }),
+      serialNumber: z.string().optional(),
     })
     .optional(),
   backup: z

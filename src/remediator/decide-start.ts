@@ -176,10 +176,15 @@ export function orderOff(walk: Walk, now: Now, id: string, message: string): Dec
           message: seen.identity?.verdict.message ?? "",
         },
       ],
-      fields: again ? {} : { node: nodeRecord(walk, node) },
+      fields: { ...targetRecord(walk), ...(!again && { node: nodeRecord(walk, node) }) },
     },
     [{ do: "forceOff", attemptId: id }],
   );
+}
+
+/** The target, and who the host is by it. */
+function targetRecord({ host }: Walk): Pick<Snapshot["status"], "target"> {
+  return host.found ? { target: { ...host.facts.ref, ...host.facts.identity } } : {};
 }
 
 function nodeRecord(walk: Snapshot, node: Node | undefined): NonNullable<Snapshot["status"]["node"]> {

@@ -18,6 +18,8 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
   const { seen, host } = snapshot;
   const walk: Walk = { ...snapshot, attempt: state.attempt };
   if (!seen.taintCleared) return run({ do: "untaint" });
+  const missing = host.found ? undefined : awaitTarget(walk, host.message, now);
+  if (missing !== undefined) return missing;
   if (host.found && seen.claim === undefined) return run({ do: "claimHost" });
   const owned = host.found && seen.claim?.owned === true;
   if (!owned && inherits(walk)) {
@@ -34,6 +36,14 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
   if (!seen.devicesClosed) return run({ do: "closeDevices" });
   if (owned && !seen.hostReleased) return run({ do: "releaseHost" });
   return conclude(walk, state.outcome, now);
+}
+
+/** A target that is gone may be made anew for the same host: an undo that owes it something waits for that for a while. */
+function awaitTarget(walk: Walk, gone: string, now: Now): Decision | undefined {
+  const owes = mayHaveTurnedOff(walk.attempt) || walk.attempt.bootOverride;
+  if (!owes || inherits(walk) || walk.remainingMs <= 0) return undefined;
+  const message = `${gone}, and the host may be OFF: it is powered on if a FencingTarget with the same identity names node ${walk.nodeName} in time, else power it on by hand`;
+  return waitBecause(walk, now, "TargetGone", message, walk.remainingMs);
 }
 
 function inherits(walk: Walk): boolean {

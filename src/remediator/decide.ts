@@ -59,12 +59,7 @@ function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: 
   const aborted = decideAbort(snapshot, now);
   if (aborted !== undefined) return aborted;
   if (!snapshot.host.found) {
-    return fail(
-      snapshot,
-      now,
-      "TargetGone",
-      `${snapshot.host.message}; if the host is off, it stays off: power it on by hand`,
-    );
+    return fail(snapshot, now, "TargetGone", snapshot.host.message);
   }
   const { claim } = snapshot.seen;
   if (claim === undefined) return run({ do: "claimHost" });

@@ -14,7 +14,7 @@ import type { LeaseSeen, Now, Seen } from "./snapshot.ts";
 import { nothingSeen } from "./snapshot.ts";
 import type { State, StateName } from "./state.ts";
 import { parseState } from "./state.ts";
-import type { HostPower } from "./targets/host.ts";
+import type { FencedHost, HostPower } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
 
 /** Where kubelets keep their leases, each under its node's name. */
@@ -87,7 +87,10 @@ export class Session {
    * Takes note of how the host's target is configured: what was learned from its devices, and the open connections to them,
    * count for nothing once it is edited, since they may be another host's.
    */
-  async useTarget(version: string): Promise<void> {
+  async useTarget({ ref, version }: Pick<FencedHost, "ref" | "version">): Promise<void> {
+    const { claim } = this.seen;
+    // What was taken is another target than this one, which was made anew.
+    if (claim?.owned === true && claim.targetUid !== ref.uid) this.seen = { ...this.seen, claim: undefined };
     const edited = this.#targetVersion !== undefined && this.#targetVersion !== version;
     this.#targetVersion = version;
     if (!edited) return;

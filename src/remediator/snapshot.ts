@@ -42,7 +42,7 @@ export interface Snapshot {
   seen: Seen;
 }
 
-export type HostFacts = Pick<FencedHost, "ref" | "owner" | "lastReboot">;
+export type HostFacts = Pick<FencedHost, "ref" | "identity" | "owner" | "lastReboot">;
 
 export interface Sibling {
   uid: string;

@@ -15,12 +15,13 @@ import { FINALIZER, runEffect } from "./effects.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import { isWaiting } from "./ownership.ts";
 import type { Session } from "./session.ts";
-import type { Decision, Note, Sibling, Snapshot } from "./snapshot.ts";
+import type { Decision, HostFacts, Note, Sibling, Snapshot } from "./snapshot.ts";
 import { seenAfter } from "./snapshot.ts";
 import type { State } from "./state.ts";
 import { conditionOf } from "./status.ts";
 import type { StopSwitch } from "./stop-switch.ts";
 import type { FencedHost, HostDirectory, LookupFailure } from "./targets/host.ts";
+import { compareIdentity } from "./targets/identity.ts";
 import { API_RETRY_MAX_MS, API_RETRY_MIN_MS } from "./timings.ts";
 
 /** Steps of one run, after which others get their turn. */
@@ -57,7 +58,7 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
     const { state } = session;
     session.watch(state.name, signal);
     const host = findHost(deps, session);
-    if (host.found) await session.useTarget(host.host.version);
+    if (host.found) await session.useTarget(host.host);
     const snapshot = takeSnapshot(deps, session, state, host);
     const decision = decide(snapshot, session.now());
     if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
@@ -192,8 +193,18 @@ async function store(
 
 type Lookup = { found: true; host: FencedHost } | LookupFailure;
 
-/** The host on record, once one was taken; else the one that a target names for the node. */
-function findHost({ directory }: WalkerDeps, session: Session): Lookup {
+/** The host of the target on record, once one was taken; an undo takes a target that was made anew for the same host, too. */
+function findHost(deps: WalkerDeps, session: Session): Lookup {
+  const recorded = findRecorded(deps, session);
+  const { target, phase } = session.status;
+  if (recorded.found || target === undefined || phase !== "Undoing") return recorded;
+  const successor = deps.directory.find(session.nodeName);
+  const { identity } = successor.found ? successor.host : {};
+  return identity !== undefined && compareIdentity(target, identity) === "match" ? successor : recorded;
+}
+
+/** The host of the target on record, once one was taken; else the one that a target names for the node. */
+function findRecorded({ directory }: WalkerDeps, session: Session): Lookup {
   const { target } = session.status;
   if (target === undefined) return directory.find(session.nodeName);
   const host = directory.byUid(target.uid);
@@ -227,15 +238,17 @@ function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: 
     status: session.status,
     nodeName: session.nodeName,
     node: deps.nodes.get({ name: session.nodeName }),
-    host: lookup.found
-      ? { found: true, facts: { ref: lookup.host.ref, owner: lookup.host.owner, lastReboot: lookup.host.lastReboot } }
-      : lookup,
+    host: lookup.found ? { found: true, facts: factsOf(lookup.host) } : lookup,
     stop: stopOf(deps.stopSwitch, lookup),
     siblings: deps.siblingsOf(session).map(siblingOf),
     remainingMs: session.remainingMs(state, plan),
     freshId: deps.runtime.random.uuid(),
     seen: session.seen,
   };
+}
+
+function factsOf({ ref, identity, owner, lastReboot }: FencedHost): HostFacts {
+  return { ref, identity, owner, lastReboot };
 }
 
 function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {

@@ -260,17 +260,6 @@ describe("what is missing is named, waited for, and used once it is there", () =
       assert.equal(world.condition("n1", "Succeeded"), "False Ambiguous");
       assert.deepEqual(world.powerLog, []);
     }));
-
-  it("a target that is deleted in mid-fence leaves no mark, and the verdict says that the host may be off", () =>
-    World.run({}, async (world) => {
-      await world.holdPod();
-      world.remediate("n1");
-      await world.phase("n1", "Releasing");
-      world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
-      await world.phase("n1", "Failed", 5_000);
-      assert.equal(world.condition("n1", "Succeeded"), "False TargetGone");
-      world.assertClean();
-    }));
 });
 
 describe("the stop switch and maintenance", () => {

@@ -7,7 +7,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { openDevices } from "./devices.ts";
 import type { FencedHost, HostDirectory, HostPower } from "./host.ts";
-import { identityJudge } from "./identity.ts";
+import { expectedIdentity, identityJudge } from "./identity.ts";
 import { TargetIndex } from "./target-index.ts";
 import { claimTarget, recordReboot, releaseTarget } from "./target-store.ts";
 
@@ -71,6 +71,7 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
     ref,
     version: `${uid}/${generation ?? ""}`,
     nodeName: target.spec.nodeName,
+    identity: identityOf(target),
     maintenance: target.spec.maintenance,
     owner: target.status?.owner,
     lastReboot: lastRebootOf(target),
@@ -79,6 +80,13 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
     recordReboot: (reboot, signal) => recordReboot(runtime, ref, reboot, signal),
     open: (signal) => openHost(deps, index, target, signal),
   };
+}
+
+function identityOf(target: FencingTarget): FencedHost["identity"] {
+  const expected = expectedIdentity(target);
+  if (expected === undefined) return undefined;
+  const { source: _source, ...identity } = expected;
+  return identity;
 }
 
 function lastRebootOf(target: FencingTarget): FencedHost["lastReboot"] {

@@ -35,6 +35,8 @@ export interface FencedHost {
   /** Another one as soon as anything is edited of what the target says, its devices included. */
   readonly version: string;
   readonly nodeName: string;
+  /** Who the host is by its target, in its spec or pinned; undefined where it does not say. */
+  readonly identity: { systemUUID?: string; serialNumber?: string } | undefined;
   /** Hands off: no power order may be sent. */
   readonly maintenance: boolean;
   readonly owner: HostOwner | undefined;

@@ -71,8 +71,8 @@ export function identityJudge(target: FencingTarget, nodeSystemUUID: string | un
  * Compares who must answer with who does. Each value counts where both sides have it; one that differs is a mismatch.
  */
 export function compareIdentity(
-  expected: Omit<ExpectedIdentity, "source">,
-  answer: HostIdentity,
+  expected: { systemUUID?: string | undefined; serialNumber?: string | undefined },
+  answer: Partial<HostIdentity>,
 ): "match" | "mismatch" | "unknown" {
   const verdicts: boolean[] = [];
   const expectedUuid = meaningfulUuid(expected.systemUUID);

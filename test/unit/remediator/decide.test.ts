@@ -201,6 +201,7 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
           found: true,
           facts: {
             ref: { kind: "FencingTarget", namespace: "x", name: "n1", uid: "t" },
+            identity: undefined,
             owner: OWNER,
             lastReboot: undefined,
           },
@@ -804,6 +805,26 @@ const STEPS: { name: string; changes: SnapshotChanges; expected: string }[] = [
     name: "an undo looks for a successor before it powers the host on",
     changes: { state: "Undoing", seen: { taintCleared: true, power: READ_OFF } },
     expected: "checkSuccessor",
+  },
+  {
+    name: "an undo that owes an On waits for the target to be made anew",
+    changes: { state: "Undoing", seen: { taintCleared: true }, other: { host: TARGET_GONE } },
+    expected: "stay (TargetGone)",
+  },
+  {
+    name: "… not for ever",
+    changes: { state: "Undoing", seen: { taintCleared: true }, other: { host: TARGET_GONE, remainingMs: 0 } },
+    expected: "clearMarks",
+  },
+  {
+    name: "… and not where it owes none",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "None" },
+      seen: { taintCleared: true },
+      other: { host: TARGET_GONE },
+    },
+    expected: "clearMarks",
   },
   {
     name: "an undo with a successor waiting sends no On",

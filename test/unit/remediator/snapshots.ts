@@ -112,6 +112,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
       found: true,
       facts: {
         ref: { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" },
+        identity: { systemUUID: "11111111-2222-4333-8444-000000000001" },
         owner: undefined,
         lastReboot: undefined,
       },

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+const QUICK = { retryLimit: 0, powerOnTimeout: "60s" };
+
+/** A remediation of n1 in mid-fence whose target is deleted. */
+async function loseTarget(world: World): Promise<void> {
+  await world.holdPod();
+  world.remediate("n1", QUICK);
+  await world.phase("n1", "Releasing");
+  world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
+  await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 5_000);
+}
+
+function message(world: World): string {
+  return world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Succeeded")?.message ?? "";
+}
+
+describe("a target that is deleted in mid-fence", () => {
+  it("leaves no mark; what the host may be is said at once, and in the verdict", () =>
+    World.run({}, async (world) => {
+      await loseTarget(world);
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True TargetGone", 1_000);
+      await world.phase("n1", "Failed", 70_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False TargetGone");
+      assert.match(message(world), /may still be OFF/);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+      world.freePod();
+      world.assertClean();
+    }));
+
+  it("and made anew for the same host serves to power it on", () =>
+    World.run({}, async (world) => {
+      await loseTarget(world);
+      await world.clock.advance(10_000);
+      world.createTarget("n1", world.rack.host("n1").spec.systemUUID.toUpperCase());
+      await world.phase("n1", "Failed", 10_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False TargetGone");
+      assert.doesNotMatch(message(world), /OFF/);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.freePod();
+      world.assertClean();
+    }));
+
+  it("and made anew in no time serves so, too, also to an agent that is restarted", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Releasing");
+      await world.killAgent();
+      world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
+      world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
+      world.startAgent();
+      await world.phase("n1", "Failed", 10_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.freePod();
+      world.assertClean();
+    }));
+
+  it("and made anew for another host does not: nothing is ordered, and the verdict says what is left", () =>
+    World.run({}, async (world) => {
+      await loseTarget(world);
+      world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
+      world.create(
+        FENCING_TARGETS,
+        { namespace: NAMESPACE, name: "n1" },
+        {
+          spec: {
+            nodeName: "n1",
+            identity: { systemUUID: world.rack.host("n2").spec.systemUUID },
+            devices: [{ address: "redfish://n2", credentialsSecretRef: { name: "bmc" }, timeouts: { call: "2s" } }],
+          },
+        },
+      );
+      await world.phase("n1", "Failed", 70_000);
+      assert.match(message(world), /may still be OFF/);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+      assert.equal(world.devices.calls.filter(({ host, call }) => host === "n2" && call === "On").length, 0);
+      world.freePod();
+      world.assertClean();
+    }));
+});
