@@ -24,6 +24,7 @@ import { createKubeClient } from "../../src/kube/api-client.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
@@ -40,6 +41,8 @@ export interface WorldOptions {
   labels?: Record<string, string>;
   controllers?: Partial<ClusterControllerOptions>;
   seed?: number;
+  /** How far the agent's wall clock is ahead of everybody else's. */
+  agentAheadMs?: number;
 }
 
 /**
@@ -68,9 +71,16 @@ export class World {
   #agent: Promise<void> = Promise.resolve();
   #agents = 0;
   #byOthers = false;
+  readonly #agentClock: Clock;
 
   constructor(options: WorldOptions) {
     const { clock } = this;
+    const aheadMs = options.agentAheadMs ?? 0;
+    this.#agentClock = {
+      nowMs: () => clock.nowMs() + aheadMs,
+      monotonicMs: () => clock.monotonicMs(),
+      schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+    };
     const random = seededRandom(options.seed ?? 1);
     this.server = createApiServer({ clock, random });
     for (const crd of ["baremetalremediations", "baremetalremediationtemplates", "fencingtargets"]) {
@@ -127,10 +137,9 @@ export class World {
     this.#agents += 1;
     const stop = new AbortController();
     this.#stopAgent = stop;
-    const { clock } = this;
     const runtime = createKubeRuntime({
       transport: this.server.transport({ client: AGENT }),
-      clock,
+      clock: this.#agentClock,
       random: seededRandom(100 + this.#agents),
       logger: createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug"),
       controllerName: "ironfence.io/agent",

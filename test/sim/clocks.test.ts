@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
+const AHEAD_MS = 600_000;
+
+describe("an agent whose clock is ten minutes ahead", () => {
+  it("takes no node for dead because its lease looks old: one that reports, though not Ready, is given time to show itself", () =>
+    World.run({ agentAheadMs: AHEAD_MS }, async (world) => {
+      // The BMC of n1 powers n2, and says that it is n1. Node n1 lives, and reports that it is not Ready.
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
+      setReady(world, "False");
+      world.remediate("n1");
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False WrongHost");
+      assert.deepEqual(world.powerLog, ["n2 ForceOff", "n2 On"]);
+      assert.equal(world.markLog.includes("n1 +taint"), false);
+      world.assertClean();
+    }));
+
+  it("does not take a reboot of the outage before for one of this outage", () =>
+    World.run({ agentAheadMs: AHEAD_MS }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", QUICK, "first");
+      await world.phase("first", "Succeeded");
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "first" });
+      await world.clock.advance(60_000);
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, type: "Reprovision" }, "second");
+      await world.phase("second", "Failed");
+      assert.equal(world.condition("second", "Succeeded"), "False RebootRequired");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("a node that comes back while its BMC is away", () => {
+  it("is looked at anew before the order: it is quarantined, and the boot that ends is the one on record", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("refused");
+      world.remediate("n1");
+      await world.until("it waits", () => world.condition("n1", "Processing") === "True BMCUnreachable", 5_000);
+      world.somebodyOrders("n1", "ForceRestart");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      const { bootID } = world.rack.host("n1");
+      world.rack.bmc("n1").setReachability("up");
+      await world.phase("n1", "PoweringOff");
+      assert.deepEqual(world.markLog, ["n1 +quarantine"]);
+      assert.equal(world.remediation("n1")?.status?.node?.bootID, bootID);
+      await world.phase("n1", "Succeeded");
+      assert.notEqual(world.node("n1")?.status.nodeInfo?.bootID, bootID);
+      world.assertClean();
+    }));
+});
+
+/** What the kubelet of n1 has posted, until it posts again. */
+function setReady(world: World, status: string): void {
+  const nodes = world.server.collection<Node>(NODES);
+  const conditions = (world.node("n1")?.status.conditions ?? []).map((condition) =>
+    condition.type === "Ready" ? { ...condition, status } : condition,
+  );
+  nodes.mergePatch({ name: "n1" }, { status: { conditions } }, "status");
+}
