@@ -4,7 +4,6 @@ import type { HealthCheckObject } from "./health-check.ts";
 import { NodeTracker } from "./node-tracker.ts";
 import type { Policy } from "./policy.ts";
 import type { ConditionTimes } from "./steady-time.ts";
-import { writtenTimes } from "./steady-time.ts";
 import { compilePolicy, POLICY_ANNOTATIONS } from "./policy.ts";
 
 /** What the detector remembers of one health check beside its status. All of it can be lost: a restart finds it anew. */
@@ -28,7 +27,7 @@ export function newCheckState(
   check: HealthCheckObject,
   nodes: Iterable<Node>,
   nowMs: number,
-  times: ConditionTimes = writtenTimes(nowMs),
+  times: ConditionTimes,
 ): CheckState {
   const result = compilePolicy(check.spec, check.metadata.annotations);
   return {

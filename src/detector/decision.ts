@@ -1,6 +1,7 @@
 import type { Node } from "../api/core.ts";
 import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
 import type { Health } from "./health.ts";
+import type { PlatformFacts } from "./platform.ts";
 import type { Policy, Step } from "./policy.ts";
 import type { Remediation } from "./remediation.ts";
 import type { Disabled } from "./status.ts";
@@ -79,6 +80,8 @@ export interface Snapshot {
   isForeign: (template: Template, name: string) => boolean;
   /** Whether CRs of the record's kind can be seen now. */
   canSee: (record: RemediationRecord) => boolean;
+  /** What the cluster's own machinery says; see `PlatformFacts`. */
+  platform: Pick<PlatformFacts, "isOkd" | "upgrading" | "hasTerminationHandler">;
   /** Why nothing may start just now, in words: the view of the cluster is stale, or the health check is being deleted. */
   standstill: string | undefined;
   /** How far this process' clock is off, in words. */

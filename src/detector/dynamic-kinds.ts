@@ -20,6 +20,8 @@ export interface DynamicKindsOptions<T extends KubeObject> {
   trim: (raw: KubeObject) => T;
   /** Called when a kind's state changes, and for every change of an object of a watched kind. */
   onChange: (change: Change<T> | undefined) => void;
+  /** How often a kind that is not served is asked for again; as others that could not be watched where absent. */
+  absentRetryMs?: number;
 }
 
 interface Entry<T extends KubeObject> {
@@ -60,7 +62,9 @@ export class DynamicKinds<T extends KubeObject> {
       stop: new AbortController(),
     };
     this.#entries.set(key, entry);
-    if (entry.mayPass && nowMs - entry.triedMs >= KIND_RETRY_MS) {
+    const { absentRetryMs = KIND_RETRY_MS } = this.#options;
+    const retryMs = entry.state.state === "absent" ? absentRetryMs : KIND_RETRY_MS;
+    if (entry.mayPass && nowMs - entry.triedMs >= retryMs) {
       entry.mayPass = false;
       this.#start(entry, apiVersion, kind);
     }

@@ -15,11 +15,14 @@ import { trimHealthCheck } from "./health-check.ts";
 import { leaseName, readTaken } from "./node-lease.ts";
 import { renewLeaseAfterMs } from "./plan-node.ts";
 import { decide, decideInvalid } from "./plan.ts";
+import type { PlatformFacts } from "./platform.ts";
+import { Platform } from "./platform.ts";
 import type { Policy } from "./policy.ts";
 import { remediationKind } from "./policy.ts";
 import { RemediationStore } from "./remediation-store.ts";
 import type { Peer } from "./snapshot.ts";
 import { takeSnapshot } from "./snapshot.ts";
+import { SteadyTimes, tellOffset } from "./steady-time.ts";
 import type { Resolution } from "./template-resolver.ts";
 import { TemplateResolver } from "./template-resolver.ts";
 
@@ -59,15 +62,18 @@ export async function decideLive(
   const reading = AbortSignal.any([signal, scope.signal]);
   const remediations = new RemediationStore(runtime, () => undefined, reading);
   const templates = new TemplateResolver(runtime, remediations, () => undefined, reading);
+  const platform = new Platform(runtime, () => undefined, reading);
   try {
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, reading);
     const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, reading);
     await Promise.all([nodes.whenSynced(reading), checks.whenSynced(reading)]);
     const leases = await runtime.client.list<Lease>(LEASES, { namespace: leaseNamespace }, reading);
+    const times = new SteadyTimes(runtime.clock, runtime.clockOffset?.());
     const peers = [...checks.values()].map((check): Peer => ({
       check,
-      state: newCheckState(check, nodes.values(), runtime.clock.nowMs()),
+      state: newCheckState(check, nodes.values(), runtime.clock.nowMs(), times),
     }));
+    const platformFacts = await readPlatform(runtime, platform, reading);
     const resolved = await resolveAll(runtime, peers, { remediations, templates }, reading);
     const nowMs = runtime.clock.nowMs();
     for (const peer of peers) recallLeases(peer, { nodes, leases: leases.items }, nowMs);
@@ -87,6 +93,8 @@ export async function decideLive(
         remediations: found,
         starting: new Map<string, string>(),
         templates: resolved.get(check) ?? new Map(),
+        platform: platformFacts,
+        clockSkew: tellOffset(runtime.clockOffset?.()),
         canSee: (record: Parameters<Snapshot["canSee"]>[0]) => remediations.canSee(record),
         standstill: undefined,
       };
@@ -96,7 +104,15 @@ export async function decideLive(
     return { nowMs, nodes, checks: decided };
   } finally {
     scope.abort(new Error("everything is read"));
-    await Promise.all([remediations.settled(), templates.settled()]);
+    await Promise.all([remediations.settled(), templates.settled(), platform.settled()]);
+  }
+}
+
+async function readPlatform(runtime: KubeRuntime, platform: Platform, signal: AbortSignal): Promise<PlatformFacts> {
+  for (;;) {
+    const facts = platform.read();
+    if (facts !== "pending") return facts;
+    await sleep(runtime.clock, KINDS_POLL_MS, signal);
   }
 }
 

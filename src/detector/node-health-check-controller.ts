@@ -21,6 +21,8 @@ import type { DetectorMetrics } from "./metrics.ts";
 import { NodeLeases } from "./node-lease.ts";
 import { differs } from "./node-tracker.ts";
 import { decide, decideInvalid } from "./plan.ts";
+import type { PlatformFacts } from "./platform.ts";
+import { Platform } from "./platform.ts";
 import type { Policy } from "./policy.ts";
 import { remediationKind } from "./policy.ts";
 import { RemediationStore } from "./remediation-store.ts";
@@ -63,6 +65,7 @@ export class NodeHealthCheckController {
   readonly #checks: WriteThrough<HealthCheckObject>;
   readonly #remediations: RemediationStore;
   readonly #templates: TemplateResolver;
+  readonly #platform: Platform;
   readonly #actions: ActionDeps;
   readonly #states = new Map<string, CheckState>();
   readonly #times: SteadyTimes;
@@ -82,6 +85,7 @@ export class NodeHealthCheckController {
     this.#checks = new WriteThrough(checks);
     this.#remediations = new RemediationStore(runtime, (change) => this.#onRemediation(change), signal);
     this.#templates = new TemplateResolver(runtime, this.#remediations, () => this.#enqueueAll(), signal);
+    this.#platform = new Platform(runtime, () => this.#enqueueAll(), signal);
     this.#actions = {
       client: runtime.client,
       clock: runtime.clock,
@@ -107,7 +111,7 @@ export class NodeHealthCheckController {
       await this.#controller.run(signal);
     } finally {
       this.#checks.close();
-      await Promise.all([this.#remediations.settled(), this.#templates.settled()]);
+      await Promise.all([this.#remediations.settled(), this.#templates.settled(), this.#platform.settled()]);
     }
   }
 
@@ -161,12 +165,14 @@ export class NodeHealthCheckController {
       ({ resource }) => this.#remediations.state(resource.apiVersion ?? "", resource.kind ?? "").state === "pending",
     );
     // Not known is not the same as not there: until every kind in use can be seen, nothing is decided.
-    if (templates === "pending" || pending) return { requeueAfterMs: KIND_RETRY_MS };
+    const platform = this.#platform.read();
+    if (templates === "pending" || platform === "pending" || pending) return { requeueAfterMs: KIND_RETRY_MS };
     await this.#remediations.checkUnseen(signal);
 
     const errors: unknown[] = [];
     const taken = new Set<string>();
-    const look = (): Decision => decide(this.#snapshot(check, state, compiled, templates), runtime.clock.nowMs());
+    const look = (): Decision =>
+      decide(this.#snapshot(check, state, compiled, { templates, platform }), runtime.clock.nowMs());
     let decision = look();
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
       const fresh = decision.actions.filter((action) => !taken.has(actionKey(action)));
@@ -183,7 +189,7 @@ export class NodeHealthCheckController {
     check: HealthCheckObject,
     state: CheckState,
     compiled: Extract<CheckState["compiled"], { policy: Policy }>,
-    templates: Snapshot["templates"],
+    found: { templates: Snapshot["templates"]; platform: PlatformFacts },
   ): Snapshot {
     const { nodes, runtime } = this.#deps;
     const silentMs = runtime.clock.monotonicMs() - nodes.lastContactMs;
@@ -198,7 +204,7 @@ export class NodeHealthCheckController {
         starting: this.#starting,
         skewOf: (name) => this.#times.skewOf(name),
         clockSkew: tellOffset(runtime.clockOffset?.()),
-        templates,
+        ...found,
         canSee: (record) => this.#remediations.canSee(record),
         standstill: silentMs > NODES_STALE_MS ? "the API server has not told of nodes for minutes" : undefined,
       },

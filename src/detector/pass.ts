@@ -5,7 +5,7 @@ import type { Announcement, Decision, Snapshot } from "./decision.ts";
  * clean-up, leases and status.
  */
 export interface Gate {
-  outcome: "disabled" | "paused" | "standstill" | "threshold" | "storm";
+  outcome: "disabled" | "paused" | "upgrading" | "standstill" | "threshold" | "storm";
   reason: string;
   announcement: Announcement | undefined;
 }

@@ -10,6 +10,7 @@ import type { NextStep } from "./escalation.ts";
 import { forgetRounds, isOfStep, nextStep, reconcileRecords, restartWaitMs } from "./escalation.ts";
 import type { Pass } from "./pass.ts";
 import { checkAgain } from "./pass.ts";
+import { TERMINATING } from "./platform.ts";
 import type { Step } from "./policy.ts";
 import type { Remediation } from "./remediation.ts";
 import { isControlPlane } from "./template.ts";
@@ -185,6 +186,11 @@ function start(pass: Pass, facts: NodeFacts, node: Node, next: NextStep | undefi
       "excluded",
       `Remediation skipped on node ${name}: node has Exclude from Remediation label`,
     );
+  }
+  const isTerminating = node.status.conditions?.some(({ type }) => type === TERMINATING) === true;
+  if (isTerminating && snapshot.platform.hasTerminationHandler) {
+    const reason = `Skipped remediation of node ${name}: its cloud terminates it, which OKD's own health check sees to`;
+    return skip(pass, facts, "terminating", reason);
   }
   if (rival !== undefined) return skip(pass, facts, "rival", `Skipped remediation of node ${name}: ${rival}`);
   if (next === undefined || isResting(pass, facts, next)) return undefined;

@@ -1,3 +1,4 @@
+import { CURRENT_CONFIG, DESIRED_CONFIG } from "../api/annotations.ts";
 import type { NodeHealthCheckStatus, UnhealthyNode } from "../api/node-health-check.ts";
 import type { Allowance, Census } from "./budget.ts";
 import { judgeThreshold, takeCensus } from "./budget.ts";
@@ -102,6 +103,11 @@ function closedGate(
     const reason = `Nothing new starts because of pause requests: ${policy.pauseRequests.join(", ")}`;
     return { outcome: "paused", reason, announcement: skipped("paused", "Normal", reason) };
   }
+  const upgrade = findUpgrade(snapshot);
+  if (upgrade !== undefined) {
+    const reason = `Postponing potential remediations because of ongoing cluster upgrade: ${upgrade}`;
+    return { outcome: "upgrading", reason, announcement: skipped("upgrading", "Normal", reason) };
+  }
   if (standstill !== undefined) {
     const reason = `Nothing new starts: ${standstill}`;
     return { outcome: "standstill", reason, announcement: skipped("standstill", "Warning", reason) };
@@ -115,6 +121,20 @@ function closedGate(
     return { outcome: "storm", reason, announcement: skipped("storm", "Warning", reason) };
   }
   return undefined;
+}
+
+/**
+ * What is being upgraded. A hosted control plane shows its upgrade by its nodes alone, as the configuration that they are
+ * brought to.
+ */
+function findUpgrade({ platform, nodes }: Snapshot): string | undefined {
+  if (platform.upgrading !== undefined) return `ClusterVersion ${platform.upgrading} is progressing`;
+  if (!platform.isOkd) return undefined;
+  const changing = nodes.find(({ node, selected, health }) => {
+    const { [CURRENT_CONFIG]: current, [DESIRED_CONFIG]: desired = "" } = node?.metadata.annotations ?? {};
+    return selected && health.state === "unhealthy" && desired !== "" && desired !== current;
+  });
+  return changing === undefined ? undefined : `node ${changing.name} is being brought to another configuration`;
 }
 
 // Whoever has been unhealthy for longest comes first: it matters where one control plane node at a time may start.

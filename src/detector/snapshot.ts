@@ -8,6 +8,7 @@ import type { HealthCheckObject } from "./health-check.ts";
 import { isOlder } from "./health-check.ts";
 import type { Health } from "./health.ts";
 import type { NodeTracker } from "./node-tracker.ts";
+import type { PlatformFacts } from "./platform.ts";
 import type { Policy } from "./policy.ts";
 import type { Remediation } from "./remediation.ts";
 import { isForControlPlane, isOwnedBy } from "./remediation.ts";
@@ -38,6 +39,7 @@ export interface World {
   /** How far this process' clock is off, in words. */
   clockSkew?: string | undefined;
   templates: Snapshot["templates"];
+  platform: PlatformFacts;
   canSee: Snapshot["canSee"];
   standstill: string | undefined;
 }
@@ -73,7 +75,8 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
     name: check.metadata.name,
     status: check.status,
     policy,
-    templates: world.templates,
+    templates: world.platform.conflict ?? world.templates,
+    platform: world.platform,
     selectedNodes: tracker.selectedNodes,
     nodes,
     controlPlaneBusy: controlPlaneBusy(world),
@@ -87,7 +90,10 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       ),
     canSee: world.canSee,
     clockSkew: world.clockSkew,
-    standstill: check.metadata.deletionTimestamp === undefined ? world.standstill : "the health check is being deleted",
+    standstill:
+      check.metadata.deletionTimestamp === undefined
+        ? (world.standstill ?? world.platform.unknown)
+        : "the health check is being deleted",
   };
 }
 

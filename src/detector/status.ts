@@ -16,7 +16,11 @@ const STORM_REASON = "HealthyNodeThresholdChange";
 
 /** Why a health check starts nothing at all, for its condition Disabled. */
 export interface Disabled {
-  reason: "RemediationTemplateNotFound" | "RemediationTemplateInvalid" | "SpecInvalid";
+  reason:
+    | "ConflictingMachineHealthCheckDetected"
+    | "RemediationTemplateNotFound"
+    | "RemediationTemplateInvalid"
+    | "SpecInvalid";
   message: string;
 }
 

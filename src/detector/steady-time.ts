@@ -93,11 +93,6 @@ export class SteadyTimes implements ConditionTimes {
   }
 }
 
-/** Transition times as they are written, by a wall clock: for whoever looks once. */
-export function writtenTimes(nowMs: number): ConditionTimes {
-  return { nowMs: () => nowMs, sinceMs: (_name, condition) => parseTimeMs(condition.lastTransitionTime) };
-}
-
 /** How far our clock and the API server's differ, in words; undefined where they are in step. */
 export function tellOffset(offset: ClockOffset | undefined): string | undefined {
   if (offset === undefined || !isNotable(offset)) return undefined;

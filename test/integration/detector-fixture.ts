@@ -38,14 +38,14 @@ export function vendorCrd(kind: string): string {
 }
 
 /** A CRD that keeps whatever is put into its objects. */
-export function crdOf({ group, version, kind, plural }: ResourceType): string {
+export function crdOf({ group, version, kind, plural, namespaced }: ResourceType): string {
   return JSON.stringify({
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
     metadata: { name: `${plural}.${group}` },
     spec: {
       group,
-      scope: "Namespaced",
+      scope: namespaced ? "Namespaced" : "Cluster",
       names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase() },
       versions: [
         {

@@ -154,6 +154,7 @@ export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Sna
     canSee: () => true,
     standstill: undefined,
     clockSkew: undefined,
+    platform: { isOkd: false, upgrading: undefined, hasTerminationHandler: false },
     ...more,
   };
 }
