@@ -65,7 +65,7 @@ function takeRound(steps: readonly Step[], spent: RemediationRecord[]): Step | u
 }
 
 /** Whether the record is an attempt of this step. The API version is not compared: a kind keeps its meaning across them. */
-export function isOfStep(step: Step, record: RemediationRecord): boolean {
+export function isOfStep(step: Step, record: Pick<RemediationRecord, "resource" | "templateName">): boolean {
   const { resource, templateName } = record;
   return (
     resource.kind === remediationKind(step.template) &&

@@ -54,21 +54,31 @@ export class DetectorMetrics {
     this.#old.inc({ name: nodeName, namespace: "" });
   }
 
+  /** Takes in that a health check is gone: nothing goes on for it any more. */
+  forget(status: NodeHealthCheckStatus): void {
+    for (const { name, remediations = [] } of status.unhealthyNodes ?? []) {
+      for (const record of remediations) this.#ongoing.remove(labelsOf(name, record));
+    }
+  }
+
   /** Takes in that a health check's status went from `before` to `after`. */
   follow(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus, nowMs: number): void {
     const stay = new Set((after.unhealthyNodes ?? []).map(({ name }) => name));
     for (const { name, remediations = [] } of before.unhealthyNodes ?? []) {
       const kept = new Set((after.unhealthyNodes ?? []).find((entry) => entry.name === name)?.remediations?.map(uidOf));
       for (const record of remediations) {
-        if (kept.has(uidOf(record))) continue;
         this.#ongoing.remove(labelsOf(name, record));
+        if (kept.has(uidOf(record))) continue;
         const startedMs = parseTimeMs(record.started);
         if (stay.has(name) || startedMs === undefined) continue;
         this.#durations.observe(labelsOf(name, record), Math.max(0, nowMs - startedMs) / 1_000);
       }
     }
     for (const { name, remediations = [] } of after.unhealthyNodes ?? []) {
-      for (const record of remediations) this.#ongoing.set(labelsOf(name, record), 1);
+      // One that was given up does not go on, though its record stays.
+      for (const record of remediations) {
+        if (record.timedOut === undefined) this.#ongoing.set(labelsOf(name, record), 1);
+      }
     }
   }
 }

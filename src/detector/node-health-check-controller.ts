@@ -133,7 +133,10 @@ export class NodeHealthCheckController {
     if (isOwnStatus) this.#controller.enqueue(name);
     // Health checks watch each other: for overlap, and for one control plane node at a time.
     else this.#enqueueAll();
-    if (change.type === "deleted") this.#controller.enqueue(name);
+    if (change.type === "deleted") {
+      this.#deps.metrics.forget(this.#checks.newest(change.object).status);
+      this.#controller.enqueue(name);
+    }
   }
 
   #onRemediation(change: Change<RemediationObject> | undefined): void {

@@ -3,6 +3,7 @@ import type { NodeHealthCheckStatus, UnhealthyNode } from "../api/node-health-ch
 import type { Allowance, Census } from "./budget.ts";
 import { judgeThreshold, takeCensus } from "./budget.ts";
 import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
+import { isOfStep } from "./escalation.ts";
 import type { Gate, Pass } from "./pass.ts";
 import { checkAgain } from "./pass.ts";
 import { planNode } from "./plan-node.ts";
@@ -24,7 +25,7 @@ export function decide(snapshot: Snapshot, nowMs: number): Decision {
   const census = takeCensus(snapshot.selectedNodes, snapshot.nodes);
   const allowance = judgeThreshold(policy.threshold, census);
   const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.holds, nowMs);
-  const disabled = "reason" in snapshot.templates ? snapshot.templates : undefined;
+  const disabled = "reason" in snapshot.templates ? snapshot.templates : findEdit(snapshot);
   const gate = closedGate(snapshot, { census, allowance, storm, disabled });
   const pass: Pass = {
     snapshot,
@@ -119,6 +120,25 @@ function closedGate(
   if (storm.state === "cooldown") {
     const reason = "Storm recovery active: skipping creation of new remediations";
     return { outcome: "storm", reason, announcement: skipped("storm", "Warning", reason) };
+  }
+  return undefined;
+}
+
+/**
+ * Finds a remediation under way whose template was edited out of the spec. The CRD that ironfence ships refuses such an
+ * edit; on another's it goes through, and the node would be remediated twice at once.
+ */
+function findEdit({ nodes, policy }: Snapshot): Disabled | undefined {
+  for (const { remediations } of nodes) {
+    for (const remediation of remediations) {
+      const { object, templateName, terminating, timedOut, succeeded } = remediation;
+      if (terminating || timedOut !== undefined || succeeded === "True" || succeeded === "False") continue;
+      const { apiVersion, kind, metadata } = object;
+      const record = { resource: { apiVersion, kind }, ...(templateName !== undefined && { templateName }) };
+      if (policy.steps.some((step) => isOfStep(step, record))) continue;
+      const message = `spec must not change while a node is being remediated: ${kind} ${metadata.name} is under way, and no template of the spec is its own any more`;
+      return { reason: "SpecInvalid", message };
+    }
   }
   return undefined;
 }

@@ -14,6 +14,7 @@ import {
   remembering,
   snapshotOf,
   T0,
+  templateRef,
   templatesOf,
 } from "./world.ts";
 
@@ -316,6 +317,39 @@ describe("decide: attempt budget", () => {
       decide(snapshotOf(policy, [{ ...facts, node }]), T0).actions.map(({ type }) => type);
     assert.deepEqual(types(well), ["recordAttempts"]);
     assert.deepEqual(types(remembering(well, facts.remediations)), ["delete"]);
+  });
+});
+
+describe("decide: a spec that is edited while a node is remediated", () => {
+  const policy = policyOf({ remediationTemplate: templateRef("Y") });
+  const edited = (options: Parameters<typeof remediationOf>[1]) =>
+    decide(snapshotOf(policy, [unhealthy("a", { remediations: [remediationOf("a", options)] }, {}, policy)]), T0);
+
+  it("starts no second remediation beside the one whose template is gone from the spec, and says so", () => {
+    const { actions, nodes, status } = edited({});
+    assert.deepEqual([actions, nodes[0]?.outcome, status.phase], [[], "disabled", "Disabled"]);
+    assert.match(status.reason ?? "", /SpecInvalid: spec must not change while a node is being remediated: X a /);
+    assert.equal(entryIn(status, "a")?.remediations?.length, 1);
+  });
+
+  it("goes by the new spec once that one is over", () => {
+    const marked = { annotations: { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) } };
+    for (const over of [{ succeeded: "False" }, { succeeded: "True" }, marked]) {
+      const { actions } = edited(over);
+      assert.deepEqual(
+        actions.map((action) => action.type === "create" && action.template.type.kind),
+        ["Y"],
+      );
+    }
+  });
+
+  it("cleans up after a node that recovers meanwhile", () => {
+    const facts = factsOf(policy, nodeOf("a", "True", T0), T0, { remediations: [remediationOf("a")] });
+    const { actions } = decide(snapshotOf(policy, [facts]), T0);
+    assert.deepEqual(
+      actions.map(({ type }) => type),
+      ["delete"],
+    );
   });
 });
 
