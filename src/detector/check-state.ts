@@ -1,4 +1,5 @@
 import type { Node } from "../api/core.ts";
+import type { Census } from "./budget.ts";
 import type { Hold } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { NodeTracker } from "./node-tracker.ts";
@@ -14,6 +15,8 @@ export interface CheckState {
   settings: string;
   /** The compiled spec and the nodes it covers, or what is wrong with it. */
   compiled: { policy: Policy; tracker: NodeTracker } | { problem: string };
+  /** The newest count of nodes, for as long as nothing has changed that it was made of. */
+  census: { census: Census; countsVersion: number } | undefined;
   /** Nodes that the last decision had something to say of; their changes matter though they may not be selected. */
   attention: ReadonlySet<string>;
   holds: Map<string, Hold>;
@@ -38,6 +41,7 @@ export function newCheckState(
       "problem" in result
         ? result
         : { policy: result.policy, tracker: new NodeTracker(result.policy, nodes, nowMs, times) },
+    census: undefined,
     attention: new Set(),
     holds: new Map(),
     leaseRenewals: new Map(),

@@ -27,7 +27,7 @@ import type { Policy } from "./policy.ts";
 import { remediationKind } from "./policy.ts";
 import { RemediationStore } from "./remediation-store.ts";
 import type { RemediationObject } from "./remediation.ts";
-import { isOwnedBy } from "./remediation.ts";
+import { isOwnedBy, readRemediation } from "./remediation.ts";
 import type { Peer } from "./snapshot.ts";
 import { takeCensusNow, takeSnapshot } from "./snapshot.ts";
 import { sameJson } from "./status.ts";
@@ -140,6 +140,7 @@ export class NodeHealthCheckController {
   }
 
   #onRemediation(change: Change<RemediationObject> | undefined): void {
+    for (const state of this.#states.values()) forgetCensus(state, change);
     if (change === undefined) return this.#enqueueAll();
     // The end of one may be what another health check waits for.
     if (change.type === "deleted") return this.#enqueueAll();
@@ -234,11 +235,15 @@ export class NodeHealthCheckController {
       mayStart: () => this.#mayStart(check, state, compiled),
       tell: (type, reason, note, related) => this.#tell(check, { type, reason, note }, related),
     };
+    state.census = undefined;
     const waiting = [...actions];
     const work = async (): Promise<void> => {
       for (let action = waiting.shift(); action !== undefined; action = waiting.shift()) {
         try {
           await takeAction(this.#actions, context, action, signal);
+          // It counts from now on, which makes no difference as long as its node counted as unhealthy anyway.
+          if (action.type === "create" && !compiled.tracker.isAiling(action.node.metadata.name))
+            state.census = undefined;
         } catch (error) {
           errors.push(error);
           if (!signal.aborted) {
@@ -266,8 +271,13 @@ export class NodeHealthCheckController {
     const current = checks.get({ name: check.metadata.name });
     if (current === undefined || !isStateOf(state, current) || current.metadata.deletionTimestamp !== undefined)
       return false;
-    const census = takeCensusNow(check, tracker, nodes, [...this.#remediations.values()], runtime.clock.nowMs());
-    return judgeThreshold(policy.threshold, census).holds;
+    const nowMs = runtime.clock.nowMs();
+    // Asked for every creation, while nearly always nothing has changed but that there is one remediation more.
+    if (state.census?.countsVersion !== tracker.countsVersion) {
+      const census = takeCensusNow(check, tracker, nodes, [...this.#remediations.values()], nowMs);
+      state.census = { census, countsVersion: tracker.countsVersion };
+    }
+    return judgeThreshold(policy.threshold, state.census.census).holds;
   }
 
   /** Stores the status, tells what there is to tell, and says when to look again. */
@@ -384,6 +394,19 @@ export class NodeHealthCheckController {
     this.#templates.retain(templates);
     this.#remediations.retain(remediations);
   }
+}
+
+/** Drops the count of nodes unless the change leaves it as it is. */
+function forgetCensus(state: CheckState, change: Change<RemediationObject> | undefined): void {
+  if (state.census === undefined || "problem" in state.compiled) return;
+  const { tracker } = state.compiled;
+  const counts = (object: RemediationObject) => isOwnedBy(object, state.uid) && readRemediation(object).nodeName;
+  const isSame =
+    change !== undefined &&
+    (change.type === "updated"
+      ? counts(change.object) === counts(change.previous)
+      : tracker.isAiling(readRemediation(change.object).nodeName));
+  if (!isSame) state.census = undefined;
 }
 
 /** What turns one status into the other, field by field: fields that this version does not know stay. */

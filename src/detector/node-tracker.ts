@@ -21,12 +21,24 @@ export class NodeTracker {
   readonly #selected = new Set<string>();
   /** Nodes that are not healthy, or that a person confirmed. */
   readonly #notable = new Map<string, { node: Node; health: Health }>();
+  #countsVersion = 0;
 
   constructor(policy: Policy, nodes: Iterable<Node>, nowMs: number, times: ConditionTimes) {
     this.#policy = policy;
     this.#times = times;
     this.#driftMs = nowMs - times.nowMs();
     for (const node of nodes) this.#take(node, nowMs);
+  }
+
+  /** Changes whenever a node comes to be selected or not, or to be healthy or not: what counts of nodes are made of. */
+  get countsVersion(): number {
+    return this.#countsVersion;
+  }
+
+  /** Whether the node is selected and not healthy. */
+  isAiling(name: string): boolean {
+    const found = this.#notable.get(name);
+    return found !== undefined && found.health.state !== "healthy";
   }
 
   /** How many nodes the selector covers. */
@@ -48,9 +60,11 @@ export class NodeTracker {
     const { name } = change.object.metadata;
     const wasSelected = this.#selected.has(name);
     const before = this.#notable.get(name);
+    const wasAiling = this.isAiling(name);
     this.#selected.delete(name);
     this.#notable.delete(name);
     if (change.type !== "deleted") this.#take(change.object, nowMs);
+    if (wasSelected !== this.#selected.has(name) || wasAiling !== this.isAiling(name)) this.#countsVersion += 1;
     return wasSelected !== this.#selected.has(name) || before !== undefined || this.#notable.has(name);
   }
 
@@ -62,6 +76,7 @@ export class NodeTracker {
     for (const [name, { node, health }] of this.#notable) {
       if (health.state === "soonUnhealthy" && (wasSet || health.untilMs <= nowMs)) {
         this.#notable.set(name, { node, health: this.judge(node, nowMs) });
+        if (!this.isAiling(name)) this.#countsVersion += 1;
       }
     }
   }

@@ -165,6 +165,19 @@ describe("detector: budget", () => {
     await world.until("a CR", () => fenceOf("n1") !== undefined, 1_000);
   });
 
+  it("counts anew for each CR of a pass: a node that fails between two of them holds the second back", async () => {
+    await enabled({ nodes: 6, spec: { minHealthy: 4 } });
+    const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io" };
+    world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 4_000 } });
+    for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
+    await world.until("the first CR", () => world.fences().length === 1, 12_000);
+    world.ready("n3", "Unknown");
+    await world.clock.advance(30_000);
+    assert.equal(world.fences().length, 1);
+    world.ready("n3", "True");
+    await world.until("the second CR", () => world.fences().length === 2, 1_000);
+  });
+
   it("counts what it has just created, though the watch does not show it yet", async () => {
     world = new DetectorWorld();
     world.template("Fence", { annotations: { "remediation.medik8s.io/multiple-templates-support": "true" } });
