@@ -63,9 +63,9 @@ export class DetectorMetrics {
 
   /** Takes in that a health check's status went from `before` to `after`. */
   follow(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus, nowMs: number): void {
-    const stay = new Set((after.unhealthyNodes ?? []).map(({ name }) => name));
+    const stay = new Map((after.unhealthyNodes ?? []).map((entry) => [entry.name, entry]));
     for (const { name, remediations = [] } of before.unhealthyNodes ?? []) {
-      const kept = new Set((after.unhealthyNodes ?? []).find((entry) => entry.name === name)?.remediations?.map(uidOf));
+      const kept = new Set(stay.get(name)?.remediations?.map(uidOf));
       for (const record of remediations) {
         this.#ongoing.remove(labelsOf(name, record));
         if (kept.has(uidOf(record))) continue;
