@@ -55,6 +55,22 @@ void describe("the shipped operator's rights", () => {
         devices: [{ address: bmc.url, credentialsSecretRef: { name: "bmc" } }],
       },
     });
+    const template = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
+    const reference = { namespace: NAMESPACE, name: "reboot" };
+    await api.create(`/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediationtemplates`, {
+      ...template,
+      metadata: reference,
+      spec: { template: { spec: {} } },
+    });
+    await api.create("/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks", {
+      apiVersion: "remediation.medik8s.io/v1alpha1",
+      kind: "NodeHealthCheck",
+      metadata: { name: "workers" },
+      spec: {
+        selector: { matchLabels: { "kubernetes.io/os": "linux" } },
+        remediationTemplate: { ...template, ...reference },
+      },
+    });
     const metadata = { name: OPERATOR };
     const account = { apiVersion: "v1", kind: "ServiceAccount", metadata };
     await api.create(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts`, account);
@@ -84,6 +100,8 @@ void describe("the shipped operator's rights", () => {
   void test("are enough for every command of a person", async () => {
     const expected: readonly [command: string, code: number][] = [
       ["status", 0],
+      ["explain node worker-1", 0],
+      ["explain nhc workers", 0],
       ["pause --reason rewiring", 0],
       ["fence --node worker-1 --dry-run", EXIT_REFUSED],
       ["resume", 0],
