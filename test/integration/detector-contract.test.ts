@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { LEASES, NODES } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
-import { toMicroTime } from "../../src/runtime/time.ts";
+import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import { crdOf, DetectorWorld, escalation, reference, vendorCrd, vendorType } from "./detector-fixture.ts";
 
 const EXPECTED = "PermanentNodeDeletionExpected";
@@ -279,6 +280,29 @@ describe("detector: budget", () => {
     await world.until("all", () => world.fences().length === 60, 11_000);
     const asked = world.requests.filter(({ watch, path }) => !watch && !path.includes("/status")).length;
     assert.ok(asked <= 4 * 60, `${asked} requests`);
+  });
+
+  it("asks the API server for nothing at rest, with 5,000 nodes that report and two templates of two kinds", async () => {
+    await enabled({ kinds: ["A", "B"], nodes: 5_000, spec: escalation("A", "B") });
+    await world.clock.advance(5_000);
+    assert.equal(world.status().observedNodes, 5_000);
+    world.requests.length = 0;
+    const nodes = world.server.collection<Node>(NODES);
+    for (let minute = 0; minute < 10; minute += 1) {
+      for (let index = minute; index < 5_000; index += 10) {
+        const name = `n${index}`;
+        const conditions = (nodes.get({ name })?.status.conditions ?? []).map((condition) => ({
+          ...condition,
+          lastHeartbeatTime: toTime(world.clock.nowMs()),
+        }));
+        nodes.mergePatch({ name }, { status: { conditions } }, "status");
+      }
+      await world.clock.advance(60_000);
+    }
+    assert.deepEqual(
+      world.requests.filter(({ watch }) => !watch),
+      [],
+    );
   });
 });
 
