@@ -261,7 +261,10 @@ export class NodeHealthCheckController {
     return errors;
   }
 
-  /** Whether a remediation that was decided on may still start: same spec, and the threshold holds as things are now. */
+  /**
+   * Whether a remediation that was decided on may still start: same spec, no upgrade or conflict, and the threshold holds as
+   * things are now.
+   */
   #mayStart(
     check: HealthCheckObject,
     state: CheckState,
@@ -274,6 +277,9 @@ export class NodeHealthCheckController {
     const nowMs = runtime.clock.nowMs();
     // Asked for every creation, while nearly always nothing has changed but that there is one remediation more.
     if (state.census?.countsVersion !== tracker.countsVersion) {
+      const platform = this.#platform.read();
+      if (platform === "pending" || (platform.upgrading ?? platform.conflict ?? platform.unknown) !== undefined)
+        return false;
       const census = takeCensusNow(check, tracker, nodes, [...this.#remediations.values()], nowMs);
       state.census = { census, countsVersion: tracker.countsVersion };
     }

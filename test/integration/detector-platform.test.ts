@@ -127,6 +127,19 @@ describe("detector: cluster upgrades", () => {
     await world.until("a CR", () => world.fences().length === 1, 2_000);
   });
 
+  it("that begin between the decision and the CR still count", async () => {
+    okd();
+    world.start();
+    await enabled();
+    const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases" };
+    world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 4_000 } });
+    world.ready("n1", "Unknown");
+    await world.clock.advance(11_000);
+    progressing("True");
+    await world.clock.advance(20_000);
+    assert.deepEqual(world.fences(), []);
+  });
+
   it("nothing starts where it may not be read whether one goes on", async () => {
     okd();
     const match = { pathPrefix: "/apis/config.openshift.io/v1/clusterversions" };
