@@ -2,7 +2,7 @@ import { row } from "./report.ts";
 
 /** Prints what the detector should reach, and what the operator that it replaces was measured to take. */
 export function printAims(): void {
-  console.log("\nAims (docs/architecture.md):");
+  console.log("\nAims:");
   row(
     "duration over → CR created, 5,000 nodes",
     "p99 ≤ 50 ms, at most three reads and one create before the CR exists",
