@@ -1,4 +1,4 @@
-import type { Announcement, Decision, Snapshot } from "./decision.ts";
+import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
 
 /**
  * Why nothing new may start under a health check, whatever the node. What is under way goes on all the same: time-outs,
@@ -26,4 +26,20 @@ export interface Pass {
 export function checkAgain(pass: Pass, atMs: number): void {
   const { nextCheckMs } = pass.decision;
   if (nextCheckMs === undefined || atMs < nextCheckMs) pass.decision.nextCheckMs = atMs;
+}
+
+/** Keeps a node from a remediation: people are told by an event. */
+export function skip(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
+  announce(pass, { key: `${facts.name}/${outcome}`, type: "Warning", reason: "RemediationSkipped", note: reason });
+  verdict(pass, facts, outcome, reason);
+}
+
+/** Tells something as long as it stands. */
+export function announce(pass: Pass, announcement: Announcement): void {
+  pass.decision.standing.push(announcement);
+}
+
+/** Notes what holds for a node. */
+export function verdict(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
+  pass.decision.nodes.push({ name: facts.name, outcome, reason, nextCheckMs: undefined });
 }

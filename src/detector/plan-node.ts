@@ -3,13 +3,12 @@ import type { Node } from "../api/core.ts";
 import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
 import type { RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
-import type { Announcement, DeletionReason, NodeFacts } from "./decision.ts";
-import type { CountedAttempt } from "./attempts.ts";
-import { attemptAllowedAtMs, attemptsToRecord, countAttempts } from "./attempts.ts";
+import type { NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
-import { forgetRounds, isOfStep, nextStep, reconcileRecords, restartWaitMs } from "./escalation.ts";
+import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation.ts";
 import type { Pass } from "./pass.ts";
-import { checkAgain } from "./pass.ts";
+import { announce, checkAgain, skip, verdict } from "./pass.ts";
+import { clearAway, isBudgetSpent, isResting, recordAttempts, remove, restartFailed } from "./plan-attempts.ts";
 import { TERMINATING } from "./platform.ts";
 import type { Step } from "./policy.ts";
 import type { Remediation } from "./remediation.ts";
@@ -223,71 +222,6 @@ function start(pass: Pass, facts: NodeFacts, node: Node, next: NextStep | undefi
   verdict(pass, facts, "create", `A ${template.type.kind} is created from ${template.name}`);
 }
 
-/** Whether every step has failed, and the list does not start anew yet, or never will. */
-function isResting(pass: Pass, facts: NodeFacts, { restartAtMs }: NextStep): boolean {
-  const { nowMs, snapshot } = pass;
-  if (restartAtMs === undefined || (snapshot.policy.startsAnew && restartAtMs <= nowMs)) return false;
-  const { name } = facts;
-  const note = `Remediation timed out, and no template left to try for node ${name}`;
-  announce(pass, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
-  if (snapshot.policy.startsAnew) checkAgain(pass, restartAtMs);
-  const until = snapshot.policy.startsAnew ? `; the first is tried anew at ${toTime(restartAtMs)}` : "";
-  verdict(pass, facts, "noTemplateLeft", `${note}${until}`);
-  return true;
-}
-
-/** Whether the node has been remediated so often that it is left for people. */
-function isBudgetSpent(pass: Pass, facts: NodeFacts, node: Node): boolean {
-  const { attemptBudget } = pass.snapshot.policy;
-  const attempts = countAttempts(node, facts.remediations, pass.nowMs);
-  const allowedMs = attemptAllowedAtMs(attemptBudget, attempts);
-  if (allowedMs <= pass.nowMs) return false;
-  checkAgain(pass, allowedMs);
-  pass.budgetSpent.push(facts.name);
-  const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
-  const reason = `Node ${facts.name} is left for people: it was remediated ${times} and is still unhealthy; nothing more is tried before ${toTime(allowedMs)}`;
-  skip(pass, facts, "budgetSpent", reason);
-  return true;
-}
-
-/** Has the remediations of the round that failed deleted, whose names the next round needs. @returns whether any is left. */
-function clearAway(pass: Pass, facts: NodeFacts): boolean {
-  if (facts.remediations.length === 0) return false;
-  for (const remediation of facts.remediations) remove(pass, remediation, "startedAnew");
-  verdict(pass, facts, "waiting", "Every step has failed; the first is tried anew once their remediations are gone");
-  return true;
-}
-
-/**
- * Counts the only step of a health check without escalation as failed once its wait is over: it has no time-out, and so is
- * never given up by the clock.
- */
-function restartFailed(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
-  const { policy } = pass.snapshot;
-  const [step] = policy.steps;
-  if (!policy.startsAnew || step === undefined || step.timeoutMs !== undefined) return records;
-  const { rounds = 0 } = nextStep(policy.steps, records) ?? {};
-  return records.map((record) => {
-    const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
-    if (record.timedOut !== undefined || !isOfStep(step, record)) return record;
-    if (remediation?.succeeded !== "False" || remediation.terminating) return record;
-    const failedMs = remediation.succeededSinceMs ?? remediation.createdMs ?? pass.nowMs;
-    const restartMs = failedMs + restartWaitMs(rounds + 1);
-    if (restartMs <= pass.nowMs) return { ...record, timedOut: toTime(failedMs) };
-    checkAgain(pass, restartMs);
-    return record;
-  });
-}
-
-/** Keeps the count of attempts on the node. */
-function recordAttempts(pass: Pass, facts: NodeFacts): void {
-  const { node, remediations } = facts;
-  if (node === undefined || remediations.length === 0) return;
-  const attempts: CountedAttempt[] = countAttempts(node, remediations, pass.nowMs);
-  const value = attemptsToRecord(node, remediations, attempts);
-  if (value !== undefined) pass.decision.actions.push({ type: "recordAttempts", node, value });
-}
-
 /**
  * Gives up the attempts whose time is over or that failed, so that the next step may start. This goes on below the
  * threshold and while paused: an attempt's time does not stand still.
@@ -337,15 +271,6 @@ function watchAge(pass: Pass, remediation: Remediation): void {
   pass.decision.actions.push({ type: "annotate", remediation, annotation: OLD_REMEDIATION_CR, value: "flagon" });
 }
 
-function remove(pass: Pass, remediation: Remediation, because: DeletionReason): void {
-  const { actions } = pass.decision;
-  // Until the node remembers an attempt its remediation is the only record of it.
-  const isUnrecorded = actions.some(
-    (action) => action.type === "recordAttempts" && action.node.metadata.name === remediation.nodeName,
-  );
-  if (!remediation.terminating && !isUnrecorded) actions.push({ type: "delete", remediation, because });
-}
-
 function markDelay(pass: Pass, remediation: Remediation, since: string): void {
   const { healthyDelayMs } = pass.snapshot.policy;
   if (healthyDelayMs <= 0 || remediation.object.metadata.annotations?.[HEALTHY_DELAY] === since) return;
@@ -369,19 +294,6 @@ function warnOfLabel(pass: Pass, node: Node): void {
   if (labels?.[EXCLUDE_FROM_REMEDIATION] !== "") return;
   const note = `Node ${name} has exclude-from-remediation label with empty value, label will be ignored. Set value to 'true' to exclude node from remediation`;
   announce(pass, { key: `${name}/label`, type: "Warning", reason: "InvalidNodeLabel", note });
-}
-
-function skip(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
-  announce(pass, { key: `${facts.name}/${outcome}`, type: "Warning", reason: "RemediationSkipped", note: reason });
-  verdict(pass, facts, outcome, reason);
-}
-
-function announce(pass: Pass, announcement: Announcement): void {
-  pass.decision.standing.push(announcement);
-}
-
-function verdict(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
-  pass.decision.nodes.push({ name: facts.name, outcome, reason, nextCheckMs: undefined });
 }
 
 function entryOf(facts: NodeFacts, records: readonly RemediationRecord[]): UnhealthyNode {

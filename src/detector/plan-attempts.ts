@@ -1,0 +1,87 @@
+import type { Node } from "../api/core.ts";
+import type { RemediationRecord } from "../api/node-health-check.ts";
+import { toTime } from "../runtime/time.ts";
+import { attemptAllowedAtMs, attemptsToRecord, countAttempts } from "./attempts.ts";
+import type { DeletionReason, NodeFacts } from "./decision.ts";
+import type { NextStep } from "./escalation.ts";
+import { isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
+import type { Pass } from "./pass.ts";
+import { announce, checkAgain, skip, verdict } from "./pass.ts";
+import type { Remediation } from "./remediation.ts";
+
+// How often a node is tried: its budget of attempts, and the rounds of its list of steps.
+
+/** Whether every step has failed, and the list does not start anew yet, or never will. */
+export function isResting(pass: Pass, facts: NodeFacts, { restartAtMs }: NextStep): boolean {
+  const { nowMs, snapshot } = pass;
+  if (restartAtMs === undefined || (snapshot.policy.startsAnew && restartAtMs <= nowMs)) return false;
+  const { name } = facts;
+  const note = `Remediation timed out, and no template left to try for node ${name}`;
+  announce(pass, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
+  if (snapshot.policy.startsAnew) checkAgain(pass, restartAtMs);
+  const until = snapshot.policy.startsAnew ? `; the first is tried anew at ${toTime(restartAtMs)}` : "";
+  verdict(pass, facts, "noTemplateLeft", `${note}${until}`);
+  return true;
+}
+
+/** Whether the node has been remediated so often that it is left for people. */
+export function isBudgetSpent(pass: Pass, facts: NodeFacts, node: Node): boolean {
+  const { attemptBudget } = pass.snapshot.policy;
+  const attempts = countAttempts(node, facts.remediations, pass.nowMs);
+  const allowedMs = attemptAllowedAtMs(attemptBudget, attempts);
+  if (allowedMs <= pass.nowMs) return false;
+  checkAgain(pass, allowedMs);
+  pass.budgetSpent.push(facts.name);
+  const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
+  const reason = `Node ${facts.name} is left for people: it was remediated ${times} and is still unhealthy; nothing more is tried before ${toTime(allowedMs)}`;
+  skip(pass, facts, "budgetSpent", reason);
+  return true;
+}
+
+/** Has the remediations of the round that failed deleted, whose names the next round needs. @returns whether any is left. */
+export function clearAway(pass: Pass, facts: NodeFacts): boolean {
+  if (facts.remediations.length === 0) return false;
+  for (const remediation of facts.remediations) remove(pass, remediation, "startedAnew");
+  verdict(pass, facts, "waiting", "Every step has failed; the first is tried anew once their remediations are gone");
+  return true;
+}
+
+/**
+ * Counts the only step of a health check without escalation as failed once its wait is over: it has no time-out, and so is
+ * never given up by the clock.
+ */
+export function restartFailed(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
+  const { policy } = pass.snapshot;
+  const [step] = policy.steps;
+  if (!policy.startsAnew || step === undefined || step.timeoutMs !== undefined) return records;
+  const { rounds = 0 } = nextStep(policy.steps, records) ?? {};
+  return records.map((record) => {
+    const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
+    if (record.timedOut !== undefined || !isOfStep(step, record)) return record;
+    if (remediation?.succeeded !== "False" || remediation.terminating) return record;
+    const failedMs = remediation.succeededSinceMs ?? remediation.createdMs ?? pass.nowMs;
+    const restartMs = failedMs + restartWaitMs(rounds + 1);
+    if (restartMs <= pass.nowMs) return { ...record, timedOut: toTime(failedMs) };
+    checkAgain(pass, restartMs);
+    return record;
+  });
+}
+
+/** Keeps the count of attempts on the node. */
+export function recordAttempts(pass: Pass, facts: NodeFacts): void {
+  const { node, remediations } = facts;
+  if (node === undefined || remediations.length === 0) return;
+  const attempts = countAttempts(node, remediations, pass.nowMs);
+  const value = attemptsToRecord(node, remediations, attempts);
+  if (value !== undefined) pass.decision.actions.push({ type: "recordAttempts", node, value });
+}
+
+/** Has a remediation deleted, once its node remembers it. */
+export function remove(pass: Pass, remediation: Remediation, because: DeletionReason): void {
+  const { actions } = pass.decision;
+  // Until the node remembers an attempt its remediation is the only record of it.
+  const isUnrecorded = actions.some(
+    (action) => action.type === "recordAttempts" && action.node.metadata.name === remediation.nodeName,
+  );
+  if (!remediation.terminating && !isUnrecorded) actions.push({ type: "delete", remediation, because });
+}
