@@ -1,12 +1,5 @@
 import type { KubeObject, ObjectMeta } from "../kube/resource.ts";
-import {
-  CURRENT_CONFIG,
-  DESIRED_CONFIG,
-  FENCED_BY,
-  MACHINE,
-  MANUALLY_CONFIRMED_HEALTHY,
-  REMEDIATION_ATTEMPTS,
-} from "./annotations.ts";
+import { CURRENT_CONFIG, DESIRED_CONFIG, FENCED_BY, MACHINE, MANUALLY_CONFIRMED_HEALTHY } from "./annotations.ts";
 import type { Node, NodeCondition } from "./core.ts";
 
 // What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and the like are dropped.
@@ -17,7 +10,6 @@ const KEPT_NODE_ANNOTATIONS: readonly string[] = [
   CURRENT_CONFIG,
   DESIRED_CONFIG,
   FENCED_BY,
-  REMEDIATION_ATTEMPTS,
 ];
 
 /** An object's metadata without managed fields and self links, and with only the annotations named. */

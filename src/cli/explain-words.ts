@@ -15,7 +15,7 @@ import { parseTimeMs, toTime } from "../runtime/time.ts";
 const PLAIN_ACTIONS: Readonly<Partial<Record<string, string>>> = {
   renewLease: "renew the node's lease",
   releaseLease: "give the node's lease back",
-  recordAttempts: "note on the node how often it was remediated",
+  recordAttempts: "note on the health check how often the node was remediated",
   consumeConfirmation: `take annotation ${MANUALLY_CONFIRMED_HEALTHY} off the node`,
 };
 
@@ -219,7 +219,7 @@ function actionsOn(actions: readonly Action[], name: string): string[] {
 }
 
 function nodeOf(action: Action): string {
-  if (action.type === "releaseLease") return action.nodeName;
+  if ("nodeName" in action) return action.nodeName;
   return "node" in action ? action.node.metadata.name : action.remediation.nodeName;
 }
 

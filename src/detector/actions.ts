@@ -1,4 +1,4 @@
-import { MACHINE, MANUALLY_CONFIRMED_HEALTHY, OLD_REMEDIATION_CR, REMEDIATION_ATTEMPTS } from "../api/annotations.ts";
+import { MACHINE, MANUALLY_CONFIRMED_HEALTHY, OLD_REMEDIATION_CR } from "../api/annotations.ts";
 import { NODES } from "../api/core-types.ts";
 import type { Node } from "../api/core.ts";
 import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
@@ -49,6 +49,9 @@ export interface ActionDeps {
   metrics: DetectorMetrics;
 }
 
+/** What is taken one by one; attempts of many nodes are recorded together, in one place. */
+export type SingleAction = Exclude<Action, { type: "recordAttempts" }>;
+
 /** The pass that an action belongs to. */
 export interface ActionContext {
   check: HealthCheckObject;
@@ -69,7 +72,7 @@ export interface ActionContext {
 export async function takeAction(
   deps: ActionDeps,
   context: ActionContext,
-  action: Action,
+  action: SingleAction,
   signal: AbortSignal,
 ): Promise<void> {
   switch (action.type) {
@@ -87,8 +90,6 @@ export async function takeAction(
       return deps.leases.release(action.nodeName, holderOf(context.check), signal);
     case "consumeConfirmation":
       return consumeConfirmation(deps, action.node, signal);
-    case "recordAttempts":
-      return recordAttempts(deps, action, signal);
     default:
       return action satisfies never;
   }
@@ -102,7 +103,8 @@ export function actionKey(action: Action): string {
     case "annotate":
       return `annotate ${action.remediation.uid} ${action.annotation}`;
     case "releaseLease":
-      return `releaseLease ${action.nodeName}`;
+    case "recordAttempts":
+      return `${action.type} ${action.nodeName}`;
     default:
       return `${action.type} ${action.node.metadata.name}`;
   }
@@ -260,26 +262,6 @@ async function consumeConfirmation(deps: ActionDeps, node: Node, signal: AbortSi
   }
 }
 
-async function recordAttempts(
-  deps: ActionDeps,
-  { node, value }: Extract<Action, { type: "recordAttempts" }>,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name, uid, resourceVersion, annotations } = node.metadata;
-  const operations = annotationPatch(annotations, REMEDIATION_ATTEMPTS, value === "" ? undefined : value);
-  const before = annotations?.[REMEDIATION_ATTEMPTS];
-  const path = pointer("metadata", "annotations", REMEDIATION_ATTEMPTS);
-  // Another health check may count for this node too: what is not as it was decided on is decided on anew.
-  const tests: JsonPatchOperation[] = before === undefined ? [] : [{ op: "test", path, value: before }];
-  // A node without annotations gets them all at once, which must not take off what came meanwhile.
-  const guard = annotations === undefined ? { uid, resourceVersion } : { uid };
-  try {
-    await deps.client.patch(NODES, { name }, guard, [...tests, ...operations], {}, signal);
-  } catch (error) {
-    if (!isKubeError(error, "NotFound")) throw error;
-  }
-}
-
 async function takeLease(
   deps: ActionDeps,
   context: ActionContext,
@@ -352,7 +334,8 @@ function ownerReference(check: HealthCheckObject): OwnerReference {
   return { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: false };
 }
 
-function annotationPatch(
+/** What sets or, without a value, removes an annotation. */
+export function annotationPatch(
   before: Readonly<Record<string, string>> | undefined,
   annotation: string,
   value: string | undefined,

@@ -1,5 +1,6 @@
 import type { Node } from "../api/core.ts";
 import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
+import type { CountedAttempt } from "./attempts.ts";
 import type { Health } from "./health.ts";
 import type { PlatformFacts } from "./platform.ts";
 import type { Policy, Step } from "./policy.ts";
@@ -54,6 +55,10 @@ export interface NodeFacts {
   previous: UnhealthyNode | undefined;
   /** CRs for it that this health check owns. */
   remediations: readonly Remediation[];
+  /** What this health check remembers of its attempts. */
+  attempts: readonly CountedAttempt[];
+  /** What other health checks remember of theirs: they count for the budget too. */
+  attemptsOfOthers: readonly CountedAttempt[];
   /** Who else cares for this node, in words: an older health check, or one with a remediation under way. */
   rival: string | undefined;
   hold: Hold | undefined;
@@ -70,6 +75,8 @@ export interface Snapshot {
   policy: Policy;
   /** Resolved templates by step, or why there are none. */
   templates: ReadonlyMap<Step, Template> | Disabled;
+  /** Whether no further attempt can be remembered: then none is waited for. */
+  isBookFull: boolean;
   /** Nodes that the selector covers. */
   selectedNodes: number;
   /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by a person. */
@@ -98,8 +105,8 @@ export type Action =
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
   /** `because` is what must hold on a live read. */
   | { type: "delete"; remediation: Remediation; because: DeletionReason }
-  /** Have the node remember how often it was remediated; an empty `value` takes the annotation off. */
-  | { type: "recordAttempts"; node: Node; value: string }
+  /** Remember these attempts of the node, and no others. */
+  | { type: "recordAttempts"; nodeName: string; attempts: readonly CountedAttempt[] }
   | { type: "renewLease"; node: Node; leaseDurationMs: number }
   | { type: "releaseLease"; nodeName: string }
   /** Take the annotation off by which a person confirmed the node's health. */

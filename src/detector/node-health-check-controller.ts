@@ -8,8 +8,9 @@ import { pointer } from "../kube/json-pointer.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Change, Watched } from "../kube/watched.ts";
-import type { ActionContext, ActionDeps } from "./actions.ts";
+import type { ActionContext, ActionDeps, SingleAction } from "./actions.ts";
 import { actionKey, takeAction } from "./actions.ts";
+import type { AttemptBook } from "./attempts.ts";
 import { judgeThreshold } from "./budget.ts";
 import type { CheckState } from "./check-state.ts";
 import { isStateOf, newCheckState } from "./check-state.ts";
@@ -25,6 +26,7 @@ import type { PlatformFacts } from "./platform.ts";
 import { Platform } from "./platform.ts";
 import type { Policy } from "./policy.ts";
 import { remediationKind } from "./policy.ts";
+import { recordAttempts } from "./record-attempts.ts";
 import { RemediationStore } from "./remediation-store.ts";
 import type { RemediationObject } from "./remediation.ts";
 import { isOwnedBy, readRemediation } from "./remediation.ts";
@@ -175,18 +177,38 @@ export class NodeHealthCheckController {
 
     const errors: unknown[] = [];
     const taken = new Set<string>();
+    let current = check;
     const look = (): Decision =>
-      decide(this.#snapshot(check, state, compiled, { templates, platform }), runtime.clock.nowMs());
+      decide(this.#snapshot(current, state, compiled, { templates, platform }), runtime.clock.nowMs());
     let decision = look();
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
       const fresh = decision.actions.filter((action) => !taken.has(actionKey(action)));
       if (fresh.length === 0) break;
       for (const action of fresh) taken.add(actionKey(action));
-      errors.push(...(await this.#takeAll(check, state, compiled, fresh, signal)));
+      errors.push(...(await this.#takeAll(current, state, compiled, fresh.filter(isSingle), signal)));
       signal.throwIfAborted();
+      const attempts = new Map(
+        fresh.flatMap((action) => (isSingle(action) ? [] : [[action.nodeName, action.attempts]])),
+      );
+      if (attempts.size > 0) {
+        try {
+          current = await this.#record(current, attempts, signal);
+        } catch (error) {
+          errors.push(error);
+        }
+        signal.throwIfAborted();
+      }
       decision = look();
     }
-    return this.#conclude(check, state, decision, errors, signal);
+    return this.#conclude(current, state, decision, errors, signal);
+  }
+
+  async #record(check: HealthCheckObject, attempts: AttemptBook, signal: AbortSignal): Promise<HealthCheckObject> {
+    const { client, clock } = this.#deps.runtime;
+    const written = await recordAttempts(client, check, attempts, clock.nowMs(), signal);
+    if (written === undefined) return check;
+    this.#checks.wrote(written, check.metadata.resourceVersion, clock.monotonicMs());
+    return written;
   }
 
   #snapshot(
@@ -221,7 +243,7 @@ export class NodeHealthCheckController {
     check: HealthCheckObject,
     state: CheckState,
     compiled: Extract<CheckState["compiled"], { policy: Policy }>,
-    actions: readonly Action[],
+    actions: readonly SingleAction[],
     signal: AbortSignal,
   ): Promise<unknown[]> {
     const { logger } = this.#deps.runtime;
@@ -400,6 +422,10 @@ export class NodeHealthCheckController {
     this.#templates.retain(templates);
     this.#remediations.retain(remediations);
   }
+}
+
+function isSingle(action: Action): action is SingleAction {
+  return action.type !== "recordAttempts";
 }
 
 /** Drops the count of nodes unless the change leaves it as it is. */

@@ -1,7 +1,6 @@
-import type { Node } from "../api/core.ts";
 import type { RemediationRecord } from "../api/node-health-check.ts";
 import { toTime } from "../runtime/time.ts";
-import { attemptAllowedAtMs, attemptsToRecord, countAttempts } from "./attempts.ts";
+import { attemptAllowedAtMs, countAttempts, mustRecord } from "./attempts.ts";
 import type { DeletionReason, NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
@@ -25,9 +24,10 @@ export function isResting(pass: Pass, facts: NodeFacts, { restartAtMs }: NextSte
 }
 
 /** Whether the node has been remediated so often that it is left for people. */
-export function isBudgetSpent(pass: Pass, facts: NodeFacts, node: Node): boolean {
+export function isBudgetSpent(pass: Pass, facts: NodeFacts): boolean {
   const { attemptBudget } = pass.snapshot.policy;
-  const attempts = countAttempts(node, facts.remediations, pass.nowMs);
+  const remembered = [...facts.attempts, ...facts.attemptsOfOthers];
+  const attempts = countAttempts(remembered, facts.remediations, pass.nowMs);
   const allowedMs = attemptAllowedAtMs(attemptBudget, attempts);
   if (allowedMs <= pass.nowMs) return false;
   checkAgain(pass, allowedMs);
@@ -67,21 +67,19 @@ export function restartFailed(pass: Pass, facts: NodeFacts, records: Remediation
   });
 }
 
-/** Keeps the count of attempts on the node. */
-export function recordAttempts(pass: Pass, facts: NodeFacts): void {
-  const { node, remediations } = facts;
-  if (node === undefined || remediations.length === 0) return;
-  const attempts = countAttempts(node, remediations, pass.nowMs);
-  const value = attemptsToRecord(node, remediations, attempts);
-  if (value !== undefined) pass.decision.actions.push({ type: "recordAttempts", node, value });
+/** Keeps the count of attempts. */
+export function recordAttempts(pass: Pass, { name, remediations, attempts: remembered }: NodeFacts): void {
+  const attempts = countAttempts(remembered, remediations, pass.nowMs);
+  if (!mustRecord(remembered, remediations, attempts)) return;
+  pass.decision.actions.push({ type: "recordAttempts", nodeName: name, attempts });
 }
 
-/** Has a remediation deleted, once its node remembers it. */
+/** Has a remediation deleted, once it is remembered. */
 export function remove(pass: Pass, remediation: Remediation, because: DeletionReason): void {
   const { actions } = pass.decision;
-  // Until the node remembers an attempt its remediation is the only record of it.
-  const isUnrecorded = actions.some(
-    (action) => action.type === "recordAttempts" && action.node.metadata.name === remediation.nodeName,
-  );
+  // Until an attempt is remembered its remediation is the only record of it.
+  const isUnrecorded =
+    !pass.snapshot.isBookFull &&
+    actions.some((action) => action.type === "recordAttempts" && action.nodeName === remediation.nodeName);
   if (!remediation.terminating && !isUnrecorded) actions.push({ type: "delete", remediation, because });
 }

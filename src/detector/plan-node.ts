@@ -193,7 +193,7 @@ function start(pass: Pass, facts: NodeFacts, node: Node, next: NextStep | undefi
   }
   if (rival !== undefined) return skip(pass, facts, "rival", `Skipped remediation of node ${name}: ${rival}`);
   if (next === undefined || isResting(pass, facts, next)) return undefined;
-  if (isBudgetSpent(pass, facts, node)) return undefined;
+  if (isBudgetSpent(pass, facts)) return undefined;
   if (next.restartAtMs !== undefined && clearAway(pass, facts)) return undefined;
   const { step } = next;
   const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);

@@ -2,6 +2,7 @@ import type { Node } from "../api/core.ts";
 import type { Watched } from "../kube/watched.ts";
 import type { Census } from "./budget.ts";
 import { takeCensus } from "./budget.ts";
+import { isBookFull, readAttempts } from "./attempts.ts";
 import type { CheckState } from "./check-state.ts";
 import type { NodeFacts, Snapshot } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
@@ -54,6 +55,8 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
   const previous = new Map((check.status.unhealthyNodes ?? []).map((entry) => [entry.name, entry]));
   const names = new Set([...tracker.notable.keys(), ...previous.keys(), ...own.keys()]);
   const rivals = new Rivals(world);
+  const attempts = readAttempts(check);
+  const attemptsOfOthers = world.peers.map((peer) => readAttempts(peer.check));
   const nodes = [...names].map((name): NodeFacts => {
     const node = world.nodes.get({ name });
     const selected = node !== undefined && tracker.selects(name);
@@ -65,6 +68,8 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       health: node === undefined ? HEALTHY : (tracker.notable.get(name)?.health ?? tracker.judge(node, nowMs)),
       previous: previous.get(name),
       remediations: ownRemediations,
+      attempts: attempts.get(name) ?? [],
+      attemptsOfOthers: attemptsOfOthers.flatMap((book) => book.get(name) ?? []),
       rival: rivals.of(name, ownRemediations.length > 0),
       hold: state.holds.get(name),
       leaseRenewAtMs: state.leaseRenewals.get(name),
@@ -77,6 +82,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
     policy,
     templates: world.platform.conflict ?? world.templates,
     platform: world.platform,
+    isBookFull: isBookFull(check),
     selectedNodes: tracker.selectedNodes,
     nodes,
     controlPlaneBusy: controlPlaneBusy(world),

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
-import { NODES } from "../../src/api/core-types.ts";
-import type { Node } from "../../src/api/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import { DetectorWorld, escalation, vendorType } from "./detector-fixture.ts";
 
 const ATTEMPTS = "ironfence.io/remediation-attempts";
@@ -20,10 +19,10 @@ async function enabled(spec: Record<string, unknown>, annotations: Record<string
 }
 
 const uidOf = (kind = "Fence") => world.fences(kind)[0]?.metadata.uid;
-const remembered = (name = "n1") =>
-  (world.server.collection<Node>(NODES).get({ name })?.metadata.annotations?.[ATTEMPTS] ?? "")
-    .split(",")
-    .filter(Boolean);
+const remembered = (name = "n1") => {
+  const text = world.server.collection(NODE_HEALTH_CHECKS).get({ name: "check" })?.metadata.annotations?.[ATTEMPTS];
+  return (JSON.parse(text ?? "{}") as Record<string, string>)[name]?.split(",") ?? [];
+};
 
 /** The node fails, is remediated and recovers. */
 async function cycle(): Promise<void> {
@@ -34,7 +33,7 @@ async function cycle(): Promise<void> {
 }
 
 describe("detector: attempts", () => {
-  it("are remembered by the node, beyond recovery and restarts; once spent the node is left for people", async () => {
+  it("are remembered beyond recovery and restarts; once spent the node is left for people", async () => {
     await enabled({}, { "ironfence.io/attempt-budget": "2/1h" });
     await cycle();
     assert.equal(remembered().length, 1);

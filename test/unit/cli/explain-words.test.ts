@@ -113,9 +113,9 @@ describe("an explanation", () => {
   });
 
   it("speaks of a node that is gone as long as something of it is left", () => {
-    const gone = { ...factsOf(policyOf(), nodeOf("n1", "True", T0), T0), node: undefined, selected: false };
-    const remediations = [remediationOf("n1")];
-    const { outcome, said, actions } = explain([], [{ ...gone, remediations }]);
+    const left = { remediations: [remediationOf("n1")] };
+    const gone = { ...factsOf(policyOf(), nodeOf("n1", "True", T0), T0, left), node: undefined, selected: false };
+    const { outcome, said, actions } = explain([], [gone]);
     assert.deepEqual([outcome, said.get("node"), actions[0]], ["nodeGone", "it is gone", "delete X n1"]);
     assert.equal(explainNode(liveOf([], snapshotOf(policyOf(), [])), "n1"), undefined);
   });

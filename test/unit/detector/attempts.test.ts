@@ -3,22 +3,37 @@ import { describe, it } from "node:test";
 import { REMEDIATION_ATTEMPTS } from "../../../src/api/annotations.ts";
 import {
   attemptAllowedAtMs,
-  attemptsToRecord,
   countAttempts,
   DEFAULT_ATTEMPT_BUDGET,
+  isBookFull,
+  mustRecord,
   parseAttemptBudget,
+  readAttempts,
+  writeAttempts,
 } from "../../../src/detector/attempts.ts";
+import type { HealthCheckObject } from "../../../src/detector/health-check.ts";
 import type { Remediation } from "../../../src/detector/remediation.ts";
 import { readRemediation, trimRemediation } from "../../../src/detector/remediation.ts";
 import { toTime } from "../../../src/runtime/time.ts";
-import { nodeOf, remediationOf, remembering, T0 } from "./world.ts";
+import { remediationOf, T0 } from "./world.ts";
 
 const DAY_MS = 86_400_000;
-const NODE = nodeOf("a", "Unknown", T0);
-const withText = (text: string) => ({
-  ...NODE,
-  metadata: { ...NODE.metadata, annotations: { [REMEDIATION_ATTEMPTS]: text } },
-});
+
+/** A health check that remembers what the annotation says. */
+function checkWith(text: string | undefined): HealthCheckObject {
+  return {
+    apiVersion: "remediation.medik8s.io/v1alpha1",
+    kind: "NodeHealthCheck",
+    metadata: {
+      name: "check",
+      uid: "check-1",
+      resourceVersion: "1",
+      ...(text !== undefined && { annotations: { [REMEDIATION_ATTEMPTS]: text } }),
+    },
+    spec: {},
+    status: {},
+  };
+}
 
 /** One of ours in a given state; its remediator tells what it ordered. */
 function bareMetal(succeeded: string, action: string | undefined, deletionTimestamp?: string): Remediation {
@@ -42,7 +57,7 @@ function bareMetal(succeeded: string, action: string | undefined, deletionTimest
 }
 
 describe("attempt budget", () => {
-  it("is read from a count and a window, within what a node remembers", () => {
+  it("is read from a count and a window, within what is remembered", () => {
     assert.deepEqual(parseAttemptBudget("5/24h"), { max: 5, windowMs: DAY_MS });
     assert.deepEqual(parseAttemptBudget("50/168h"), { max: 50, windowMs: 7 * DAY_MS });
     for (const text of ["", "5", "0/24h", "-1/24h", "51/24h", "5/", "5/0", "5/59s", "5/169h", "5/-1h", "five/24h"]) {
@@ -58,33 +73,33 @@ describe("attempt budget", () => {
     assert.equal(attemptAllowedAtMs(DEFAULT_ATTEMPT_BUDGET, []), -Infinity);
   });
 
-  it("counts what the node remembers and what is there, each once", () => {
+  it("counts what is remembered and what is there, each once", () => {
     const remediations = [remediationOf("a", { uid: "new", createdMs: T0 })];
-    const node = withText(`old@${toTime(T0 - 5_000)}`);
-    const attempts = countAttempts(node, remediations, T0);
+    const remembered = [{ uid: "old", startedMs: T0 - 5_000 }];
+    const attempts = countAttempts(remembered, remediations, T0);
     assert.deepEqual(
       attempts.map(({ uid }) => uid),
       ["old", "new"],
     );
-    const text = attemptsToRecord(node, remediations, attempts);
-    assert.equal(text, `old@${toTime(T0 - 5_000)},new@${toTime(T0)}`);
-    const recorded = withText(text);
-    assert.equal(attemptsToRecord(recorded, remediations, countAttempts(recorded, remediations, T0)), undefined);
+    assert.equal(mustRecord(remembered, remediations, attempts), true);
+    assert.equal(mustRecord(attempts, remediations, countAttempts(attempts, remediations, T0)), false);
   });
 
-  it("forgets what is older than any window, and reads what people have spoilt as far as it can", () => {
-    const node = withText(`ancient@${toTime(T0 - 8 * DAY_MS)},,x,@,y@soon, kept@${toTime(T0)}`);
-    assert.deepEqual(
-      countAttempts(node, [], T0).map(({ uid }) => uid.trim()),
-      ["kept"],
-    );
+  it("forgets what is older than any window", () => {
+    const remembered = [
+      { uid: "ancient", startedMs: T0 - 8 * DAY_MS },
+      { uid: "kept", startedMs: T0 },
+    ];
+    assert.deepEqual(countAttempts(remembered, [], T0), [{ uid: "kept", startedMs: T0 }]);
+    assert.equal(writeAttempts(new Map([["a", remembered]]), new Map(), T0), `{"a":"kept@${toTime(T0)}"}`);
   });
 
   it("remembers at most fifty, the newest", () => {
-    const text = Array.from({ length: 80 }, (_, index) => `u${index}@${toTime(T0 - 100_000 + index * 1_000)}`).join(
-      ",",
-    );
-    const attempts = countAttempts(withText(text), [], T0);
+    const remembered = Array.from({ length: 80 }, (_, index) => ({
+      uid: `u${index}`,
+      startedMs: T0 - 100_000 + index,
+    }));
+    const attempts = countAttempts(remembered, [], T0);
     assert.deepEqual([attempts.length, attempts.at(-1)?.uid], [50, "u79"]);
   });
 
@@ -100,19 +115,57 @@ describe("attempt budget", () => {
   ];
   for (const [name, remediation, count] of cases) {
     it(name, () => {
-      assert.equal(countAttempts(NODE, [remediation], T0).length, count);
+      assert.equal(countAttempts([], [remediation], T0).length, count);
       // Also once it was counted: what turns out to be free is given back.
-      const node = withText(`b@${toTime(T0)}`);
-      assert.equal(countAttempts(node, [remediation], T0).length, count);
-      assert.equal(
-        attemptsToRecord(node, [remediation], countAttempts(node, [remediation], T0)),
-        count === 0 ? "" : undefined,
-      );
+      const remembered = [{ uid: "b", startedMs: T0 }];
+      const attempts = countAttempts(remembered, [remediation], T0);
+      assert.equal(attempts.length, count);
+      assert.equal(mustRecord(remembered, [remediation], attempts), count === 0);
     });
   }
+});
 
-  it("stands on the node, so that it is there after the remediation is not", () => {
-    const node = remembering(NODE, [remediationOf("a")]);
-    assert.equal(countAttempts(node, [], T0 + 1_000).length, 1);
+describe("the attempts in a health check's annotation", () => {
+  const book = (...nodes: [string, ...number[]][]) =>
+    new Map(
+      nodes.map(([name, ...agoMs]) => [
+        name,
+        agoMs.map((ms) => ({ uid: `${name}-${ms}`, startedMs: T0 - ms * 1_000 })),
+      ]),
+    );
+
+  it("are read back as they were written, oldest first", () => {
+    const text = writeAttempts(book(["a", 9, 5], ["b", 7]), new Map(), T0);
+    assert.deepEqual(readAttempts(checkWith(text)), book(["a", 9, 5], ["b", 7]));
+    assert.deepEqual(readAttempts(checkWith(undefined)), new Map());
+  });
+
+  it("change for the nodes that are named alone, and go where none is left", () => {
+    const text = writeAttempts(book(["a", 9], ["b", 7]), book(["a"], ["c", 1]), T0);
+    assert.deepEqual(readAttempts(checkWith(text)), book(["c", 1], ["b", 7]));
+    assert.equal(writeAttempts(book(["a", 9]), book(["a"]), T0), undefined);
+  });
+
+  it("are read as far as they can be, whatever people have made of them", () => {
+    for (const text of ["", "{", "null", "7", "[]", '{"a":7}', '{"a":"x"}', '{"a":"@,x@soon,@2026-01-01T00:00:00Z"}']) {
+      assert.deepEqual([...readAttempts(checkWith(text)).values()].flat(), [], text);
+    }
+    const spoilt = `{"a":"x, kept@${toTime(T0)},","__proto__":"p@${toTime(T0)}"}`;
+    assert.deepEqual(readAttempts(checkWith(spoilt)).get("a"), [{ uid: "kept", startedMs: T0 }]);
+  });
+
+  it("fit beside other annotations: the oldest are left out, and it is known that there is no more room", () => {
+    const many = new Map(
+      Array.from({ length: 5_000 }, (_, index) => [
+        `worker-${index}.rack.example`,
+        [{ uid: crypto.randomUUID(), startedMs: T0 - index * 1_000 }],
+      ]),
+    );
+    const text = writeAttempts(many, new Map(), T0) ?? "";
+    assert.ok(text.length <= 160 * 1024 && text.length > 150 * 1024, `${text.length} characters`);
+    const read = readAttempts(checkWith(text));
+    assert.ok(read.has("worker-0.rack.example") && !read.has("worker-4999.rack.example"));
+    assert.equal(isBookFull(checkWith(text)), true);
+    assert.equal(isBookFull(checkWith(writeAttempts(book(["a", 1]), new Map(), T0))), false);
   });
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NodeHealthCheckStatus } from "../../../src/api/node-health-check.ts";
-import type { NodeFacts } from "../../../src/detector/decision.ts";
+import type { NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
 import { decide, decideInvalid } from "../../../src/detector/plan.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import {
@@ -11,7 +11,6 @@ import {
   nodeOf,
   policyOf,
   remediationOf,
-  remembering,
   snapshotOf,
   T0,
   templateRef,
@@ -267,13 +266,9 @@ describe("decide: the list of steps starts anew", () => {
 
 describe("decide: attempt budget", () => {
   const policy = policyOf({}, { "ironfence.io/attempt-budget": "2/1h" });
-  const attempts = (...agoMs: number[]) => ({
-    "ironfence.io/remediation-attempts": agoMs.map((ms, index) => `u${index}@${toTime(T0 - ms)}`).join(","),
-  });
   const after = (...agoMs: number[]) => {
-    const facts = unhealthy("a", {}, {}, policy);
-    const node = facts.node && { ...facts.node, metadata: { ...facts.node.metadata, annotations: attempts(...agoMs) } };
-    return decide(snapshotOf(policy, [{ ...facts, node }]), T0);
+    const attempts = agoMs.map((ms, index) => ({ uid: `u${index}`, startedMs: T0 - ms }));
+    return decide(snapshotOf(policy, [unhealthy("a", { attempts }, {}, policy)]), T0);
   };
 
   it("leaves a node for people once its attempts are spent, with a condition, an event and a time", () => {
@@ -310,13 +305,33 @@ describe("decide: attempt budget", () => {
     assert.equal(decide(snapshotOf(steps, [facts]), T0).nodes[0]?.outcome, "budgetSpent");
   });
 
-  it("has a remediation deleted only once the node remembers it", () => {
-    const well = { ...nodeOf("a", "True", T0 - 1_000) };
-    const facts = { ...factsOf(policy, well, T0), remediations: [remediationOf("a")] };
-    const types = (node: typeof well) =>
-      decide(snapshotOf(policy, [{ ...facts, node }]), T0).actions.map(({ type }) => type);
-    assert.deepEqual(types(well), ["recordAttempts"]);
-    assert.deepEqual(types(remembering(well, facts.remediations)), ["delete"]);
+  it("counts what other health checks remember of the node, but leaves it to them to remember that", () => {
+    const attemptsOfOthers = [3_500_000, 60_000].map((ms) => ({ uid: `u${ms}`, startedMs: T0 - ms }));
+    const { actions, nodes } = decide(snapshotOf(policy, [unhealthy("a", { attemptsOfOthers }, {}, policy)]), T0);
+    assert.deepEqual([actions, nodes[0]?.outcome], [[], "budgetSpent"]);
+  });
+
+  it("has a remediation deleted only once it is remembered, unless there is no room for that", () => {
+    const well = nodeOf("a", "True", T0 - 1_000);
+    const facts = factsOf(policy, well, T0, { remediations: [remediationOf("a")] });
+    const types = (changes: Partial<NodeFacts>, more: Partial<Snapshot> = {}) =>
+      decide(snapshotOf(policy, [{ ...facts, ...changes }], more), T0).actions.map(({ type }) => type);
+    assert.deepEqual(types({ attempts: [] }), ["recordAttempts"]);
+    assert.deepEqual(types({}), ["delete"]);
+    assert.deepEqual(types({ attempts: [] }, { isBookFull: true }), ["recordAttempts", "delete"]);
+  });
+
+  it("remembers the attempts of a node that a reprovision has deleted", () => {
+    const remediations = [remediationOf("a")];
+    const facts = {
+      ...factsOf(policy, nodeOf("a", "Unknown", T0), T0, { remediations }),
+      node: undefined,
+      attempts: [],
+    };
+    assert.deepEqual(
+      decide(snapshotOf(policy, [facts]), T0).actions.map(({ type }) => type),
+      ["recordAttempts"],
+    );
   });
 });
 
@@ -356,11 +371,10 @@ describe("decide: a spec that is edited while a node is remediated", () => {
 describe("decide: nodes that are away", () => {
   const policy = policyOf();
   const gone = (options: Parameters<typeof remediationOf>[1]): NodeFacts => ({
-    ...unhealthy("a"),
+    ...unhealthy("a", { remediations: [remediationOf("a", options)] }),
     node: undefined,
     selected: false,
     health: { state: "healthy" },
-    remediations: [remediationOf("a", options)],
   });
   const expected = [{ type: "PermanentNodeDeletionExpected", status: "True" }];
   const cases: [string, NodeFacts, string[]][] = [

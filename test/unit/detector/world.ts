@@ -1,7 +1,6 @@
-import { REMEDIATION_ATTEMPTS } from "../../../src/api/annotations.ts";
 import type { Node, NodeCondition } from "../../../src/api/core.ts";
 import type { NodeHealthCheckStatus } from "../../../src/api/node-health-check.ts";
-import { attemptsToRecord, countAttempts } from "../../../src/detector/attempts.ts";
+import { countAttempts } from "../../../src/detector/attempts.ts";
 import type { NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
 import type { Policy, Step } from "../../../src/detector/policy.ts";
 import { compilePolicy, remediationKind } from "../../../src/detector/policy.ts";
@@ -119,7 +118,9 @@ export function remediationOf(nodeName: string, options: RemediationOptions = {}
 export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial<NodeFacts> = {}): NodeFacts {
   return {
     name: node.metadata.name,
-    node: remembering(node, more.remediations ?? []),
+    node,
+    attempts: countAttempts([], more.remediations ?? [], T0),
+    attemptsOfOthers: [],
     selected: true,
     health: judgeHealth(policy.rules, node.status.conditions, nowMs),
     previous: undefined,
@@ -132,21 +133,13 @@ export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial
   };
 }
 
-/** The node as it is once it remembers its remediations. */
-export function remembering(node: Node, remediations: readonly Remediation[]): Node {
-  const attempts = countAttempts(node, remediations, T0);
-  const value = attemptsToRecord(node, remediations, attempts);
-  if (value === undefined) return node;
-  const annotations = { ...node.metadata.annotations, [REMEDIATION_ATTEMPTS]: value };
-  return { ...node, metadata: { ...node.metadata, annotations } };
-}
-
 export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Snapshot> = {}): Snapshot {
   return {
     name: "check",
     status: {},
     policy,
     templates: templatesOf(policy),
+    isBookFull: false,
     selectedNodes: Math.max(10, nodes.length),
     nodes,
     controlPlaneBusy: new Set(),
