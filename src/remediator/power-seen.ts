@@ -13,8 +13,11 @@ export function recordReading(seen: PowerSeen, reading: PowerReading, atMs: numb
   return { last, offReads, offAtMs: atMs, provenAtMs: seen.provenAtMs ?? (offReads >= 2 ? atMs : undefined) };
 }
 
-/** A reading that failed says nothing; but a proof that could not be renewed in time is none any more. */
+/**
+ * A reading that failed ends the row that was to become a proof, since the BMC may have restarted meanwhile. A proof that
+ * stands holds until it could not be renewed in time.
+ */
 export function recordFailedReading(seen: PowerSeen, atMs: number): PowerSeen {
-  const fresh = seen.offAtMs !== undefined && atMs - seen.offAtMs < POWER_PROOF_AGE_MAX_MS;
-  return fresh ? seen : NOTHING_READ;
+  if (seen.offAtMs === undefined || seen.provenAtMs === undefined) return NOTHING_READ;
+  return atMs - seen.offAtMs < POWER_PROOF_AGE_MAX_MS ? seen : NOTHING_READ;
 }

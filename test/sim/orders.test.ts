@@ -76,7 +76,8 @@ describe("a host that heeds no order to power on", () => {
       await world.phase("n1", "PoweringOn");
       world.rack.bmc("n1").orderDelayMs = 10_000_000;
       await world.phase("n1", "Undoing");
-      assert.equal(onOrders(world), ORDERS_MAX);
+      // By the time that its phase is seen the undo may have sent its first.
+      assert.ok([ORDERS_MAX, ORDERS_MAX + 1].includes(onOrders(world)), `${onOrders(world)} orders`);
       await world.phase("n1", "Failed");
       assert.equal(onOrders(world), 2 * ORDERS_MAX);
       assert.equal(world.condition("n1", "Succeeded"), "False PowerOnTimeout");

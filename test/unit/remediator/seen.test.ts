@@ -26,6 +26,13 @@ describe("the proof that a host is off", () => {
     });
   }
 
+  it("does not come of two Offs with a failed reading between them", () => {
+    const failed = recordFailedReading(recordReading(NOTHING_READ, OFF, 100), 150);
+    const again = recordReading(failed, OFF, 200);
+    assert.equal(again.provenAtMs, undefined);
+    assert.equal(recordReading(again, OFF, 270).provenAtMs, 270);
+  });
+
   it("survives a failed reading for less than five seconds", () => {
     const proven = recordReading(recordReading(NOTHING_READ, OFF, 100), OFF, 200);
     assert.equal(recordFailedReading(proven, 5_199).provenAtMs, 200);
