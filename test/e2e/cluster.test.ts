@@ -145,6 +145,8 @@ const ALLOWED = [
   "patch events.k8s.io/events in team-a",
   "watch remediation.medik8s.io/nodehealthchecks",
   "patch remediation.medik8s.io/nodehealthchecks:status",
+  // The annotation that remembers attempts.
+  "patch remediation.medik8s.io/nodehealthchecks",
   "watch ironfence.io/baremetalremediations",
   "patch ironfence.io/baremetalremediations:status in team-a",
   "delete ironfence.io/baremetalremediations in team-a",
@@ -177,7 +179,7 @@ const REFUSED = [
   "list ironfence.io/fencingtargets in team-a",
   "patch ironfence.io/fencingtargets in ironfence-system",
   "delete remediation.medik8s.io/nodehealthchecks",
-  "patch remediation.medik8s.io/nodehealthchecks",
+  "create remediation.medik8s.io/nodehealthchecks",
   "create rbac.authorization.k8s.io/clusterroles",
   "escalate rbac.authorization.k8s.io/clusterroles",
   "create rbac.authorization.k8s.io/clusterrolebindings",
