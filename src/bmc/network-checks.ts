@@ -4,7 +4,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { TLSSocket } from "node:tls";
-import { versionOptions } from "./redfish/tls.ts";
+import { tooOld, versionOptions } from "./redfish/tls.ts";
 import type { DeviceTls } from "./redfish/tls.ts";
 
 // Looks at the way to a device step by step, so that a person sees at which one it ends. Each throws where its step fails.
@@ -54,6 +54,8 @@ export async function checkTls({ hostname, port }: Endpoint, tls: DeviceTls, sig
   try {
     await opened(socket, "secureConnect", signal);
     return judgeCertificate(socket, tls);
+  } catch (error) {
+    throw (error instanceof Error ? tooOld(error) : undefined) ?? error;
   } finally {
     socket.destroy();
   }

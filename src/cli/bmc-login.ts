@@ -22,29 +22,32 @@ export async function readDeviceConfig(context: CliContext, address: string, fla
   const sha256Fingerprint = resolveOption(BMC_OPTIONS.sha256Fingerprint, flags, env);
   const tls = {
     insecureSkipVerify: requireOption(BMC_OPTIONS.insecureSkipVerify, flags, env),
+    minVersion: requireOption(BMC_OPTIONS.tlsMinVersion, flags, env),
     ...(sha256Fingerprint !== undefined && { sha256Fingerprint }),
     ...(caFile !== undefined && { ca: await readText("caFile", caFile) }),
   };
+  const ipmi = { cipherSuites: requireOption(BMC_OPTIONS.cipherSuites, flags, env) };
   const username = resolveOption(BMC_OPTIONS.username, flags, env) ?? (await ask(context, "User of the BMC: ", true));
   if (username === undefined || username === "") {
     throw new OptionError(`--username (or ${BMC_OPTIONS.username.env}) is required`);
   }
-  return { address, username, password: await readPassword(context, flags), tls, timeouts: DEFAULT_DEVICE_TIMEOUTS };
+  const password = await readPassword(context, flags);
+  return { address, username, password, tls, ipmi, timeouts: DEFAULT_DEVICE_TIMEOUTS };
 }
 
 async function readPassword(context: CliContext, flags: Texts): Promise<Secret> {
   const { env } = context.process;
   const file = resolveOption(BMC_OPTIONS.passwordFile, flags, env);
   // A value typed with `echo` ends in a newline, which no BMC's form takes.
-  if (file !== undefined) return password((await readText("passwordFile", file)).replace(/\r?\n$/, ""), file);
+  if (file !== undefined) return nonEmpty((await readText("passwordFile", file)).replace(/\r?\n$/, ""), file);
   const variable = env[BMC_PASSWORD_ENV];
   if (variable !== undefined && variable !== "") return new Secret(variable);
   const typed = await ask(context, "Password: ", false);
-  if (typed !== undefined) return password(typed, "the prompt");
+  if (typed !== undefined) return nonEmpty(typed, "the prompt");
   throw new OptionError(`a password is required: set ${BMC_PASSWORD_ENV}, or name a file with --password-file`);
 }
 
-function password(text: string, source: string): Secret {
+function nonEmpty(text: string, source: string): Secret {
   if (text === "") throw new OptionError(`the password from ${source} is empty`);
   return new Secret(text);
 }

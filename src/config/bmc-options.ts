@@ -1,5 +1,12 @@
 import type { Option } from "./option.ts";
-import { parseBoolean, parseFingerprint, parseText, parseTimeout } from "./parsers.ts";
+import {
+  parseBoolean,
+  parseCipherSuites,
+  parseFingerprint,
+  parseText,
+  parseTimeout,
+  parseTlsVersion,
+} from "./parsers.ts";
 
 /**
  * How a command reaches a BMC that it was given the address of. The password itself is no option: it comes from
@@ -46,6 +53,22 @@ export const BMC_OPTIONS = {
     brief: "Trust any certificate: whoever stands in between can then read the password",
     parse: parseBoolean,
   } satisfies Option<boolean>,
+  tlsMinVersion: {
+    name: "tlsMinVersion",
+    env: "IRONFENCE_BMC_TLS_MIN_VERSION",
+    defaultText: "1.2",
+    placeholder: "version",
+    brief: "Oldest TLS that is spoken; below 1.2, for BMCs that know nothing newer, weak ciphers pass as well",
+    parse: parseTlsVersion,
+  } satisfies Option<"1.0" | "1.1" | "1.2" | "1.3">,
+  cipherSuites: {
+    name: "cipherSuites",
+    env: "IRONFENCE_BMC_CIPHER_SUITES",
+    defaultText: "17,3",
+    placeholder: "list",
+    brief: "IPMI cipher suites to try, in this order; 2 and 16 do not encrypt, 1 and 15 do not authenticate either",
+    parse: parseCipherSuites,
+  } satisfies Option<(1 | 2 | 3 | 15 | 16 | 17)[]>,
 } as const;
 
 /** The environment variable that a BMC's password may come from. */

@@ -44,6 +44,25 @@ export function parseFingerprint(text: string): string {
   throw new Error("must be a SHA-256 in hex, with or without colons");
 }
 
+const TLS_VERSIONS = ["1.0", "1.1", "1.2", "1.3"] as const;
+
+export function parseTlsVersion(text: string): (typeof TLS_VERSIONS)[number] {
+  const version = TLS_VERSIONS.find((candidate) => candidate === text);
+  if (version === undefined) throw new Error(`must be one of ${TLS_VERSIONS.join(", ")}`);
+  return version;
+}
+
+const CIPHER_SUITES = [1, 2, 3, 15, 16, 17] as const;
+
+/** Cipher suites of IPMI, in the order in which they are tried; 0, which asks for no password, is no choice. */
+export function parseCipherSuites(text: string): (typeof CIPHER_SUITES)[number][] {
+  return text.split(",").map((part) => {
+    const suite = CIPHER_SUITES.find((candidate) => String(candidate) === part.trim());
+    if (suite === undefined) throw new Error(`must be a comma-separated list of ${CIPHER_SUITES.join(", ")}`);
+    return suite;
+  });
+}
+
 export function parseComponents(text: string): ReadonlySet<Component> {
   const names = text.split(",").map((name) => name.trim());
   const known: Component[] = names.map((name) => {

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { startIpmiMock } from "../../hack/ipmi-mock/server.ts";
 import type { IpmiMock } from "../../hack/ipmi-mock/server.ts";
@@ -27,6 +31,7 @@ const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 let folder: string;
 let caFile: string;
 let passwordFile: string;
+let pair: { cert: string; key: string };
 let fingerprint: string;
 let rack: Rack;
 let redfish: RedfishMock;
@@ -42,6 +47,7 @@ before(async () => {
   rack = createRack({ ...deps, hosts: [host] });
   const authority = await createCertificateAuthority(systemClock, "test BMCs");
   const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
+  pair = { cert: tls.certPem, key: tls.keyPem };
   fingerprint = tls.sha256Fingerprint;
   const login = { username: "fencing", password: new Secret(PASSWORD) };
   redfish = await startRedfishMock({ ...deps, ...login, rack, tls });
@@ -170,6 +176,29 @@ describe("ironfence power ADDRESS", () => {
     assert.equal(redfish.sessionCount, 0);
   });
 
+  for (const [moment, match, action] of [
+    ["logs in", { method: "POST", path: "Sessions" }, { type: "delay", delayMs: 1_000 }],
+    ["waits for the answer to its order", { method: "POST", path: "Reset" }, { type: "hang", effect: "none" }],
+  ] as const) {
+    test(`leaves no session where the process is told to end while it ${moment}`, async () => {
+      redfish.addFault({ match, action });
+      const child = spawn(process.execPath, [MAIN, "power", "off", redfish.url, "--ca-file", caFile, "--yes"], {
+        stdio: ["ignore", "ignore", "pipe"],
+        env: { PATH: process.env["PATH"], ...LOGIN },
+      });
+      let text = "";
+      child.stderr.on("data", (chunk: Buffer) => (text += chunk.toString()));
+      const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+      const from = redfish.requests.length;
+      const isThere = (): boolean => redfish.requests.slice(from).some(({ path }) => path.includes(match.path));
+      for (const endMs = Date.now() + 30_000; !isThere() && Date.now() < endMs;) await delay(20);
+      child.kill("SIGTERM");
+      assert.equal(await ended, EXIT_FAILURE, text);
+      assert.match(text, /^ironfence: .*$/m);
+      assert.equal(redfish.sessionCount, 0);
+    });
+  }
+
   test("says in one line where the BMC refuses", async () => {
     redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 403 } });
     const refused = await onRedfish("power on");
@@ -284,6 +313,37 @@ describe("ironfence probe ADDRESS", () => {
     assert.ok(!out.includes("\u001b") && !out.includes("\r"));
     assert.doesNotMatch(out, /^session ok/m);
   });
+});
+
+test("old TLS is spoken where an option says so, and the failure names the option", async () => {
+  const server = createServer(
+    { ...pair, minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" },
+    (_request, response) => response.writeHead(404).end(),
+  );
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const address = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  try {
+    const refused = await ironfence(["probe", address, "--ca-file", caFile], { env: LOGIN });
+    assert.equal(refused.code, EXIT_FAILURE);
+    assert.match(refused.out, /^tls +failed +no TLS in common .*--tls-min-version/m);
+    const spoken = await ironfence(["probe", address, "--ca-file", caFile, "--tls-min-version", "1.0"], { env: LOGIN });
+    assert.match(spoken.out, /^tls +ok/m);
+    const wrong = await ironfence(["probe", address, "--tls-min-version", "1"], { env: LOGIN });
+    assert.equal(wrong.code, EXIT_USAGE);
+  } finally {
+    server.close();
+  }
+});
+
+test("the IPMI cipher suites of an option are tried in the default's place; none that asks for no password", async () => {
+  const env = { IRONFENCE_BMC_USERNAME: "fencing", IRONFENCE_BMC_PASSWORD: "short-password" };
+  const third = await ironfence(["power", "status", ipmi.address, "--cipher-suites", "3"], { env });
+  assert.equal(third.code, 0, third.err);
+  const plain = await ironfence(["power", "status", ipmi.address, "--cipher-suites", "16"], { env });
+  assert.match(plain.err, /cipher suite 16: .* no such cipher suite/);
+  const none = await ironfence(["power", "status", ipmi.address, "--cipher-suites", "17,0"], { env });
+  assert.equal(none.code, EXIT_USAGE);
+  assert.match(none.err, /--cipher-suites: must be/);
 });
 
 describe("passwords", () => {

@@ -69,11 +69,11 @@ function distrust(socket: TLSSocket, pin: string | undefined, insecureSkipVerify
   // Node gives the code or the error, whatever its type says.
   const why: unknown = socket.authorizationError;
   const code = why instanceof Error && "code" in why ? why.code : why;
-  return `certificate not trusted (${String(code)}); set tls.caSecretRef, or, if its SHA-256 ${found} is the BMC's own, pin it in tls.sha256Fingerprint`;
+  return `certificate not trusted (${String(code)}); set tls.caSecretRef (--ca-file), or, if its SHA-256 ${found} is the BMC's own, pin it in tls.sha256Fingerprint (--sha256-fingerprint)`;
 }
 
-/** The error of a handshake with a BMC that speaks old TLS alone, or has too short a key. */
-function tooOld(error: Error): BmcError | undefined {
+/** The error of a handshake with a BMC that speaks old TLS alone, or has too short a key; undefined for any other. */
+export function tooOld(error: Error): BmcError | undefined {
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   if (
     !/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL|KEY_TOO_SMALL|WRONG_SIGNATURE_TYPE|HANDSHAKE_FAILURE|CA_MD_TOO_WEAK/.test(
@@ -82,7 +82,7 @@ function tooOld(error: Error): BmcError | undefined {
   ) {
     return undefined;
   }
-  const message = `no TLS in common (${code}); where the BMC knows old TLS alone, tls.minVersion admits it`;
+  const message = `no TLS in common (${code}); where the BMC knows old TLS alone, tls.minVersion (--tls-min-version) admits it`;
   return new BmcError("TlsUntrusted", message, { cause: error });
 }
 
