@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { createRack } from "../../hack/rack/rack.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { CHASSIS, forever, ok, openFake, PASSWORD, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
@@ -35,6 +36,27 @@ test("an Off of a BMC that has just started is not believed, by its own clock, u
   assert.equal((await device.readPower(forever())).state, "Off");
   assert.equal((await device.readPower(forever())).state, "Off");
   assert.equal(looks(bmc), 3, "once it has settled it is not asked again");
+});
+
+test("a BMC whose clock stands still is believed once ours has seen it settle, and not after a restart", async () => {
+  await using bmc = await startFakeBmc();
+  addManager(bmc, { DateTime: "1970-01-01T00:00:20Z", LastResetTime: "1970-01-01T00:00:00Z" });
+  bmc.system["PowerState"] = "Off";
+  let aheadMs = 0;
+  const ours: Clock = {
+    nowMs: () => clock.nowMs(),
+    monotonicMs: () => clock.monotonicMs() + aheadMs,
+    schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+  };
+  await using device = openFake(bmc, { path: SYSTEM, clock: ours });
+  const read = async (): Promise<string> => (await device.readPower(forever())).state;
+  assert.equal(await read(), "Unknown");
+  aheadMs = 25_000;
+  assert.equal(await read(), "Unknown");
+  aheadMs = 31_000;
+  assert.equal(await read(), "Off");
+  bmc.sessions.clear();
+  assert.equal(await read(), "Unknown");
 });
 
 test("without a clock of its own the BMC's Date header serves", async () => {

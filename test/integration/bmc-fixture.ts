@@ -6,6 +6,7 @@ import type { DeviceConfig } from "../../src/bmc/open-device.ts";
 import type { PowerDriver } from "../../src/bmc/driver.ts";
 import type { BmcErrorCode } from "../../src/bmc/errors.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -168,6 +169,7 @@ export function openFake(
     callTimeoutMs?: number;
     connectTimeoutMs?: number;
     isHost?: DeviceConfig["isHost"];
+    clock?: Clock;
   } = {},
 ): PowerDriver & AsyncDisposable {
   const device = openDevice(
@@ -182,7 +184,7 @@ export function openFake(
         callTimeoutMs: options.callTimeoutMs ?? 10_000,
       },
     },
-    { clock: systemClock, logger: createLogger("silent") },
+    { clock: options.clock ?? systemClock, logger: createLogger("silent") },
   );
   return Object.assign(device, { [Symbol.asyncDispose]: () => device.close() });
 }

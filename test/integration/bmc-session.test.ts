@@ -92,6 +92,18 @@ test("where basic authentication is all there is, a wrong password is not tried 
   assert.equal(bmc.log().filter((line) => line === `GET ${SYSTEM}`).length, 1);
 });
 
+test("where basic authentication is all there is, drivers of several hosts at once try a wrong password once together", async () => {
+  await using bmc = await startFakeBmc();
+  bmc.override = ({ path }) =>
+    path === SESSIONS ? { status: 401 } : path === "/redfish/v1/" ? ok({ Systems: {} }) : undefined;
+  const devices = ["1", "2", "3", "4"].map((id) =>
+    openFake(bmc, { password: "wrong", path: `/redfish/v1/Systems/${id}` }),
+  );
+  await Promise.all(devices.map((device) => assert.rejects(device.readPower(forever()), hasCode("AuthFailed"))));
+  await Promise.all(devices.map((device) => device.close()));
+  assert.equal(bmc.requests.filter(({ headers }) => headers.authorization !== undefined).length, 1);
+});
+
 test("a login that is elsewhere than usual is found by the service root, and the password sent there", async () => {
   const other = "/redfish/v1/Sessions";
   for (const reply of [{ status: 404 }, { status: 401 }, { status: 405 }, { status: 400 }]) {

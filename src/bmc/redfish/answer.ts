@@ -57,7 +57,7 @@ function codeOf(answer: Answer): BmcErrorCode {
 const MESSAGES_SHOWN_MAX = 3;
 const MESSAGE_LENGTH_MAX = 200;
 
-/** What the BMC says about it in words, cut and stripped to what a log line can bear. */
+/** What the BMC says about it in words, of whatever language, cut and stripped to what a log line can bear. */
 function explain(body: JsonObject): string {
   const error = objectAt(body, "error");
   const texts = extendedInfo(body).flatMap((info) => stringAt(info, "Message") ?? stringAt(info, "MessageId") ?? []);
@@ -67,7 +67,7 @@ function explain(body: JsonObject): string {
     .map((text) =>
       text
         .slice(0, MESSAGE_LENGTH_MAX)
-        .replaceAll(/[^\x20-\x7e]+/g, " ")
+        .replaceAll(/[\p{C}\p{Z}]+/gu, " ")
         .trim(),
     )
     .join("; ");

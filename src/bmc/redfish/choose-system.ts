@@ -1,4 +1,4 @@
-import { has, linksAt, listAt, objectAt, stringAt } from "./json.ts";
+import { linksAt, listAt, objectAt, stringAt } from "./json.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Service } from "./service.ts";
 import { parseSystem } from "./system.ts";
@@ -36,7 +36,8 @@ export async function chooseSystem(
   // A member without a link, an uncounted one or a next page is another System too.
   const counted = body["Members@odata.count"];
   const listed = listAt(body, "Members")?.length ?? 0;
-  const isPartial = has(body, "Members@odata.nextLink") || listed > members.length || listed > SYSTEMS_READ_MAX;
+  const hasNextPage = (stringAt(body, "Members@odata.nextLink") ?? "") !== "";
+  const isPartial = hasNextPage || listed > members.length || listed > SYSTEMS_READ_MAX;
   if (listed > 1 || (typeof counted === "number" && counted > 1) || isPartial) {
     const known = isPartial || isHost === undefined ? undefined : await findHost(service, members, isHost, signal);
     if (known !== undefined) return known;

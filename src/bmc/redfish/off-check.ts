@@ -27,6 +27,8 @@ export class OffCheck {
   #look: { atMs: number; interruptions: number } | undefined;
   /** Chassis whose power is not this System's alone. It does not change while a driver is open. */
   readonly #notOurs = new Set<string>();
+  /** Since when each Manager has shown the start that it shows. */
+  readonly #starts = new Map<string, { startedMs: number; atMs: number; interruptions: number }>();
 
   constructor(service: Service, clock: Clock) {
     this.#service = service;
@@ -67,7 +69,7 @@ export class OffCheck {
     if (this.#soundAt === interruptions) return undefined;
     const agesMs: number[] = [];
     for (const path of managerPaths) {
-      const ageMs = ageOf(await this.#findReadable(path, signal));
+      const ageMs = this.#ageOf(path, await this.#findReadable(path, signal));
       if (ageMs !== undefined) agesMs.push(ageMs);
     }
     const youngMs = agesMs.find((ageMs) => Math.abs(ageMs) < BMC_SETTLE_MS);
@@ -97,6 +99,23 @@ export class OffCheck {
     return reading;
   }
 
+  /** How long the BMC has been up, if it says so (`LastResetTime` of the Manager): by its own clock, or by ours if that stands still. */
+  #ageOf(path: string, manager: Resource | undefined): number | undefined {
+    if (manager === undefined) return undefined;
+    const startedMs = parseTimeMs(stringAt(manager.body, "LastResetTime"));
+    const nowMs = parseTimeMs(stringAt(manager.body, "DateTime") ?? manager.date);
+    if (startedMs === undefined || nowMs === undefined) return undefined;
+    const atMs = this.#clock.monotonicMs();
+    const { interruptions } = this.#service;
+    const known = this.#starts.get(path);
+    // A BMC without a battery may show the same start after each restart: one that nothing has interrupted has not restarted.
+    const isSame = known?.startedMs === startedMs && known.interruptions === interruptions;
+    const seen = isSame ? known : { startedMs, atMs, interruptions };
+    this.#starts.set(path, seen);
+    const ageMs = nowMs - startedMs;
+    return Math.abs(ageMs) < BMC_SETTLE_MS ? Math.max(ageMs, atMs - seen.atMs) : ageMs;
+  }
+
   /** An account may be kept from the managers, which then tell it nothing. */
   async #findReadable(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     try {
@@ -106,12 +125,4 @@ export class OffCheck {
       throw error;
     }
   }
-}
-
-/** How long the BMC has been up, by its own clock, if it says so (`LastResetTime` of the Manager). */
-function ageOf(manager: Resource | undefined): number | undefined {
-  if (manager === undefined) return undefined;
-  const startedMs = parseTimeMs(stringAt(manager.body, "LastResetTime"));
-  const nowMs = parseTimeMs(stringAt(manager.body, "DateTime") ?? manager.date);
-  return startedMs === undefined || nowMs === undefined ? undefined : nowMs - startedMs;
 }

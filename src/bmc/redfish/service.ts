@@ -43,11 +43,12 @@ export class Service {
   readonly #logger: Logger;
   readonly #lifetime = new AbortController();
   readonly #breaker: Shared["breaker"];
-  /** One login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
+  /** One untried login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
   readonly #turn: Turn;
   readonly #releaseTurn: () => void;
   #root: JsonObject | undefined;
   #access: Promise<Access> | undefined;
+  #basicAccepted = false;
   /** Breaks in what the BMC tells us: each may have been a restart. */
   #interruptions = 0;
   #sessionLostAtMs: number | undefined;
@@ -187,25 +188,44 @@ export class Service {
       const login = (this.#access ??= this.#logIn());
       const access = await login;
       const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
-      const answer = await this.#send(authenticated, signal);
-      if (answer.status !== 401) {
-        if (access.kind === "Basic") this.#breaker.accepted(this.origin, this.#login);
-        return answer;
-      }
-      this.#interruptions += 1;
+      const isTried = access.kind === "Session" || this.#basicAccepted;
+      const answer = isTried
+        ? await this.#send(authenticated, signal)
+        : await this.#tryBasic(authenticated, access, signal);
+      if (answer.status !== 401) return answer;
       if (access.kind === "Session" && logins === 1) {
+        this.#interruptions += 1;
         this.#sessionLostAtMs = this.#clock.monotonicMs();
         if (this.#access === login) this.#access = undefined;
         continue;
       }
-      const what = `${call.method} ${this.origin}${call.path}`;
-      if (access.kind === "Basic" && access.sessionsFull) {
-        throw new BmcError("Busy", `${what}: no session is free, and basic authentication is refused`);
-      }
-      this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
-      this.#breaker.refused(this.origin, this.#login);
-      throw this.#refusal;
+      throw this.#refused(call, access);
     }
+  }
+
+  /** Basic authentication shows only at its first use whether it is accepted: that is its login. */
+  #tryBasic(call: Call, access: Access, signal: AbortSignal): Promise<Answer> {
+    return this.#turn.run(signal, async () => {
+      this.#breaker.check(this.origin, this.#login, this.origin);
+      const answer = await this.#send(call, signal);
+      // Told before the next one has its turn.
+      if (answer.status === 401) throw this.#refused(call, access);
+      this.#basicAccepted = true;
+      this.#breaker.accepted(this.origin, this.#login);
+      return answer;
+    });
+  }
+
+  /** Remembers that the BMC refused our credentials. */
+  #refused(call: Call, access: Access): BmcError {
+    this.#interruptions += 1;
+    const what = `${call.method} ${this.origin}${call.path}`;
+    if (access.kind === "Basic" && access.sessionsFull) {
+      return new BmcError("Busy", `${what}: no session is free, and basic authentication is refused`);
+    }
+    this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
+    this.#breaker.refused(this.origin, this.#login);
+    return this.#refusal;
   }
 
   async #send(call: Call, signal: AbortSignal): Promise<Answer> {

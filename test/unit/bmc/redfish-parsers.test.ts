@@ -150,6 +150,8 @@ test("what a BMC says reaches the message short and printable", () => {
   assert.match(message, /^[\x20-\x7e]+$/);
   assert.ok(message.length < 800);
   assert.match(failure("x", answer(400, { error: { message: "plain" } })).message, /plain/);
+  const foreign = failure("x", answer(409, { error: { "@Message.ExtendedInfo": [info("服务器已关机\u202e\u0007")] } }));
+  assert.equal(foreign.message, "x: HTTP 409: 服务器已关机");
 });
 
 test("a task runs, ends or fails by its state, else by its status", () => {
