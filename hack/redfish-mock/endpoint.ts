@@ -36,6 +36,9 @@ export interface Endpoint {
 /** How a System tells its reset types: a list beside the action, an ActionInfo resource, or not at all. */
 export type ResetTypesIn = "AllowableValues" | "ActionInfo" | "nowhere";
 
+/** Where a System's boot override is changed: in itself, or in the settings object that it names, as some vendors want it. */
+export type BootIn = "System" | "Settings";
+
 /** What one Redfish service holds. */
 export interface ServiceState {
   readonly clock: Clock;
@@ -43,6 +46,7 @@ export interface ServiceState {
   /** BMCs by the id of their System. */
   readonly bmcs: ReadonlyMap<string, Bmc>;
   readonly resetTypesIn: ResetTypesIn;
+  readonly bootIn: BootIn;
   readonly accounts: AccountTable;
   readonly sessions: SessionTable;
   readonly tasks: TaskTable;

@@ -18,6 +18,7 @@ import {
   managerPath,
   resetEndpoint,
   resetInfoEndpoint,
+  settingsEndpoint,
   systemEndpoint,
   systemPath,
 } from "./systems.ts";
@@ -70,6 +71,8 @@ function findHardware(
       return resetEndpoint(state, bmc);
     case "Systems/ResetActionInfo":
       return state.resetTypesIn === "ActionInfo" ? resetInfoEndpoint(id) : undefined;
+    case "Systems/Settings":
+      return state.bootIn === "Settings" ? settingsEndpoint(id, bmc) : undefined;
     case "Chassis/":
       return chassisEndpoint(id, bmc);
     case "Managers/":

@@ -28,6 +28,7 @@ Usage: node hack/redfish-mock/main.ts [options]
   --password TEXT         (password; it is no secret, this is a mock)
   --sessions N            size of the session table (8)
   --reset-types-in WHERE  AllowableValues, ActionInfo or nowhere (AllowableValues)
+  --boot-in WHERE         where the boot override is changed: System or Settings, its settings object (System)
   --off-ms N              time that a power-off takes (2000)
   --on-ms N               time that a power-on takes (1000)
   --boot-ms N             time that a boot takes (5000)
@@ -52,6 +53,7 @@ const { values } = parseArgs({
     password: { type: "string", default: "password" },
     sessions: { type: "string", default: "8" },
     "reset-types-in": { type: "string", default: "AllowableValues" },
+    "boot-in": { type: "string", default: "System" },
     "off-ms": { type: "string", default: "2000" },
     "on-ms": { type: "string", default: "1000" },
     "boot-ms": { type: "string", default: "5000" },
@@ -73,6 +75,8 @@ async function run(): Promise<void> {
     (known) => known === values["reset-types-in"],
   );
   if (resetTypesIn === undefined) throw new Error(`--reset-types-in: ${values["reset-types-in"]} is not known`);
+  const bootIn = (["System", "Settings"] as const).find((known) => known === values["boot-in"]);
+  if (bootIn === undefined) throw new Error(`--boot-in: ${values["boot-in"]} is not known`);
   const timing = {
     powerOffDelayMs: readNumber("off-ms"),
     powerOnDelayMs: readNumber("on-ms"),
@@ -101,6 +105,7 @@ async function run(): Promise<void> {
       password: new Secret(values.password),
       sessionsMax: readNumber("sessions"),
       resetTypesIn,
+      bootIn,
     });
     mocks.set(name, mock);
     for (const host of hosts) console.log(`${host}  ${mock.url}${mock.systemPath(host)}`);

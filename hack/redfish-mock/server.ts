@@ -12,7 +12,7 @@ import type { Bmc, Reachability } from "../rack/bmc.ts";
 import type { Rack } from "../rack/rack.ts";
 import { failure } from "./answer.ts";
 import type { Answer } from "./answer.ts";
-import type { OrderStyle, ResetTypesIn } from "./endpoint.ts";
+import type { BootIn, OrderStyle, ResetTypesIn } from "./endpoint.ts";
 import type { MockCertificates } from "./certificates.ts";
 import { FaultBook, faultRuleSchema } from "./faults.ts";
 import type { FaultAction, FaultRule, TlsFault } from "./faults.ts";
@@ -45,6 +45,8 @@ export interface RedfishMockOptions {
   sessionsMax?: number;
   /** How a System tells its reset types: `AllowableValues` where absent. */
   resetTypesIn?: ResetTypesIn;
+  /** Where the boot override is changed: in the `System` where absent. */
+  bootIn?: BootIn;
 }
 
 /** One request as the mock saw it. */
@@ -119,6 +121,7 @@ class MockServer implements RedfishMock {
       password: options.password ?? new Secret("password"),
       sessionsMax: options.sessionsMax ?? 8,
       resetTypesIn: options.resetTypesIn ?? "AllowableValues",
+      bootIn: options.bootIn ?? "System",
     });
     this.#unsubscribe = rack.subscribe((event) => {
       if (event.type === "bmcRestarted" && names.includes(event.host)) this.#service.sessions.clear();

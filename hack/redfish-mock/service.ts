@@ -7,7 +7,7 @@ import { AccountTable, isAllowed } from "./accounts.ts";
 import type { Account } from "./accounts.ts";
 import { failure, success } from "./answer.ts";
 import type { Answer, Body } from "./answer.ts";
-import type { Endpoint, Operation, OrderStyle, ResetTypesIn, ServiceState } from "./endpoint.ts";
+import type { BootIn, Endpoint, Operation, OrderStyle, ResetTypesIn, ServiceState } from "./endpoint.ts";
 import { findEndpoint } from "./endpoints.ts";
 import { SessionTable } from "./sessions.ts";
 import { TaskTable } from "./tasks.ts";
@@ -31,6 +31,7 @@ export interface ServiceOptions {
   password: Secret;
   sessionsMax: number;
   resetTypesIn: ResetTypesIn;
+  bootIn: BootIn;
 }
 
 /** A Redfish service (DSP0266) without its sockets. Each request is answered from the rack's state at that moment. */
@@ -38,6 +39,7 @@ export class RedfishService implements ServiceState {
   readonly clock: Clock;
   readonly bmcs: ReadonlyMap<string, Bmc>;
   readonly resetTypesIn: ResetTypesIn;
+  readonly bootIn: BootIn;
   readonly uuid: string;
   readonly accounts: AccountTable;
   readonly sessions: SessionTable;
@@ -48,6 +50,7 @@ export class RedfishService implements ServiceState {
     this.clock = clock;
     this.bmcs = options.bmcs;
     this.resetTypesIn = options.resetTypesIn;
+    this.bootIn = options.bootIn;
     this.uuid = random.uuid();
     this.accounts = new AccountTable(random);
     this.accounts.add({ username, password, roleId: "Administrator", enabled: true });

@@ -6,7 +6,7 @@ import type { PowerOrderType } from "../rack/events.ts";
 import { failure, success } from "./answer.ts";
 import type { Answer, Body } from "./answer.ts";
 import { parseBody } from "./body.ts";
-import type { Endpoint, OrderStyle, ServiceState } from "./endpoint.ts";
+import type { Endpoint, Operation, OrderStyle, ServiceState } from "./endpoint.ts";
 import { ENABLED, ROOT, link, resource } from "./resource.ts";
 import { taskAnswer } from "./task-service.ts";
 
@@ -27,13 +27,15 @@ const bootPatchSchema = z.strictObject({
 });
 
 export function systemEndpoint(state: ServiceState, id: string, bmc: Bmc): Endpoint {
-  return {
-    get: () => systemBody(state, id, bmc),
-    PATCH: {
-      privilege: "ConfigureComponents",
-      run: (body) => patchSystem(state, id, bmc, body),
-    },
-  };
+  const get = (): Body => systemBody(state, id, bmc);
+  return { get, ...(state.bootIn === "System" && { PATCH: patchBoot(bmc, get) }) };
+}
+
+/** Takes the changes that are to be made to the System. */
+export function settingsEndpoint(id: string, bmc: Bmc): Endpoint {
+  const get = (): Body =>
+    resource("ComputerSystem", settingsPath(id), "Settings", `Settings of System ${id}`, { Boot: bootBody(bmc) });
+  return { get, PATCH: patchBoot(bmc, get) };
 }
 
 export function resetEndpoint(state: ServiceState, bmc: Bmc): Endpoint {
@@ -93,6 +95,10 @@ export function systemPath(id: string): string {
   return `${ROOT}/Systems/${encodeURIComponent(id)}`;
 }
 
+function settingsPath(id: string): string {
+  return `${systemPath(id)}/Settings`;
+}
+
 export function chassisPath(id: string): string {
   return `${ROOT}/Chassis/${encodeURIComponent(id)}`;
 }
@@ -103,7 +109,6 @@ export function managerPath(id: string): string {
 
 function systemBody(state: ServiceState, id: string, bmc: Bmc): Body {
   const { systemUUID, serialNumber, manufacturer, model } = bmc.identity();
-  const { enabled, target, mode } = bmc.bootSetting;
   const path = systemPath(id);
   return resource("ComputerSystem", path, id, `System ${id}`, {
     SystemType: "Physical",
@@ -116,14 +121,13 @@ function systemBody(state: ServiceState, id: string, bmc: Bmc): Body {
     LastResetTime: toTime(bmc.host.lastResetMs),
     PowerRestorePolicy: bmc.host.spec.restorePolicy,
     Status: ENABLED,
-    Boot: {
-      BootSourceOverrideEnabled: enabled,
-      "BootSourceOverrideEnabled@Redfish.AllowableValues": BOOT_ENABLED,
-      BootSourceOverrideTarget: target,
-      "BootSourceOverrideTarget@Redfish.AllowableValues": BOOT_TARGETS,
-      BootSourceOverrideMode: mode,
-      "BootSourceOverrideMode@Redfish.AllowableValues": BOOT_MODES,
-    },
+    ...(state.bootIn === "System"
+      ? { Boot: bootBody(bmc) }
+      : {
+          // What is asked of the settings object shows here once the host has booted with it, and is over by then.
+          Boot: { ...bootBody(bmc), BootSourceOverrideEnabled: "Disabled", BootSourceOverrideTarget: "None" },
+          "@Redfish.Settings": { "@odata.type": "#Settings.v1_3_5.Settings", SettingsObject: link(settingsPath(id)) },
+        }),
     Actions: {
       "#ComputerSystem.Reset": {
         target: `${path}/Actions/ComputerSystem.Reset`,
@@ -135,18 +139,36 @@ function systemBody(state: ServiceState, id: string, bmc: Bmc): Body {
   });
 }
 
-function patchSystem(state: ServiceState, id: string, bmc: Bmc, body: Body): Answer {
-  const parsed = parseBody(bootPatchSchema, body);
-  if ("answer" in parsed) return parsed.answer;
-  const { BootSourceOverrideEnabled, BootSourceOverrideTarget, BootSourceOverrideMode } = parsed.data.Boot;
-  const before = bmc.bootSetting;
-  const enabled = BootSourceOverrideEnabled ?? before.enabled;
-  bmc.setBoot({
-    enabled,
-    target: enabled === "Disabled" ? "None" : (BootSourceOverrideTarget ?? before.target),
-    mode: BootSourceOverrideMode ?? before.mode,
-  });
-  return success(200, systemBody(state, id, bmc));
+function bootBody(bmc: Bmc): Body {
+  const { enabled, target, mode } = bmc.bootSetting;
+  return {
+    BootSourceOverrideEnabled: enabled,
+    "BootSourceOverrideEnabled@Redfish.AllowableValues": BOOT_ENABLED,
+    BootSourceOverrideTarget: target,
+    "BootSourceOverrideTarget@Redfish.AllowableValues": BOOT_TARGETS,
+    BootSourceOverrideMode: mode,
+    "BootSourceOverrideMode@Redfish.AllowableValues": BOOT_MODES,
+  };
+}
+
+/** @param get shows the resource that is changed, for the answer. */
+function patchBoot(bmc: Bmc, get: () => Body): Operation {
+  return {
+    privilege: "ConfigureComponents",
+    run: (body) => {
+      const parsed = parseBody(bootPatchSchema, body);
+      if ("answer" in parsed) return parsed.answer;
+      const { BootSourceOverrideEnabled, BootSourceOverrideTarget, BootSourceOverrideMode } = parsed.data.Boot;
+      const before = bmc.bootSetting;
+      const enabled = BootSourceOverrideEnabled ?? before.enabled;
+      bmc.setBoot({
+        enabled,
+        target: enabled === "Disabled" ? "None" : (BootSourceOverrideTarget ?? before.target),
+        mode: BootSourceOverrideMode ?? before.mode,
+      });
+      return success(200, get());
+    },
+  };
 }
 
 function reset(state: ServiceState, bmc: Bmc, body: Body, style: OrderStyle): Answer {

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import type { RedfishMockOptions } from "../../hack/redfish-mock/server.ts";
 import { waitForPower } from "../../src/bmc/wait-for-power.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
@@ -10,7 +11,7 @@ import { forever, hasCode, openFake, PASSWORD } from "./bmc-fixture.ts";
 
 // The driver against a whole simulated BMC with TLS, sessions and hosts that take their time.
 
-async function startRack(resetTypesIn: "AllowableValues" | "ActionInfo") {
+async function startRack(ways: Pick<RedfishMockOptions, "resetTypesIn" | "bootIn"> = {}) {
   const authority = await createCertificateAuthority(clock, "rack CA");
   const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
   const spec = { powerOffDelayMs: 400, powerOnDelayMs: 200, bootMs: 100 };
@@ -22,7 +23,7 @@ async function startRack(resetTypesIn: "AllowableValues" | "ActionInfo") {
       { name: "two", ...spec },
     ],
   });
-  const options = { rack, clock, random, tls, username: "fence", password: new Secret(PASSWORD), resetTypesIn };
+  const options = { rack, clock, random, tls, username: "fence", password: new Secret(PASSWORD), ...ways };
   const mock = await startRedfishMock(options);
   return {
     rack,
@@ -37,9 +38,13 @@ async function startRack(resetTypesIn: "AllowableValues" | "ActionInfo") {
 
 const wait = { clock, pollMs: 250, timeoutMs: 20_000, freshReads: 2 };
 
-for (const resetTypesIn of ["AllowableValues", "ActionInfo"] as const) {
-  test(`off, proven off, network boot set, on, with reset types in ${resetTypesIn}: one host, and that one alone`, async () => {
-    await using world = await startRack(resetTypesIn);
+for (const ways of [
+  { resetTypesIn: "AllowableValues", bootIn: "System" },
+  { resetTypesIn: "ActionInfo", bootIn: "Settings" },
+] as const) {
+  const where = `with reset types in ${ways.resetTypesIn} and the boot override in ${ways.bootIn}`;
+  test(`off, proven off, network boot set, on, ${where}: one host, and that one alone`, async () => {
+    await using world = await startRack(ways);
     const { rack, mock, tls } = world;
     const device = openFake(mock, { path: mock.systemPath("one"), tls });
     assert.equal((await device.identify(forever())).serialNumber, "SN-1");
@@ -51,6 +56,7 @@ for (const resetTypesIn of ["AllowableValues", "ActionInfo"] as const) {
     await device.forceOff(forever());
     await device.setBootOverride("NetworkOnce", forever());
     assert.equal(await device.readBootOverride(forever()), "NetworkOnce");
+    assert.equal(rack.host("one").bootSetting.target, "Pxe");
     await device.setBootOverride("None", forever());
     assert.equal(await device.readBootOverride(forever()), "None");
     await device.on(forever());
@@ -63,7 +69,7 @@ for (const resetTypesIn of ["AllowableValues", "ActionInfo"] as const) {
 }
 
 test("a task that never ends delays nothing: the power state is the proof", async () => {
-  await using world = await startRack("AllowableValues");
+  await using world = await startRack();
   const { mock, tls } = world;
   mock.addFault({ match: {}, action: { type: "task", endless: true, retryAfterSeconds: 1 } });
   await using device = openFake(mock, { path: mock.systemPath("one"), tls });
@@ -72,7 +78,7 @@ test("a task that never ends delays nothing: the power state is the proof", asyn
 });
 
 test("an order that took effect though its answer was lost is seen by reading, and was sent once", async () => {
-  await using world = await startRack("AllowableValues");
+  await using world = await startRack();
   const { mock, tls } = world;
   mock.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "drop", effect: "done" } });
   await using device = openFake(mock, { path: mock.systemPath("one"), tls });
@@ -82,7 +88,7 @@ test("an order that took effect though its answer was lost is seen by reading, a
 });
 
 test("several Systems and none named: ambiguous, and nothing is powered", async () => {
-  await using world = await startRack("AllowableValues");
+  await using world = await startRack();
   const { rack, mock, tls } = world;
   await using device = openFake(mock, { tls });
   await assert.rejects(device.forceOff(forever()), hasCode("SystemAmbiguous"));
@@ -93,8 +99,8 @@ test("several Systems and none named: ambiguous, and nothing is powered", async 
 });
 
 test("two drivers of one host never overlap, and neither waits for a BMC that hangs", { timeout: 60_000 }, async () => {
-  await using world = await startRack("AllowableValues");
-  await using silent = await startRack("AllowableValues");
+  await using world = await startRack();
+  await using silent = await startRack();
   for (const host of silent.rack.hosts) silent.rack.bmc(host.name).setReachability("silent");
   const { mock, tls } = world;
   mock.addFault({ match: { method: "GET", path: "Systems/one" }, action: { type: "delay", delayMs: 300 } });

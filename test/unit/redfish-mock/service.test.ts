@@ -36,6 +36,7 @@ function setUp(options: { resetTypesIn?: ResetTypesIn; sessionsMax?: number } = 
     password: new Secret(LOGIN.Password),
     sessionsMax: options.sessionsMax ?? 2,
     resetTypesIn: options.resetTypesIn ?? "AllowableValues",
+    bootIn: "System",
   });
   const basic = `Basic ${Buffer.from(`${LOGIN.UserName}:${LOGIN.Password}`).toString("base64")}`;
   const send: Send = (method, path, { body, headers = {}, style = {}, anonymous = false } = {}) => {
