@@ -13,6 +13,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { CheckState } from "./check-state.ts";
 import type { Action, DeletionReason, EventReason } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
+import { findEtcdObjection } from "./etcd-guard.ts";
 import { judgeHealth } from "./health.ts";
 import type { DetectorMetrics } from "./metrics.ts";
 import type { NodeTracker } from "./node-tracker.ts";
@@ -22,7 +23,7 @@ import type { Policy } from "./policy.ts";
 import type { RemediationStore } from "./remediation-store.ts";
 import type { Remediation } from "./remediation.ts";
 import { isOwnedBy, readRemediation, trimRemediation } from "./remediation.ts";
-import { buildRemediation } from "./template.ts";
+import { buildRemediation, isControlPlane } from "./template.ts";
 
 /** How soon a node is looked at again whose lease somebody else holds. */
 const LEASE_RETRY_MS = 15_000;
@@ -31,6 +32,8 @@ const STALE_RETRY_MS = 1_000;
 
 /** How soon a creation is tried again that the API server refused for good reason. */
 const REFUSED_RETRY_MS = 15_000;
+/** How soon a control plane node is looked at again that etcd cannot do without. */
+export const ETCD_RETRY_MS = 60_000;
 
 const MACHINES: ResourceType = {
   group: "machine.openshift.io",
@@ -58,6 +61,8 @@ export interface ActionContext {
   policy: Policy;
   tracker: NodeTracker;
   state: CheckState;
+  /** Whether this is OKD, which guards etcd's quorum. */
+  isOkd: boolean;
   /** Whether a remediation may still start now: the decision is some requests old when its last action is taken. */
   mayStart: () => boolean;
   tell: (type: "Normal" | "Warning", reason: EventReason, note: string, related: KubeObject | undefined) => void;
@@ -125,6 +130,10 @@ async function create(
     logger.info({ nodeHealthCheck: check.metadata.name, node: name }, "not remediated: it is well by a live read");
     hold(deps, state, name, { reason: "a live read shows it otherwise", forMs: STALE_RETRY_MS, announce: false });
     return;
+  }
+  if (context.isOkd && isControlPlane(node)) {
+    const reason = await etcdObjection(client, name, signal);
+    if (reason !== undefined) return hold(deps, state, name, { reason, forMs: ETCD_RETRY_MS, announce: true });
   }
   const machine = await readMachine(deps, node, template.namespace, signal);
   if (!(await takeLease(deps, context, node, leaseDurationMs, signal))) return;
@@ -195,7 +204,7 @@ async function remove(
     // Gone, or another of the same name by now: either way ours is no more.
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;
   }
-  deps.remediations.deletionOrdered(remediation.uid);
+  deps.remediations.deletionOrdered(remediation.object);
   const note = `Deleted remediation CR of kind ${remediation.object.kind} with name ${key.name}`;
   context.tell("Normal", "RemediationRemoved", note, remediation.object);
 }
@@ -290,6 +299,15 @@ function hold(
 ): void {
   const { reason, forMs, announce } = options;
   state.holds.set(nodeName, { reason, announce, untilMs: deps.clock.nowMs() + forMs });
+}
+
+async function etcdObjection(client: KubeClient, nodeName: string, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return await findEtcdObjection(client, nodeName, signal);
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    return `whether etcd keeps its quorum may not be read: ${error.message}`;
+  }
 }
 
 async function readNode(deps: ActionDeps, name: string, signal: AbortSignal): Promise<Node | undefined> {

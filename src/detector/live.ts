@@ -7,9 +7,10 @@ import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { sleep } from "../runtime/clock.ts";
 import { parseTimeMs } from "../runtime/time.ts";
-import { holderOf } from "./actions.ts";
+import { ETCD_RETRY_MS, holderOf } from "./actions.ts";
 import { newCheckState } from "./check-state.ts";
 import type { Decision, Snapshot } from "./decision.ts";
+import { findEtcdObjection } from "./etcd-guard.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { trimHealthCheck } from "./health-check.ts";
 import { leaseName, readTaken } from "./node-lease.ts";
@@ -24,6 +25,7 @@ import type { Peer } from "./snapshot.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { SteadyTimes, tellOffset } from "./steady-time.ts";
 import type { Resolution } from "./template-resolver.ts";
+import { isControlPlane } from "./template.ts";
 import { TemplateResolver } from "./template-resolver.ts";
 
 /** How often kinds are looked at that are being found. */
@@ -77,6 +79,7 @@ export async function decideLive(
     const resolved = await resolveAll(runtime, peers, { remediations, templates }, reading);
     const nowMs = runtime.clock.nowMs();
     for (const peer of peers) recallLeases(peer, { nodes, leases: leases.items }, nowMs);
+    if (platformFacts.isOkd) await askEtcd(runtime, peers, reading);
     const found = [...remediations.values()];
     const decided = peers.map((peer): LiveCheck => {
       const { check, state } = peer;
@@ -111,7 +114,11 @@ export async function decideLive(
 async function readPlatform(runtime: KubeRuntime, platform: Platform, signal: AbortSignal): Promise<PlatformFacts> {
   for (;;) {
     const facts = platform.read();
-    if (facts !== "pending") return facts;
+    if (facts !== "pending") {
+      // As with remediations: the agent may well see what this person may not.
+      if (facts.unknown !== undefined) throw new KubeError("Forbidden", facts.unknown, { status: 403 });
+      return facts;
+    }
     await sleep(runtime.clock, KINDS_POLL_MS, signal);
   }
 }
@@ -150,6 +157,20 @@ function refuseBlindness({ steps }: Policy, remediations: RemediationStore): voi
   for (const { template } of steps) {
     const state = remediations.state(template.apiVersion, remediationKind(template));
     if (state.state === "forbidden") throw new KubeError("Forbidden", state.message, { status: 403 });
+  }
+}
+
+/** Asks for the unhealthy nodes of the control plane what the controller asks before it creates a remediation. */
+async function askEtcd({ client, clock }: KubeRuntime, peers: readonly Peer[], signal: AbortSignal): Promise<void> {
+  for (const { state } of peers) {
+    if ("problem" in state.compiled) continue;
+    for (const [name, { node, health }] of state.compiled.tracker.notable) {
+      if (health.state !== "unhealthy" || !isControlPlane(node)) continue;
+      const reason = await findEtcdObjection(client, name, signal);
+      if (reason !== undefined) {
+        state.holds.set(name, { reason, untilMs: clock.nowMs() + ETCD_RETRY_MS, announce: true });
+      }
+    }
   }
 }
 

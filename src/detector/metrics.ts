@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram } from "prom-client";
 import type { Registry } from "prom-client";
-import type { NodeHealthCheckStatus, RemediationRecord } from "../api/node-health-check.ts";
+import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
 import { parseTimeMs } from "../runtime/time.ts";
 
 // Names, labels and buckets are upstream's, so that dashboards and alerts go on working. `name` is the node's name,
@@ -63,8 +63,13 @@ export class DetectorMetrics {
 
   /** Takes in that a health check's status went from `before` to `after`. */
   follow(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus, nowMs: number): void {
-    const stay = new Map((after.unhealthyNodes ?? []).map((entry) => [entry.name, entry]));
-    for (const { name, remediations = [] } of before.unhealthyNodes ?? []) {
+    if (before === after) return;
+    const were = byName(before);
+    const stay = byName(after);
+    // Thousands of nodes may be on record while the remediation of one ends.
+    const isSame = (name: string) => sameRecords(were.get(name)?.remediations, stay.get(name)?.remediations);
+    for (const [name, { remediations = [] }] of were) {
+      if (isSame(name)) continue;
       const kept = new Set(stay.get(name)?.remediations?.map(uidOf));
       for (const record of remediations) {
         this.#ongoing.remove(labelsOf(name, record));
@@ -74,13 +79,26 @@ export class DetectorMetrics {
         this.#durations.observe(labelsOf(name, record), Math.max(0, nowMs - startedMs) / 1_000);
       }
     }
-    for (const { name, remediations = [] } of after.unhealthyNodes ?? []) {
+    for (const [name, { remediations = [] }] of stay) {
+      if (isSame(name)) continue;
       // One that was given up does not go on, though its record stays.
       for (const record of remediations) {
         if (record.timedOut === undefined) this.#ongoing.set(labelsOf(name, record), 1);
       }
     }
   }
+}
+
+function byName({ unhealthyNodes = [] }: NodeHealthCheckStatus): Map<string, UnhealthyNode> {
+  return new Map(unhealthyNodes.map((entry) => [entry.name, entry]));
+}
+
+function sameRecords(a: readonly RemediationRecord[] = [], b: readonly RemediationRecord[] = []): boolean {
+  return a.length === b.length && a.every((record, index) => isSameRecord(record, b[index]));
+}
+
+function isSameRecord(a: RemediationRecord, b: RemediationRecord | undefined): boolean {
+  return b !== undefined && uidOf(a) === uidOf(b) && a.timedOut === b.timedOut;
 }
 
 function labelsOf(nodeName: string, { resource }: RemediationRecord): Labels {

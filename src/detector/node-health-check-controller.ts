@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Node } from "../api/core.ts";
 import type { NodeHealthCheckStatus } from "../api/node-health-check.ts";
 import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
@@ -32,7 +33,6 @@ import type { RemediationObject } from "./remediation.ts";
 import { isOwnedBy, readRemediation } from "./remediation.ts";
 import type { Peer } from "./snapshot.ts";
 import { takeCensusNow, takeSnapshot } from "./snapshot.ts";
-import { sameJson } from "./status.ts";
 import { SteadyTimes, tellOffset } from "./steady-time.ts";
 import { TemplateResolver } from "./template-resolver.ts";
 import { WriteThrough } from "./write-through.ts";
@@ -49,6 +49,8 @@ const RECHECK_MAX_MS = 60_000;
 const NODES_STALE_MS = 180_000;
 /** Longest wait after a pass in which something failed. */
 const BACKOFF_MAX_MS = 15_000;
+/** How the notes of all medik8s events begin, by which people filter them. */
+const NOTE_PREFIX = "[remediation]";
 /** How soon a pass is run again whose status write met a newer version. */
 const CONFLICT_RETRY_MS = 50;
 
@@ -181,6 +183,8 @@ export class NodeHealthCheckController {
     const look = (): Decision =>
       decide(this.#snapshot(current, state, compiled, { templates, platform }), runtime.clock.nowMs());
     let decision = look();
+    // What was found comes before what is done about it, for those who read the events in their order.
+    state.told = new Set([...state.told, ...this.#announce(check, state, decision.standing)]);
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
       const fresh = decision.actions.filter((action) => !taken.has(actionKey(action)));
       if (fresh.length === 0) break;
@@ -250,10 +254,12 @@ export class NodeHealthCheckController {
     const errors: unknown[] = [];
     const creations = actions.flatMap((action) => (action.type === "create" ? [action.node] : []));
     for (const node of creations) this.#starting.set(node.metadata.name, check.metadata.name);
+    const platform = this.#platform.read();
     const context: ActionContext = {
       check,
       ...compiled,
       state,
+      isOkd: platform !== "pending" && platform.isOkd,
       mayStart: () => this.#mayStart(check, state, compiled),
       tell: (type, reason, note, related) => this.#tell(check, { type, reason, note }, related),
     };
@@ -318,7 +324,7 @@ export class NodeHealthCheckController {
   ): Promise<{ requeueAfterMs?: number }> {
     const { runtime, metrics } = this.#deps;
     const nowMs = runtime.clock.nowMs();
-    this.#announce(check, state, decision.standing);
+    state.told = this.#announce(check, state, decision.standing);
     state.attention = new Set([
       ...decision.nodes.map(({ name }) => name),
       ...(decision.status.unhealthyNodes ?? []).map(({ name }) => name),
@@ -356,11 +362,12 @@ export class NodeHealthCheckController {
     this.#checks.wrote(trimHealthCheck(stored), resourceVersion, clock.monotonicMs());
   }
 
-  #announce(check: HealthCheckObject, state: CheckState, standing: readonly Announcement[]): void {
+  /** Tells what stands and was not told yet. @returns the keys of all that stands. */
+  #announce(check: HealthCheckObject, state: CheckState, standing: readonly Announcement[]): ReadonlySet<string> {
     for (const announcement of standing) {
       if (!state.told.has(announcement.key)) this.#tell(check, announcement, undefined);
     }
-    state.told = new Set(standing.map(({ key }) => key));
+    return new Set(standing.map(({ key }) => key));
   }
 
   #tell(
@@ -369,7 +376,14 @@ export class NodeHealthCheckController {
     related: KubeObject | undefined,
   ): void {
     const { events } = this.#deps.runtime;
-    events.record({ regarding: check, action: "HealthCheck", ...told, ...(related !== undefined && { related }) });
+    const note = `${NOTE_PREFIX} ${told.note}`;
+    events.record({
+      regarding: check,
+      action: "HealthCheck",
+      ...told,
+      note,
+      ...(related !== undefined && { related }),
+    });
   }
 
   #stateOf(check: HealthCheckObject): CheckState {
@@ -443,12 +457,13 @@ function forgetCensus(state: CheckState, change: Change<RemediationObject> | und
 
 /** What turns one status into the other, field by field: fields that this version does not know stay. */
 function statusPatch(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): JsonPatchOperation[] {
+  if (before === after) return [];
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
   const was = new Map<string, unknown>(Object.entries(before));
   const is = new Map<string, unknown>(Object.entries(after));
   return [...fields].flatMap((name): JsonPatchOperation[] => {
     const path = pointer("status", name);
     if (!is.has(name)) return [{ op: "remove", path }];
-    return sameJson(was.get(name), is.get(name)) ? [] : [{ op: "add", path, value: is.get(name) }];
+    return isDeepStrictEqual(was.get(name), is.get(name)) ? [] : [{ op: "add", path, value: is.get(name) }];
   });
 }

@@ -28,9 +28,9 @@ export function checkAgain(pass: Pass, atMs: number): void {
   if (nextCheckMs === undefined || atMs < nextCheckMs) pass.decision.nextCheckMs = atMs;
 }
 
-/** Keeps a node from a remediation: people are told by an event. */
+/** Keeps a node from a remediation: people are told by an event, and by another one when the reason becomes another. */
 export function skip(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
-  announce(pass, { key: `${facts.name}/${outcome}`, type: "Warning", reason: "RemediationSkipped", note: reason });
+  announce(pass, { key: `${facts.name}/${reason}`, type: "Warning", reason: "RemediationSkipped", note: reason });
   verdict(pass, facts, outcome, reason);
 }
 

@@ -16,7 +16,7 @@ import { isControlPlane } from "./template.ts";
 
 /** A CR older than this is counted in a metric, once. */
 const OLD_REMEDIATION_MS = 48 * 3_600_000;
-/** How long a lease is asked for where the step has no time-out. */
+/** What a step without a time-out counts as for its lease. */
 const LEASE_WITHOUT_TIMEOUT_MS = 600_000;
 /** How much longer than its step a lease lasts. */
 const LEASE_MARGIN_MS = 60_000;
@@ -145,7 +145,7 @@ function planUnhealthy(
   const { name, previous } = facts;
   if (previous === undefined) {
     const note = `Node matches unhealthy condition. Node "${name}", condition type "${rule.type}", condition status "${rule.status}"`;
-    pass.decision.transitions.push({ key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
+    announce(pass, { key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
   }
   clearDelay(pass, facts);
   warnOfSkew(pass, facts);
@@ -260,7 +260,7 @@ export function renewLeaseAfterMs(durationMs: number): number {
 }
 
 function leaseDurationMs(step: Step): number {
-  return step.timeoutMs === undefined ? LEASE_WITHOUT_TIMEOUT_MS : step.timeoutMs + LEASE_MARGIN_MS;
+  return (step.timeoutMs ?? LEASE_WITHOUT_TIMEOUT_MS) + LEASE_MARGIN_MS;
 }
 
 function watchAge(pass: Pass, remediation: Remediation): void {

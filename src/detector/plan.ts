@@ -101,7 +101,7 @@ function closedGate(
   // Its own event and condition tell about a disabled health check.
   if (disabled !== undefined) return { outcome: "disabled", reason: disabled.message, announcement: undefined };
   if (policy.pauseRequests.length > 0) {
-    const reason = `Nothing new starts because of pause requests: ${policy.pauseRequests.join(", ")}`;
+    const reason = `Postponing potential remediations because of pause requests: ${policy.pauseRequests.join(", ")}`;
     return { outcome: "paused", reason, announcement: skipped("paused", "Normal", reason) };
   }
   const upgrade = findUpgrade(snapshot);

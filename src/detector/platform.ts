@@ -69,7 +69,7 @@ function conflictOf(checks: readonly PlatformObject[]): Disabled {
     .slice(0, 10);
   return {
     reason: "ConflictingMachineHealthCheckDetected",
-    message: `Disabling NHC in order to prevent conflict with custom MachineHealthChecks configured in the cluster: ${names.join(", ")}`,
+    message: `Custom MachineHealthCheck(s) detected, disabling NodeHealthCheck to avoid conflicts: ${names.join(", ")}`,
   };
 }
 

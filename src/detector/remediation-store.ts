@@ -62,8 +62,11 @@ export class RemediationStore {
     through?.wrote(object, replacedVersion, this.#runtime.clock.monotonicMs());
   }
 
-  deletionOrdered(uid: string): void {
-    this.#deleted.add(uid);
+  /** Takes in that a CR's deletion was ordered: it counts as terminating from now on. */
+  deletionOrdered({ apiVersion, kind, metadata }: RemediationObject): void {
+    // The watch may have told of its end before the answer came: nothing would tell of it again.
+    const { through } = this.#views.get(kindKey(apiVersion, kind)) ?? {};
+    if (through?.hasEnded(metadata.uid) === false) this.#deleted.add(metadata.uid);
   }
 
   /** Reads live what was written a while ago and has not come back: a CR that is gone must not count for ever. */

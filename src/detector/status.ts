@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Condition } from "../api/meta.ts";
 import type { NodeHealthCheckStatus, UnhealthyNode } from "../api/node-health-check.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
@@ -50,13 +51,8 @@ export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthChec
     ...phaseOf(parts),
   };
   const { lastUpdateTime, ...before } = previous;
-  if (lastUpdateTime !== undefined && sameJson(before, status)) return previous;
+  if (lastUpdateTime !== undefined && isDeepStrictEqual(before, status)) return previous;
   return { ...status, lastUpdateTime: toTime(nowMs) };
-}
-
-/** Whether both are the same JSON value, whatever the order of their keys. */
-export function sameJson(a: unknown, b: unknown): boolean {
-  return canonical(a) === canonical(b);
 }
 
 /** What the conditions say about the storm guard. */
@@ -77,7 +73,7 @@ export function readDisabled(status: NodeHealthCheckStatus): boolean | undefined
 /** The reason and message of condition Disabled. */
 export function disabledNote(status: NodeHealthCheckStatus): string {
   const condition = findCondition(status.conditions, DISABLED);
-  return `${condition?.reason ?? ""}: ${condition?.message ?? ""}`;
+  return `Reason: ${condition?.reason ?? ""}, Message: ${condition?.message ?? ""}`;
 }
 
 function findCondition(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {
@@ -179,12 +175,4 @@ function phaseOf(parts: StatusParts): { phase: string; reason: string } {
     return { phase: "Remediating", reason: `NHC is remediating ${unhealthyNodes.length} nodes` };
   }
   return { phase: "Enabled", reason: "NHC is enabled, no ongoing remediation" };
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    typeof part === "object" && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }

@@ -46,8 +46,23 @@ export function readTemplate(object: TemplateObject, type: ResourceType): Templa
   if (typeof remediationSpec !== "object" || remediationSpec === null || Array.isArray(remediationSpec)) {
     return `${object.kind} ${namespace === undefined ? name : `${namespace}/${name}`} has no spec.template.spec`;
   }
+  const number = findInexactNumber(remediationSpec);
+  if (number !== undefined) {
+    return `${object.kind} ${name} has the number ${number} in spec.template.spec, which cannot be copied exactly: beyond 2^53 write it as a string`;
+  }
   const manyPerNode = annotations?.[MULTIPLE_TEMPLATES_SUPPORT] !== undefined;
   return { name, namespace, type, remediationSpec, manyPerNode };
+}
+
+// JavaScript has floating-point numbers alone. A value that is altered on its way may mean another machine: better none.
+function findInexactNumber(value: unknown): number | undefined {
+  if (typeof value === "number") return Math.abs(value) > Number.MAX_SAFE_INTEGER ? value : undefined;
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const part of Object.values(value)) {
+    const found = findInexactNumber(part);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /**

@@ -58,6 +58,11 @@ export class WriteThrough<T extends KubeObject> {
     else this.#written.set(uid, { object, replaced, atMs });
   }
 
+  /** Whether the watch told lately that the object of this UID is gone. */
+  hasEnded(uid: string): boolean {
+    return this.#deleted.has(uid);
+  }
+
   /** What was written before `beforeMs` and has not come back since: read it live, it may be gone. */
   unseenSince(beforeMs: number): T[] {
     return [...this.#written.values()].filter(({ atMs }) => atMs < beforeMs).map(({ object }) => object);
@@ -72,12 +77,19 @@ export class WriteThrough<T extends KubeObject> {
     this.#unsubscribe();
   }
 
+  #forgetOldestDeletion(): void {
+    for (const uid of this.#deleted) {
+      this.#deleted.delete(uid);
+      return;
+    }
+  }
+
   #observe(change: Change<T>): void {
     const { uid, resourceVersion } = change.object.metadata;
     if (change.type === "deleted") {
       this.#written.delete(uid);
       this.#deleted.add(uid);
-      if (this.#deleted.size > DELETED_MAX) this.#deleted.delete([...this.#deleted][0] ?? "");
+      if (this.#deleted.size > DELETED_MAX) this.#forgetOldestDeletion();
       return;
     }
     if (this.#written.get(uid)?.replaced.has(resourceVersion) !== true) this.#written.delete(uid);

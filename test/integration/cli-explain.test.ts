@@ -14,13 +14,14 @@ import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import { EXIT_FAILURE, EXIT_USAGE } from "../../src/cli/failures.ts";
 import { readDecisions } from "../../src/cli/explain-read.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import type { ResourceType } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliResult } from "./cli-fixture.ts";
-import { DetectorWorld, reference, vendorCrd, vendorType } from "./detector-fixture.ts";
+import { crdOf, DetectorWorld, reference, vendorCrd, vendorType } from "./detector-fixture.ts";
 
 // `ironfence explain` over HTTPS as users run it, and beside the controller that it speaks for.
 
@@ -183,6 +184,8 @@ describe("ironfence explain", () => {
     for (const pathPrefix of [
       "/apis/fence.example/v1/fences",
       "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases",
+      "/api/v1/nodes",
+      "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks",
     ]) {
       kube.server.faults.inject({ match: { pathPrefix }, times: 10, action: { kind: "status", status: 403 } });
       const { code, err } = await explain("node", "w1");
@@ -193,25 +196,30 @@ describe("ironfence explain", () => {
   });
 });
 
+/** What `explain` reads and decides, in the virtual time of a world. */
+async function decisionsIn(world: DetectorWorld) {
+  const runtime = createKubeRuntime({
+    transport: world.server.transport({ client: "cli" }),
+    clock: world.clock,
+    random: seededRandom(3),
+    logger: createLogger("silent"),
+    controllerName: "ironfence.io/cli",
+    instance: "cli",
+  });
+  const reading = readDecisions(runtime, "medik8s-leases", new AbortController().signal);
+  let isOver = false;
+  const over = () => (isOver = true);
+  void reading.then(over, over);
+  await world.until("the cluster is read", () => isOver);
+  const [found] = (await reading).checks;
+  assert.ok(found);
+  return found.decision;
+}
+
 describe("an explanation and the controller", () => {
   it("decide the same", async () => {
     const world = new DetectorWorld();
-    const decisions = async () => {
-      const runtime = createKubeRuntime({
-        transport: world.server.transport({ client: "cli" }),
-        clock: world.clock,
-        random: seededRandom(3),
-        logger: createLogger("silent"),
-        controllerName: "ironfence.io/cli",
-        instance: "cli",
-      });
-      let live: Awaited<ReturnType<typeof readDecisions>> | undefined;
-      void readDecisions(runtime, "medik8s-leases", new AbortController().signal).then((found) => (live = found));
-      await world.until("the cluster is read", () => live !== undefined);
-      const [found] = live?.checks ?? [];
-      assert.ok(found);
-      return found.decision;
-    };
+    const decisions = () => decisionsIn(world);
     world.template();
     world.check({ minHealthy: 2 });
     world.nodes(5);
@@ -237,6 +245,51 @@ describe("an explanation and the controller", () => {
     const after = await decisions();
     assert.deepEqual(after.actions, []);
     assert.deepEqual(after.status, world.status());
+    await world.stop();
+  });
+});
+
+describe("ironfence explain on OKD", () => {
+  const kind = (group: string, name: string, version: string, namespaced: boolean): ResourceType => ({
+    group,
+    version,
+    kind: name,
+    plural: `${name.toLowerCase()}s`,
+    namespaced,
+  });
+  const VERSIONS = kind("config.openshift.io", "ClusterVersion", "v1", false);
+  const BUDGETS = kind("policy", "PodDisruptionBudget", "v1", true);
+
+  async function okd(): Promise<DetectorWorld> {
+    const world = new DetectorWorld();
+    for (const type of [VERSIONS, BUDGETS]) world.server.load(crdOf(type));
+    world.template();
+    world.check();
+    world.nodes(2);
+    world.node("m0", { "node-role.kubernetes.io/master": "" });
+    world.ready("m0", "Unknown");
+    await world.clock.advance(11_000);
+    return world;
+  }
+
+  it("fails where the person may not read whether an upgrade goes on: the agent may, and need not stand still", async () => {
+    const world = await okd();
+    const match = { pathPrefix: "/apis/config.openshift.io/v1/clusterversions" };
+    world.server.faults.inject({ match, times: 10, action: { kind: "status", status: 403 } });
+    await assert.rejects(decisionsIn(world), /403/);
+    world.server.faults.clear();
+    assert.equal((await decisionsIn(world)).gate, undefined);
+    await world.stop();
+  });
+
+  it("tells that etcd's quorum holds a control plane node back, or fails where that may not be read", async () => {
+    const world = await okd();
+    const [verdict] = (await decisionsIn(world)).nodes;
+    assert.equal(verdict?.outcome, "held");
+    assert.match(verdict?.reason ?? "", /m0: whether etcd keeps its quorum cannot be told by 0 PodDisruptionBudgets/);
+    const match = { pathPrefix: "/apis/policy/v1" };
+    world.server.faults.inject({ match, times: 10, action: { kind: "status", status: 403 } });
+    await assert.rejects(decisionsIn(world), /403/);
     await world.stop();
   });
 });

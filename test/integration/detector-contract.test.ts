@@ -43,7 +43,7 @@ const label = (name: string, labels: Record<string, string | null>) =>
 
 describe("detector: escalation", () => {
   it("goes through the steps by time-out, marks each, and says when none is left", async () => {
-    await enabled({ kinds: ["A", "B", "C"], spec: escalation("A", "B", "C") });
+    await enabled({ kinds: ["A", "B", "C", "D"], spec: escalation("A", "B", "C", "D") });
     const first = await fenced("n1", "A");
     const tookMs = await world.until("B", () => fenceOf("n1", "B") !== undefined, 70_000);
     assert.ok(tookMs <= 61_100, `${tookMs} ms`);
@@ -51,6 +51,7 @@ describe("detector: escalation", () => {
     assert.equal(marked?.metadata.uid, first.metadata.uid);
     assert.ok(marked?.metadata.annotations?.[TIMED_OUT] !== undefined);
     await world.until("C", () => fenceOf("n1", "C") !== undefined, 70_000);
+    await world.until("D", () => fenceOf("n1", "D") !== undefined, 70_000);
     await world.until("none left", () => world.reasons().includes("NoTemplateLeft"), 70_000);
     await world.clock.advance(120_000);
     assert.equal(world.told("NoTemplateLeft").length, 1);
@@ -60,11 +61,15 @@ describe("detector: escalation", () => {
         ["A", true],
         ["B", true],
         ["C", true],
+        ["D", true],
       ],
     );
     world.ready("n1", "True");
     await world.until("clean", () => world.status().phase === "Enabled");
-    assert.deepEqual([...world.fences("A"), ...world.fences("B"), ...world.fences("C")], []);
+    assert.deepEqual(
+      ["A", "B", "C", "D"].flatMap((kind) => world.fences(kind)),
+      [],
+    );
   });
 
   it("escalates at once when a CR says that it failed", async () => {
@@ -405,6 +410,16 @@ describe("detector: who is left alone", () => {
     );
   });
 
+  it("a node outside the selector, however ill; once it is labelled into it, it is judged at once", async () => {
+    await enabled();
+    label("n1", { pool: "elsewhere" });
+    world.ready("n1", "Unknown");
+    await world.clock.advance(60_000);
+    assert.deepEqual([world.fences().length, world.status().observedNodes], [0, 2]);
+    label("n1", { pool: "a" });
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 500);
+  });
+
   it("a node that a live read shows healthy, whatever a lagging watch says", async () => {
     await enabled();
     world.ready("n1", "Unknown");
@@ -649,6 +664,20 @@ describe("detector: what can be missing or broken", () => {
     assert.equal(world.told("Disabled").length, 1);
   });
 
+  it("a template that is deleted and made again: nothing new starts in between, and what is under way goes on", async () => {
+    await enabled();
+    await fenced("n1");
+    world.server.collection(vendorType("FenceTemplate")).delete({ namespace: "fencing", name: "fence-template" });
+    await world.until("disabled", () => world.status().phase === "Disabled", 1_000);
+    world.ready("n2", "Unknown");
+    await world.clock.advance(30_000);
+    assert.deepEqual([fenceOf("n1") !== undefined, fenceOf("n2")], [true, undefined]);
+    assert.equal(entry("n1")?.remediations?.length, 1);
+    world.template();
+    await world.until("a CR", () => fenceOf("n2") !== undefined, 1_000);
+    assert.equal(world.told("Enabled").length, 2);
+  });
+
   it("the CRD of the template's kind: it is picked up when it arrives, without a restart", async () => {
     world = new DetectorWorld({ kinds: [] });
     world.nodes(3);
@@ -691,6 +720,12 @@ describe("detector: what can be missing or broken", () => {
     await world.until("disabled", () => /no namespace/.test(world.condition("Disabled")?.message ?? ""), 1_000);
     world.edit({ escalatingRemediations: [steps[0], { ...steps[1], remediationTemplate: reference("A", "more") }] });
     await world.until("disabled", () => /more than once/.test(world.condition("Disabled")?.message ?? ""), 1_000);
+  });
+
+  it("nothing where a Metal3RemediationTemplate lies outside OKD's own namespace: Cluster API's do", async () => {
+    const kind = "Metal3Remediation";
+    await enabled({ kinds: [kind], spec: { remediationTemplate: reference(kind) } });
+    await fenced("n1", kind);
   });
 
   it("the right to list templates: they are read one by one", async () => {
@@ -782,5 +817,43 @@ describe("detector: what can be missing or broken", () => {
     await world.clock.advance(2_000);
     world.check({}, "next");
     await world.until("enabled", () => world.status("next").phase !== undefined);
+  });
+});
+
+describe("detector: another operator's CRD of health checks", () => {
+  /** One that has no rules and keeps every field. */
+  function bare(): void {
+    world = new DetectorWorld({ installed: false });
+    world.server.load(crdOf(NODE_HEALTH_CHECKS));
+    world.template();
+    world.nodes(3);
+  }
+
+  it("has the rules checked here: Disabled, in words, until the spec is mended", async () => {
+    bare();
+    world.check({ minHealthy: 1, maxUnhealthy: 1 });
+    world.start();
+    await world.until("disabled", () => world.status().phase === "Disabled");
+    assert.equal(world.condition("Disabled")?.reason, "SpecInvalid");
+    assert.match(world.status().reason ?? "", /minHealthy and spec\.maxUnhealthy exclude each other/);
+    world.ready("n1", "Unknown");
+    await world.clock.advance(30_000);
+    assert.deepEqual(world.fences(), []);
+    world.edit({ maxUnhealthy: null });
+    await world.until("a CR", () => fenceOf("n1") !== undefined, 1_000);
+  });
+
+  it("may have fields of the status that are not known here: they stay", async () => {
+    bare();
+    world.check();
+    world.start();
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    world.server
+      .collection(NODE_HEALTH_CHECKS)
+      .mergePatch({ name: "check" }, { status: { later: { a: 1 } } }, "status");
+    await fenced();
+    world.ready("n1", "True");
+    await world.until("clean", () => world.status().phase === "Enabled", 1_000);
+    assert.deepEqual(Object.entries(world.status()).find(([field]) => field === "later")?.[1], { a: 1 });
   });
 });

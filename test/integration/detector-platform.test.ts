@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
-import { NODES } from "../../src/api/core-types.ts";
+import { NODES, PODS } from "../../src/api/core-types.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { crdOf, DetectorWorld } from "./detector-fixture.ts";
@@ -18,6 +18,13 @@ const VERSIONS: ResourceType = {
   kind: "ClusterVersion",
   plural: "clusterversions",
   namespaced: false,
+};
+const BUDGETS: ResourceType = {
+  group: "policy",
+  version: "v1",
+  kind: "PodDisruptionBudget",
+  plural: "poddisruptionbudgets",
+  namespaced: true,
 };
 const CURRENT = "machineconfiguration.openshift.io/currentConfig";
 const DESIRED = "machineconfiguration.openshift.io/desiredConfig";
@@ -148,6 +155,88 @@ describe("detector: cluster upgrades", () => {
     world.start();
     await world.until("told", () => world.told("RemediationSkipped").some((note) => /forbidden/i.test(note)), 30_000);
     await world.clock.advance(20_000);
+    assert.deepEqual(world.fences(), []);
+  });
+});
+
+describe("detector: etcd's quorum on OKD", () => {
+  const ETCD = "openshift-etcd";
+  const CONTROL_PLANE = { "node-role.kubernetes.io/master": "" };
+
+  /** Three masters with a guard pod each; so many may go down. */
+  async function guarded(disruptionsAllowed: number): Promise<void> {
+    okd();
+    world.server.load(crdOf(BUDGETS));
+    world.server.collection(NAMESPACES).create({ metadata: { name: ETCD } });
+    budget("etcd-guard-pdb", disruptionsAllowed);
+    for (const name of ["m0", "m1", "m2"]) {
+      world.node(name, CONTROL_PLANE);
+      world.server.collection(PODS).create({
+        metadata: { namespace: ETCD, name: `etcd-guard-${name}`, labels: { app: "guard" } },
+        spec: { nodeName: name, containers: [{ name: "guard", image: "guard" }] },
+      });
+      guardReady(name, "True");
+    }
+    world.start();
+    await enabled();
+    world.ready("m1", "Unknown");
+  }
+  const budget = (name: string, disruptionsAllowed: number) => {
+    const key = { namespace: ETCD, name };
+    const budgets = world.server.collection(BUDGETS);
+    budgets.create({ metadata: key, spec: { selector: { matchLabels: { app: "guard" } } } });
+    budgets.mergePatch(key, { status: { disruptionsAllowed } }, "status");
+  };
+  const guardReady = (node: string, status: string) =>
+    world.server
+      .collection(PODS)
+      .mergePatch(
+        { namespace: ETCD, name: `etcd-guard-${node}` },
+        { status: { conditions: [{ type: "Ready", status }] } },
+        "status",
+      );
+  const told = (words: RegExp) => () => world.told("RemediationSkipped").some((note) => words.test(note));
+
+  it("is kept: a control plane node waits while etcd can do without none", async () => {
+    await guarded(0);
+    world.ready("n1", "Unknown");
+    await world.until("told", told(/m1: etcd would lose its quorum: etcd-guard-pdb allows no disruption/), 12_000);
+    await world.clock.advance(60_000);
+    assert.deepEqual(
+      world.fences().map(({ metadata }) => metadata.name),
+      ["n1"],
+    );
+    assert.equal(world.leases().length, 1, "nobody else is kept from the node meanwhile");
+    const patch = { status: { disruptionsAllowed: 1 } };
+    world.server.collection(BUDGETS).mergePatch({ namespace: ETCD, name: "etcd-guard-pdb" }, patch, "status");
+    await world.until("its turn", () => world.fences().length === 2, 61_000);
+  });
+
+  it("is not touched by a node whose own member is down", async () => {
+    await guarded(0);
+    guardReady("m1", "False");
+    await world.until("a CR", () => world.fences().length === 1, 12_000);
+  });
+
+  it("leaves room where the budget says so", async () => {
+    await guarded(1);
+    await world.until("a CR", () => world.fences().length === 1, 12_000);
+  });
+
+  it("counts as lost where nobody can tell: no budget, two, one that selects nothing, or no right to read it", async () => {
+    await guarded(0);
+    const key = { namespace: ETCD, name: "etcd-guard-pdb" };
+    world.server.collection(BUDGETS).delete(key);
+    await world.until("told of none", told(/cannot be told by 0 PodDisruptionBudgets/), 12_000);
+    for (const name of ["a", "b"]) budget(name, 1);
+    await world.until("told of two", told(/cannot be told by 2 PodDisruptionBudgets/), 61_000);
+    world.server.collection(BUDGETS).delete({ ...key, name: "b" });
+    world.server.collection(BUDGETS).mergePatch({ ...key, name: "a" }, { spec: { selector: null } });
+    world.server.collection(BUDGETS).mergePatch({ ...key, name: "a" }, { status: { disruptionsAllowed: 0 } }, "status");
+    await world.until("told of the selector", told(/cannot be told: a: the selector is empty/), 61_000);
+    const match = { pathPrefix: `/apis/policy/v1/namespaces/${ETCD}` };
+    world.server.faults.inject({ match, times: 100, action: { kind: "status", status: 403 } });
+    await world.until("told of the right", told(/quorum may not be read/), 61_000);
     assert.deepEqual(world.fences(), []);
   });
 });

@@ -66,8 +66,9 @@ describe("detector: the walk of one node", () => {
     const [lease] = world.leases();
     assert.equal(lease?.metadata.name, "node-n1");
     assert.equal(lease?.spec.holderIdentity, "NodeHealthCheck-check");
-    assert.equal(lease?.spec.leaseDurationSeconds, 600);
-    assert.deepEqual(world.reasons(), ["Enabled", "RemediationCreated", "DetectedUnhealthy"]);
+    assert.equal(lease?.spec.leaseDurationSeconds, 660);
+    assert.deepEqual(world.reasons(), ["Enabled", "DetectedUnhealthy", "RemediationCreated"]);
+    assert.deepEqual(world.told("RemediationCreated"), ["[remediation] Created remediation object for node n1"]);
     assert.match(
       await world.registry.metrics(),
       /nodehealthcheck_ongoing_remediation\{name="n1",namespace="fencing",remediation="Fence"\} 1/,

@@ -36,6 +36,15 @@ describe("threshold", () => {
     });
   }
 
+  it("rounds both shares up, as upstream: of 10 nodes 75 % healthy are 8, and with 75 % unhealthy 2 are left", () => {
+    for (const [kind, required] of [
+      ["minHealthy", 8],
+      ["maxUnhealthy", 2],
+    ] as const) {
+      assert.equal(judgeThreshold(threshold(kind, "75%"), { selected: 10, healthy: 0, away: 0 }).required, required);
+    }
+  });
+
   it("is 51 % healthy where nothing is said", () => {
     assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 51, away: 0 }).holds, true);
     assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 50, away: 0 }).holds, false);

@@ -35,7 +35,10 @@ describe("docs/nhc-compatibility.md", () => {
     for (const { behaviour, file, test } of named) {
       const url = new URL(file, TESTS);
       assert.ok(file.endsWith(".test.ts") && existsSync(url), `${behaviour}: ${file} is not there`);
-      assert.ok(readFileSync(url, "utf8").includes(`"${test}"`), `${behaviour}: ${file} has no test "${test}"`);
+      const source = readFileSync(url, "utf8");
+      // In backquotes the name of a table's test ends in what tells its rows apart.
+      const isThere = source.includes(`"${test}"`) || source.includes(`\`${test} (`);
+      assert.ok(isThere, `${behaviour}: ${file} has no test "${test}"`);
     }
   });
 });

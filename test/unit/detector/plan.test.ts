@@ -276,7 +276,10 @@ describe("decide: attempt budget", () => {
     assert.deepEqual([actions, nodes[0]?.outcome, nextCheckMs], [[], "budgetSpent", T0 + 100_000]);
     assert.deepEqual(
       standing.map(({ type, reason }) => [type, reason]),
-      [["Warning", "RemediationSkipped"]],
+      [
+        ["Normal", "DetectedUnhealthy"],
+        ["Warning", "RemediationSkipped"],
+      ],
     );
     const condition = status.conditions?.find(({ type }) => type === "AttemptBudgetSpent");
     assert.deepEqual([condition?.status, condition?.reason], ["True", "NodesLeftForPeople"]);
@@ -440,9 +443,9 @@ describe("decide: status", () => {
 
   it("tells of an unhealthy node once", () => {
     const first = decide(snapshotOf(policyOf(), [unhealthy("a")]), T0);
-    assert.ok(first.transitions.some(({ reason }) => reason === "DetectedUnhealthy"));
+    assert.ok(first.standing.some(({ reason }) => reason === "DetectedUnhealthy"));
     const facts = unhealthy("a", { previous: entryIn(first.status, "a") });
     const second = decide(snapshotOf(policyOf(), [facts], { status: first.status }), T0);
-    assert.deepEqual(second.transitions, []);
+    assert.deepEqual([second.transitions, second.standing], [[], []]);
   });
 });

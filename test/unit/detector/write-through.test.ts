@@ -89,6 +89,15 @@ describe("write-through view", () => {
     assert.deepEqual(seen(), []);
   });
 
+  it("knows for a while that an object has ended", () => {
+    view.show(version("1"));
+    assert.equal(through.hasEnded("u1"), false);
+    view.drop(version("1"));
+    assert.equal(through.hasEnded("u1"), true);
+    for (let index = 0; index < 1_000; index += 1) view.drop(version("1", `other-${index}`));
+    assert.equal(through.hasEnded("u1"), false);
+  });
+
   it("keeps a successor of the same name apart", () => {
     view.show(version("1", "old"));
     through.wrote(version("2", "new"), undefined, 0);
