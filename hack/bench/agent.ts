@@ -25,8 +25,9 @@ import { median, mib, quantile, row } from "./report.ts";
 const NAMESPACE = "ironfence-system";
 /** Until every target has had its first probe: only then is the agent at rest. */
 const SETTLE_MS_MAX = 300_000;
-/** After that, for the last writes. */
+/** Then the events that those probes gave, of which the agent sends a bounded number a second: at rest it writes less than this. */
 const SETTLE_MS = 5_000;
+const SETTLED_WRITES_MAX = 5;
 const IDLE_MS = 60_000;
 const ROUNDS = 20;
 const CONDITION_MS = 1_000;
@@ -59,7 +60,7 @@ export async function benchAgent(nodeCount: number): Promise<void> {
     });
     void heartbeats(kube.server, nodeCount, stopping.signal);
     try {
-      const ended = await Promise.race([agent.ended, settled(kube.server, nodeCount)]);
+      const ended = await Promise.race([agent.ended, settled(kube.server, nodeCount, requests)]);
       if (ended !== undefined) throw new Error(ended);
       const before = await readUsage(agent.pid);
       const requestsBefore = { ...requests };
@@ -134,8 +135,12 @@ function fill(server: ApiServer, nodeCount: number): void {
   );
 }
 
-/** Resolves when every target has been probed. */
-async function settled(server: ApiServer, nodeCount: number): Promise<undefined> {
+/** Resolves when every target has been probed and the writes that came of it have been sent. */
+async function settled(
+  server: ApiServer,
+  nodeCount: number,
+  requests: { readonly writes: number },
+): Promise<undefined> {
   const targets = server.collection<FencingTarget>(FENCING_TARGETS);
   const endMs = systemClock.monotonicMs() + SETTLE_MS_MAX;
   for (let index = 0; index < nodeCount;) {
@@ -144,7 +149,12 @@ async function settled(server: ApiServer, nodeCount: number): Promise<undefined>
     else if (systemClock.monotonicMs() > endMs) throw new Error(`node-${index} has not been probed`);
     else await delay(1_000);
   }
-  await delay(SETTLE_MS);
+  for (let writesBefore = -SETTLED_WRITES_MAX; requests.writes - writesBefore >= SETTLED_WRITES_MAX;) {
+    if (systemClock.monotonicMs() > endMs)
+      throw new Error(`the agent still writes, ${SETTLE_MS_MAX} ms after its start`);
+    writesBefore = requests.writes;
+    await delay(SETTLE_MS);
+  }
 }
 
 /** Lets one node go silent. @returns milliseconds from the end of its condition's duration to the creation of its CR. */
