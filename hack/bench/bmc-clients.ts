@@ -12,6 +12,9 @@ import { PASSWORD, USERNAME } from "./bmc-rack.ts";
 
 // The clients that are compared: ours, and what others have written.
 
+/** As in an agent, one for all devices. */
+const deps = { clock, logger: createLogger("warn") };
+
 /** Our driver for one BMC of the rack. */
 export function openBmc(rack: Pick<BenchRack, "sha256Fingerprint">, { address }: BmcAt): PowerDriver {
   const { sha256Fingerprint } = rack;
@@ -23,7 +26,7 @@ export function openBmc(rack: Pick<BenchRack, "sha256Fingerprint">, { address }:
       tls: { insecureSkipVerify: false, ...(sha256Fingerprint !== undefined && { sha256Fingerprint }) },
       timeouts: { connectTimeoutMs: 30_000, callTimeoutMs: 60_000 },
     },
-    { clock, logger: createLogger("error") },
+    deps,
   );
 }
 

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { CIPHER_SUITE_IDS } from "../../src/bmc/ipmi/cipher-suite.ts";
 import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
@@ -24,7 +25,7 @@ Usage: node hack/ipmi-mock/main.ts [options]
   --username NAME    (admin)
   --password TEXT    (password; it is no secret, this is a mock)
   --privilege N      highest level of that user: 3 operator, 4 administrator (4)
-  --suites LIST      cipher suites that it knows, of 2, 3, 16, 17 (3,17)
+  --suites LIST      cipher suites that it knows, of 1, 2, 3, 15, 16, 17 (3,17)
   --sessions N       size of the session table (4)
   --off-ms N         time that a power-off takes (2000)
   --on-ms N          time that a power-on takes (1000)
@@ -110,7 +111,7 @@ async function run(): Promise<void> {
 
 function readSuites(): readonly CipherSuiteId[] {
   return values.suites.split(",").map((text) => {
-    const suite = ([2, 3, 16, 17] as const).find((known) => String(known) === text.trim());
+    const suite = CIPHER_SUITE_IDS.find((known) => String(known) === text.trim());
     if (suite === undefined) throw new Error(`--suites: ${text} is not known`);
     return suite;
   });

@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import { CIPHER_SUITES } from "../../src/bmc/ipmi/cipher-suite.ts";
 import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
 import { parseRequest } from "../../src/bmc/ipmi/message.ts";
@@ -13,7 +14,7 @@ import { runCommand, stepOf, systemGuid } from "./commands.ts";
 import type { CommandAnswer } from "./commands.ts";
 import type { FaultAction, Step } from "./faults.ts";
 import type { Reply } from "./reply.ts";
-import { activate, isRakp3Code, rakp2Code, SessionTable } from "./sessions.ts";
+import { activate, isRakp3Code, padded, rakp2Code, SessionTable } from "./sessions.ts";
 import type { MockSession } from "./sessions.ts";
 
 const STATUS_NO_SESSION_FREE = 0x01;
@@ -54,9 +55,11 @@ type PlusPacket = Extract<Packet, { version: "2.0" }>;
 export class IpmiService {
   readonly sessions: SessionTable;
   readonly #options: IpmiServiceOptions;
+  readonly #userKey: KeyObject;
 
   constructor(options: IpmiServiceOptions) {
     this.#options = options;
+    this.#userKey = padded(options.password);
     this.sessions = new SessionTable(options, options.sessionsMax);
   }
 
@@ -129,7 +132,7 @@ export class IpmiService {
     const tag = payload.readUInt8(0);
     const session = this.sessions.use(payload.readUInt32LE(4));
     if (session === undefined) return refusal(PAYLOAD.rakp2, tag, STATUS_INVALID_SESSION_ID, 0);
-    const { random, username, password, privilegeMax, bmc } = this.#options;
+    const { random, username, privilegeMax, bmc } = this.#options;
     const shake = {
       consoleRandom: Buffer.from(payload.subarray(8, 24)),
       bmcRandom: Buffer.from(random.bytes(16)),
@@ -144,7 +147,7 @@ export class IpmiService {
     if (!shake.username.equals(Buffer.from(username))) return refuse(STATUS_UNAUTHORIZED_NAME);
     if ((shake.role & 0x0f) > privilegeMax) return refuse(STATUS_UNAUTHORIZED_ROLE);
     session.handshake = shake;
-    const code = rakp2Code(session, shake, password);
+    const code = rakp2Code(session, shake, this.#userKey);
     const head = Buffer.from([tag, 0, 0, 0, ...id(session.consoleId)]);
     const answer = Buffer.concat([head, shake.bmcRandom, shake.guid, code]);
     return { kind: "handshake", type: PAYLOAD.rakp2, payload: answer };
@@ -158,13 +161,12 @@ export class IpmiService {
       this.sessions.close(session);
       return undefined;
     }
-    const { password } = this.#options;
     const shake = session.handshake;
-    if (shake === undefined || !isRakp3Code(payload.subarray(8), session, shake, password)) {
+    if (shake === undefined || !isRakp3Code(payload.subarray(8), session, shake, this.#userKey)) {
       this.sessions.close(session);
       return refusal(PAYLOAD.rakp4, tag, STATUS_WRONG_INTEGRITY_CODE, session.consoleId);
     }
-    const { keys, code } = activate(session, shake, password);
+    const { keys, code } = activate(session, shake, this.#userKey);
     session.keys = keys;
     const head = Buffer.from([tag, 0, 0, 0, ...id(session.consoleId)]);
     return { kind: "handshake", type: PAYLOAD.rakp4, payload: Buffer.concat([head, code]) };

@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import type { CipherSuite } from "../../src/bmc/ipmi/cipher-suite.ts";
 import { deriveKeys } from "../../src/bmc/ipmi/sealed.ts";
 import type { SessionKeys } from "../../src/bmc/ipmi/sealed.ts";
@@ -96,8 +97,8 @@ export class SessionTable {
 // The BMC's half of the key exchange, written apart from the client's so that they check each other (IPMI 2.0, 13.28, 13.31).
 
 /** The code of RAKP message 2. */
-export function rakp2Code(session: MockSession, shake: Handshake, password: Secret): Buffer {
-  return createHmac(session.suite.hash, padded(password))
+export function rakp2Code(session: MockSession, shake: Handshake, userKey: KeyObject): Buffer {
+  return createHmac(session.suite.hash, userKey)
     .update(id(session.consoleId))
     .update(id(session.bmcId))
     .update(shake.consoleRandom)
@@ -108,8 +109,8 @@ export function rakp2Code(session: MockSession, shake: Handshake, password: Secr
 }
 
 /** Whether the code of RAKP message 3 shows that the other side knows the password. */
-export function isRakp3Code(code: Buffer, session: MockSession, shake: Handshake, password: Secret): boolean {
-  const expected = createHmac(session.suite.hash, padded(password))
+export function isRakp3Code(code: Buffer, session: MockSession, shake: Handshake, userKey: KeyObject): boolean {
+  const expected = createHmac(session.suite.hash, userKey)
     .update(shake.bmcRandom)
     .update(id(session.consoleId))
     .update(roleAndName(shake))
@@ -121,13 +122,14 @@ export function isRakp3Code(code: Buffer, session: MockSession, shake: Handshake
 export function activate(
   session: MockSession,
   shake: Handshake,
-  password: Secret,
+  userKey: KeyObject,
 ): { keys: SessionKeys; code: Buffer } {
-  const integrityKey = createHmac(session.suite.hash, padded(password))
+  const sik = createHmac(session.suite.hash, userKey)
     .update(shake.consoleRandom)
     .update(shake.bmcRandom)
     .update(roleAndName(shake))
     .digest();
+  const integrityKey = createSecretKey(sik);
   const code = createHmac(session.suite.hash, integrityKey)
     .update(shake.consoleRandom)
     .update(id(session.bmcId))
@@ -137,8 +139,9 @@ export function activate(
   return { keys: deriveKeys(session.suite, integrityKey), code };
 }
 
-function padded(password: Secret): Buffer {
-  return Buffer.concat([Buffer.from(password.reveal()), Buffer.alloc(20)]).subarray(0, 20);
+/** The password as a key. */
+export function padded(password: Secret): KeyObject {
+  return createSecretKey(Buffer.concat([Buffer.from(password.reveal()), Buffer.alloc(20)]).subarray(0, 20));
 }
 
 function roleAndName({ role, username }: Handshake): Buffer {

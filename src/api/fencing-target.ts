@@ -39,6 +39,24 @@ const deviceSchema = z.object({
       }),
     })
     .optional(),
+  ipmi: z
+    .object({
+      cipherSuites: z
+        .array(z.literal([1, 2, 3, 15, 16, 17]))
+        .min(1)
+        .max(6)
+        .optional()
+        .meta({
+          description:
+            "Cipher suites to try, in this order: 17, then 3, where absent. 2 and 16 do not encrypt; with 1 and 15 whoever can send in the BMC's name can make a running host look off.",
+          "x-kubernetes-list-type": "atomic",
+        }),
+      bootMode: z.enum(["UEFI", "Legacy"]).optional().meta({
+        description: "Firmware that a network boot is ordered for: UEFI where absent.",
+      }),
+    })
+    .optional()
+    .meta({ description: "For IPMI alone." }),
   timeouts: z
     .object({
       connect: z.string().regex(new RegExp(DURATION_PATTERN, "u")).default("5s"),

@@ -10,7 +10,7 @@ import { startIpmiWorld } from "./ipmi-fixture.ts";
 
 const wait = { clock, pollMs: 250, timeoutMs: 20_000, freshReads: 2 };
 
-for (const suite of [17, 3, 16, 2] as const satisfies readonly CipherSuiteId[]) {
+for (const suite of [17, 3, 16, 2, 15, 1] as const satisfies readonly CipherSuiteId[]) {
   test(`cipher suite ${suite}: identity, off, proven off, network boot, on, in one session that is ended`, async () => {
     const systemUUID = "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44";
     await using world = await startIpmiWorld({

@@ -269,3 +269,46 @@ test("the BMC gets one command at a time, from however many drivers", async () =
     if (index > 0) assert.ok(atMs - (times[index - 1] ?? 0) >= 55, `requests at ${times.join(", ")}`);
   }
 });
+
+test("an Off of a BMC that was silent before, and may have restarted, is not believed at once", async () => {
+  await using world = await startIpmiWorld();
+  const device = world.open({ callTimeoutMs: 3_000 });
+  await device.readPower(forever());
+  world.bmc.restart(0);
+  world.bmc.pretendPower("Off", 600_000);
+  // The order goes into the session that is gone.
+  await assert.rejects(device.forceOff(forever()), hasCode("Timeout"));
+  for (let reads = 0; reads < 3; reads += 1) {
+    const reading = await device.readPower(forever());
+    assert.equal(reading.state, "Unknown");
+    assert.match(reading.raw, /power is off, but .* may have restarted/);
+  }
+  assert.equal(world.host.power, "On");
+  world.skip(30_000);
+  assert.equal((await device.readPower(forever())).state, "Off");
+});
+
+test("a BMC that has shown the host on since it was silent has looked: its Off counts", async () => {
+  await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0 } });
+  const device = world.open({ callTimeoutMs: 3_000 });
+  await device.readPower(forever());
+  world.bmc.restart(0);
+  assert.equal((await device.readPower(forever())).state, "On");
+  await device.forceOff(forever());
+  assert.equal((await device.readPower(forever())).state, "Off");
+});
+
+test("a caller who gives up makes nobody doubt the BMC", async () => {
+  await using world = await startIpmiWorld({ host: { power: "Off" } });
+  const device = world.open();
+  await device.readPower(forever());
+  world.mock.addFault({ steps: ["GetChassisStatus"], times: 1, action: { type: "loseAnswer" } });
+  const stop = new AbortController();
+  const reading = assert.rejects(device.readPower(stop.signal), hasCode("Aborted"));
+  while (world.mock.steps().filter((step) => step === "GetChassisStatus").length < 2) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  stop.abort();
+  await reading;
+  assert.equal((await device.readPower(forever())).state, "Off");
+});

@@ -60,7 +60,7 @@ test("a lost request, and a lost answer, are made good by sending again", async 
 });
 
 test("after an order that was sent twice the session ends, so that no copy of it can come late", async () => {
-  await using world = await startIpmiWorld();
+  await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0 } });
   const { mock } = world;
   const device = world.open();
   await device.readPower(forever());
@@ -129,6 +129,16 @@ test("wrong checksums are tolerated where the authentication code vouches for th
   await device.forceOff(forever());
   assert.equal(world.host.orders.length, 1);
 });
+
+for (const suite of [1, 15] as const) {
+  test(`with suite ${suite}, whose messages have no trailer, a wrong checksum counts`, async () => {
+    await using world = await startIpmiWorld({ mock: { suites: [suite] } });
+    const device = world.open({ ipmi: { cipherSuites: [suite] }, callTimeoutMs: 1_500 });
+    assert.equal((await device.readPower(forever())).state, "On");
+    world.mock.addFault({ steps: ["GetChassisStatus"], action: { type: "badChecksum" } });
+    await assert.rejects(device.readPower(forever()), (error) => error instanceof BmcError && error.retryable);
+  });
+}
 
 for (const algorithms of [
   [0, 0, 0],

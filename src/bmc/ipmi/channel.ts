@@ -38,28 +38,40 @@ export class Channel {
   }
 
   /**
-   * @throws BmcError Unreachable where the name cannot be resolved or there is no way to the address; the reason of `signal`
+   * Takes the first address of the name that there is a way to.
+   *
+   * @throws BmcError Unreachable where the name cannot be resolved or there is no way to any address; the reason of `signal`
    * on abort, though a name that is being looked up is waited for.
    */
   static async open({ hostname, port, text }: IpmiAddress, clock: Clock, signal: AbortSignal): Promise<Channel> {
-    let channel: Channel | undefined;
+    let problem: unknown;
     try {
-      const { address, family } = await lookup(hostname);
-      const socket = createSocket(family === 6 ? "udp6" : "udp4");
-      const opened = new Channel(socket, clock);
-      channel = opened;
-      await new Promise<void>((resolve, reject) => {
-        opened.#fail = reject;
-        socket.connect(port, address, resolve);
-      });
-      opened.#fail = () => undefined;
+      for (const { address, family } of await lookup(hostname, { all: true })) {
+        const channel = new Channel(createSocket(family === 6 ? "udp6" : "udp4"), clock);
+        try {
+          await channel.#connect(port, address);
+        } catch (error) {
+          channel.close();
+          problem ??= error;
+          continue;
+        }
+        if (!signal.aborted) return channel;
+        channel.close();
+        break;
+      }
     } catch (error) {
-      channel?.close();
-      throw new BmcError("Unreachable", `${text}: no way to the BMC (${reasonOf(error)})`, { cause: error });
+      problem = error;
     }
-    if (!signal.aborted) return channel;
-    channel.close();
-    throw abortReason(signal);
+    if (signal.aborted) throw abortReason(signal);
+    throw new BmcError("Unreachable", `${text}: no way to the BMC (${reasonOf(problem)})`, { cause: problem });
+  }
+
+  async #connect(port: number, address: string): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#fail = reject;
+      this.#socket.connect(port, address, resolve);
+    });
+    this.#fail = () => undefined;
   }
 
   /**

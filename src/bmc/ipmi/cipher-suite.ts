@@ -1,12 +1,17 @@
 import { createHmac } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 
 /**
- * The suites that can be used, by their numbers in IPMI 2.0, table 22-20. All authenticate each message: without that anybody
- * on the network could say "off". Suite 0 and its like (no authentication at all) do not exist here.
+ * The suites that can be used, by their numbers in IPMI 2.0, table 22-20. Suite 0, which asks for no password, does not exist
+ * here; those with MD5 or RC4 do neither.
  */
-export type CipherSuiteId = 2 | 3 | 16 | 17;
+export const CIPHER_SUITE_IDS = [1, 2, 3, 15, 16, 17] as const;
+export type CipherSuiteId = (typeof CIPHER_SUITE_IDS)[number];
 
-/** Tried in this order unless an option says otherwise. 2 and 16 do not encrypt, hence they are no default. */
+/**
+ * Tried in this order unless an option says otherwise. 2 and 16 do not encrypt. 1 and 15 do not even authenticate messages once
+ * the login is over: whoever can send in the BMC's name can then say "off".
+ */
 export const DEFAULT_CIPHER_SUITES: readonly CipherSuiteId[] = [17, 3];
 
 export interface CipherSuite {
@@ -18,6 +23,8 @@ export interface CipherSuite {
   keyExchangeCodeBytes: number;
   /** Length of the code of RAKP message 4 and of each message's trailer. */
   integrityCodeBytes: number;
+  /** Whether messages have a trailer that proves who sent them. */
+  authenticates: boolean;
   /** Whether messages are encrypted (AES-CBC-128). */
   encrypts: boolean;
 }
@@ -26,14 +33,16 @@ const SHA1 = { hash: "sha1", keyExchangeCodeBytes: 20, integrityCodeBytes: 12 } 
 const SHA256 = { hash: "sha256", keyExchangeCodeBytes: 32, integrityCodeBytes: 16 } as const;
 
 export const CIPHER_SUITES: Readonly<Record<CipherSuiteId, CipherSuite>> = {
-  2: { id: 2, algorithms: [1, 1, 0], ...SHA1, encrypts: false },
-  3: { id: 3, algorithms: [1, 1, 1], ...SHA1, encrypts: true },
-  16: { id: 16, algorithms: [3, 4, 0], ...SHA256, encrypts: false },
-  17: { id: 17, algorithms: [3, 4, 1], ...SHA256, encrypts: true },
+  1: { id: 1, algorithms: [1, 0, 0], ...SHA1, authenticates: false, encrypts: false },
+  2: { id: 2, algorithms: [1, 1, 0], ...SHA1, authenticates: true, encrypts: false },
+  3: { id: 3, algorithms: [1, 1, 1], ...SHA1, authenticates: true, encrypts: true },
+  15: { id: 15, algorithms: [3, 0, 0], ...SHA256, authenticates: false, encrypts: false },
+  16: { id: 16, algorithms: [3, 4, 0], ...SHA256, authenticates: true, encrypts: false },
+  17: { id: 17, algorithms: [3, 4, 1], ...SHA256, authenticates: true, encrypts: true },
 };
 
-/** The keyed hash of the suite over the parts, one after the other. */
-export function keyedHash(suite: CipherSuite, key: Uint8Array, ...parts: readonly Uint8Array[]): Buffer {
+/** The keyed hash of the suite over the parts, one after the other. A key of plain bytes would cost Node more than the hash. */
+export function keyedHash(suite: CipherSuite, key: KeyObject, ...parts: readonly Uint8Array[]): Buffer {
   const hmac = createHmac(suite.hash, key);
   for (const part of parts) hmac.update(part);
   return hmac.digest();

@@ -11,9 +11,10 @@ import type { Turn } from "../turn.ts";
 import type { IpmiAddress } from "../address.ts";
 import type { DeviceTimeouts } from "../driver.ts";
 import { BmcError } from "../errors.ts";
+import type { BmcErrorCode } from "../errors.ts";
 import { abortReason, sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { withDeadline } from "../../runtime/deadline.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** Longest silence after a command, retransmissions included; less where the device's calls must be shorter. */
@@ -25,6 +26,9 @@ const CLOSE_TIMEOUT_MS = 2_000;
 /** How often a reading that the BMC was too busy for is asked for. */
 const BUSY_TRIES_MAX = 3;
 const BUSY_PAUSE_MS = 300;
+
+/** Failures that leave open whether the BMC is still the one that it was. */
+const SILENCES: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "Unreachable", "BadResponse"]);
 
 export interface ClientOptions {
   address: IpmiAddress;
@@ -47,6 +51,7 @@ export class Client {
   #session: Promise<Session> | undefined;
   /** What it has come to. */
   #current: Session | undefined;
+  #silentAtMs: number | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(options: ClientOptions) {
@@ -58,6 +63,11 @@ export class Client {
     this.#releaseTurn = release;
     // A silent session, the first contact and a login must all fit into one call.
     this.#answerTimeoutMs = Math.min(ANSWER_TIMEOUT_MS_MAX, options.timeouts.callTimeoutMs / 3);
+  }
+
+  /** When (on the monotonic clock) the BMC last gave no answer that can be used: it may have restarted then. */
+  get silentAtMs(): number | undefined {
+    return this.#silentAtMs;
   }
 
   /**
@@ -90,7 +100,7 @@ export class Client {
       if (transmissions > 1) await this.#end(session);
       return answer;
     } catch (error) {
-      this.#forget(session);
+      this.#giveUp(session, error);
       if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
       const message = `${error.message}; whether it took effect is unknown`;
       throw new BmcError("Timeout", message, { cause: error });
@@ -117,14 +127,14 @@ export class Client {
     try {
       return (await this.#command(session, what, request, signal)).answer;
     } catch (error) {
-      this.#forget(session);
+      this.#giveUp(session, error);
       // A BMC that has restarted, or has ended the session, says nothing to it: a new one tells.
       if (!isReused || !(error instanceof BmcError) || signal.aborted || this.#lifetime.signal.aborted) throw error;
       const fresh = await this.#open(signal);
       try {
         return (await this.#command(fresh, what, request, signal)).answer;
       } catch (again) {
-        this.#forget(fresh);
+        this.#giveUp(fresh, again);
         throw again;
       }
     }
@@ -181,7 +191,8 @@ export class Client {
     const session = this.#turn.run(this.#lifetime.signal, () =>
       withDeadline(this.#clock, what, timeouts.callTimeoutMs, this.#lifetime.signal, attempt),
     );
-    session.catch(() => {
+    session.catch((error: unknown) => {
+      this.#noteSilence(error);
       if (this.#session === session) this.#session = undefined;
     });
     return session;
@@ -203,7 +214,18 @@ export class Client {
     }
   }
 
-  /** Gives up a session that has failed, or that the BMC may have ended: no answer is waited for. */
+  /** Gives up a session in which a command has failed. */
+  #giveUp(session: Session, error: unknown): void {
+    this.#noteSilence(error);
+    this.#forget(session);
+  }
+
+  #noteSilence(error: unknown): void {
+    const isSilence = error instanceof BmcError ? SILENCES.has(error.code) : error instanceof DeadlineError;
+    if (isSilence) this.#silentAtMs = this.#clock.monotonicMs();
+  }
+
+  /** Gives up a session that the BMC may have ended: no answer is waited for. */
   #forget(session: Session): void {
     if (this.#letGo(session)) session.abandon();
   }

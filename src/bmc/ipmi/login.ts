@@ -1,4 +1,5 @@
 import { randomBytes, randomInt } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { Channel, growingWaits } from "./channel.ts";
 import type { Heard } from "./channel.ts";
 import { CIPHER_SUITES } from "./cipher-suite.ts";
@@ -18,6 +19,8 @@ import type { Clock } from "../../runtime/clock.ts";
 
 /** How often a handshake that got stuck is started over. */
 const STALLS_MAX = 3;
+/** How much of the longest silence the first handshake waits for an answer; each further one waits twice as long. */
+const FIRST_WAIT_SHARE = 1 / 8;
 const UINT32_VALUES = 2 ** 32;
 
 /** Refusals of the suite, after which the next one is tried. Some BMCs say "no session is free" or "invalid parameter". */
@@ -91,6 +94,7 @@ class Handshakes {
   readonly #channel: Channel;
   readonly #options: LoginOptions;
   readonly #username: Buffer;
+  readonly #userKey: KeyObject;
   readonly #hasBmcKey: boolean;
   #tag = randomInt(256);
   #stalls = 0;
@@ -99,6 +103,7 @@ class Handshakes {
     this.#channel = channel;
     this.#options = options;
     this.#username = username;
+    this.#userKey = rakp.userKeyOf(options.login.password);
     this.#hasBmcKey = hasBmcKey;
   }
 
@@ -135,14 +140,14 @@ class Handshakes {
   }
 
   async #shakeHands(suite: CipherSuite, privilege: Privilege, signal: AbortSignal): Promise<Session> {
-    const { login, clock } = this.#options;
+    const { clock } = this.#options;
     const consoleSessionId = randomInt(1, UINT32_VALUES);
     const bmcSessionId = await this.#open(suite, privilege, consoleSessionId, signal);
     const console: rakp.Console = {
       suite,
       privilege,
       username: this.#username,
-      password: login.password,
+      userKey: this.#userKey,
       consoleSessionId,
       bmcSessionId,
       random: randomBytes(16),
@@ -198,7 +203,7 @@ class Handshakes {
     return answer;
   }
 
-  async #agreeOnKey(console: rakp.Console, bmc: rakp.Bmc, key: Buffer, signal: AbortSignal): Promise<void> {
+  async #agreeOnKey(console: rakp.Console, bmc: rakp.Bmc, key: KeyObject, signal: AbortSignal): Promise<void> {
     const what = this.#step("RAKP 3");
     const tag = this.#nextTag();
     const message = rakp.encodeRakp3(tag, console, bmc);
@@ -245,7 +250,7 @@ class Handshakes {
       const answer = parse(packet.payload);
       return answer === undefined ? { dropped: "an answer to something else, or a damaged one" } : { answer };
     };
-    const waitMs = (this.#options.answerTimeoutMs / 5) * 2 ** this.#stalls;
+    const waitMs = this.#options.answerTimeoutMs * FIRST_WAIT_SHARE * 2 ** this.#stalls;
     try {
       const encode = (): Buffer => outsideSession(requestType, request);
       return (await this.#channel.exchange({ what, waitsMs: [waitMs], encode, hear }, signal)).answer;

@@ -1,4 +1,5 @@
-import { timingSafeEqual } from "node:crypto";
+import { createSecretKey, timingSafeEqual } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { keyedHash } from "./cipher-suite.ts";
 import type { CipherSuite } from "./cipher-suite.ts";
 import type { Privilege } from "./open-session.ts";
@@ -19,7 +20,8 @@ export interface Console {
   /** The same as in the Open Session request: some BMCs hash that one (Supermicro X8, Sun, Dell C5220). */
   privilege: Privilege;
   username: Buffer;
-  password: Secret;
+  /** Of the password: see `userKeyOf`. */
+  userKey: KeyObject;
   consoleSessionId: number;
   bmcSessionId: number;
   /** 16 random bytes, new for each exchange. */
@@ -34,6 +36,13 @@ export interface Bmc {
 
 /** What a RAKP message 2 or 4 says. Its code is yet to be compared. */
 export type RakpAnswer<T> = { kind: "Refused"; status: number } | ({ kind: "Answered"; code: Buffer } & T);
+
+/** The password as a key: filled up with zeros. */
+export function userKeyOf(password: Secret): KeyObject {
+  const key = Buffer.alloc(PASSWORD_BYTES_MAX);
+  key.write(password.reveal(), "utf8");
+  return createSecretKey(key);
+}
 
 export function encodeRakp1(tag: number, console: Console): Buffer {
   const message = Buffer.alloc(28 + console.username.length);
@@ -64,7 +73,7 @@ export function parseRakp2(payload: Buffer, tag: number, console: Console): Rakp
 export function provesPassword(console: Console, bmc: Bmc, code: Buffer): boolean {
   const expected = keyedHash(
     console.suite,
-    userKey(console),
+    console.userKey,
     uint32(console.consoleSessionId),
     uint32(console.bmcSessionId),
     console.random,
@@ -78,7 +87,7 @@ export function provesPassword(console: Console, bmc: Bmc, code: Buffer): boolea
 export function encodeRakp3(tag: number, console: Console, bmc: Bmc): Buffer {
   const code = keyedHash(
     console.suite,
-    userKey(console),
+    console.userKey,
     bmc.random,
     uint32(console.consoleSessionId),
     roleAndName(console),
@@ -100,12 +109,12 @@ export function parseRakp4(payload: Buffer, tag: number, console: Console): Rakp
 }
 
 /** The session integrity key (13.31), which both sides can make and nobody else. */
-export function sessionIntegrityKey(console: Console, bmc: Bmc): Buffer {
-  return keyedHash(console.suite, userKey(console), console.random, bmc.random, roleAndName(console));
+export function sessionIntegrityKey(console: Console, bmc: Bmc): KeyObject {
+  return createSecretKey(keyedHash(console.suite, console.userKey, console.random, bmc.random, roleAndName(console)));
 }
 
 /** Whether the BMC has come to the same session integrity key: its code in RAKP message 4. */
-export function provesSessionKey(console: Console, bmc: Bmc, integrityKey: Buffer, code: Buffer): boolean {
+export function provesSessionKey(console: Console, bmc: Bmc, integrityKey: KeyObject, code: Buffer): boolean {
   const expected = keyedHash(console.suite, integrityKey, console.random, uint32(console.bmcSessionId), bmc.guid);
   return timingSafeEqual(code, expected.subarray(0, console.suite.integrityCodeBytes));
 }
@@ -130,13 +139,6 @@ function role(console: Console): number {
 
 function roleAndName(console: Console): Buffer {
   return Buffer.concat([Buffer.from([role(console), console.username.length]), console.username]);
-}
-
-/** The password, filled up with zeros. */
-function userKey(console: Console): Buffer {
-  const key = Buffer.alloc(PASSWORD_BYTES_MAX);
-  key.write(console.password.reveal(), "utf8");
-  return key;
 }
 
 function uint32(value: number): Buffer {

@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, randomBytes, timingSafeEqual } from "node:crypto";
+import { createCipheriv, createDecipheriv, createSecretKey, randomBytes, timingSafeEqual } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { keyedHash } from "./cipher-suite.ts";
 import type { CipherSuite } from "./cipher-suite.ts";
 import { encodePlus, PAYLOAD } from "./rmcp.ts";
@@ -8,9 +9,9 @@ import type { Packet } from "./rmcp.ts";
 export interface SessionKeys {
   suite: CipherSuite;
   /** K1, for the code at each message's end. */
-  integrity: Buffer;
+  integrity: KeyObject;
   /** The first 16 bytes of K2. */
-  cipher: Buffer;
+  cipher: KeyObject;
 }
 
 const IV_BYTES = 16;
@@ -20,16 +21,18 @@ const SESSION_HEADER_OFFSET = 4;
 const NEXT_HEADER = 0x07;
 
 /** K1 and K2 from the session integrity key (13.32): its hashes of twenty 01h and twenty 02h bytes. */
-export function deriveKeys(suite: CipherSuite, sessionIntegrityKey: Buffer): SessionKeys {
+export function deriveKeys(suite: CipherSuite, sessionIntegrityKey: KeyObject): SessionKeys {
   const derive = (constant: number): Buffer => keyedHash(suite, sessionIntegrityKey, Buffer.alloc(20, constant));
-  return { suite, integrity: derive(1), cipher: derive(2).subarray(0, BLOCK_BYTES) };
+  const cipher = derive(2).subarray(0, BLOCK_BYTES);
+  return { suite, integrity: createSecretKey(derive(1)), cipher: createSecretKey(cipher) };
 }
 
-/** The datagram of an IPMI message within a session: encrypted (13.29), then with its trailer (13.28.4). */
+/** The datagram of an IPMI message within a session: encrypted (13.29), then with its trailer (13.28.4), as its suite has it. */
 export function seal(keys: SessionKeys, at: { sessionId: number; sequence: number }, message: Uint8Array): Buffer {
-  const payload = keys.suite.encrypts ? encrypt(keys.cipher, message) : message;
-  const header = { payloadType: PAYLOAD.ipmi, encrypted: keys.suite.encrypts, authenticated: true, ...at };
-  const datagram = encodePlus(header, payload);
+  const { encrypts: encrypted, authenticates: authenticated } = keys.suite;
+  const payload = encrypted ? encrypt(keys.cipher, message) : message;
+  const datagram = encodePlus({ payloadType: PAYLOAD.ipmi, encrypted, authenticated, ...at }, payload);
+  if (!authenticated) return datagram;
   // Padded so that header to next-header field fill whole groups of four; two of those bytes are pad length and next header.
   const padBytes = -(datagram.length - SESSION_HEADER_OFFSET + 2) & 3;
   const trailer = Buffer.from([...Array<number>(padBytes).fill(0xff), padBytes, NEXT_HEADER]);
@@ -38,7 +41,8 @@ export function seal(keys: SessionKeys, at: { sessionId: number; sequence: numbe
 }
 
 /**
- * The IPMI message of a received datagram, once its trailer has proven that the other end of the session sent it.
+ * The IPMI message of a received datagram, once its trailer has proven that the other end of the session sent it; where the
+ * suite has no trailer, nothing is proven.
  *
  * @param packet the same datagram, taken apart.
  * @returns why not, where it cannot be trusted or read.
@@ -48,8 +52,9 @@ export function unseal(
   datagram: Buffer,
   packet: Extract<Packet, { version: "2.0" }>,
 ): { message: Buffer } | { rejected: string } {
-  if (!packet.authenticated) return { rejected: "a message without authentication" };
+  if (packet.authenticated !== keys.suite.authenticates) return { rejected: "a message of another authentication" };
   if (packet.encrypted !== keys.suite.encrypts) return { rejected: "a message of another confidentiality" };
+  if (!keys.suite.authenticates) return { message: packet.payload };
   const coveredEnd = datagram.length - keys.suite.integrityCodeBytes;
   const payloadEnd = packet.payload.byteOffset - datagram.byteOffset + packet.payload.length;
   if (coveredEnd < payloadEnd + 2) return { rejected: "a message without trailer" };
@@ -67,7 +72,7 @@ function integrityCode(keys: SessionKeys, covered: Buffer): Buffer {
   return code.subarray(0, keys.suite.integrityCodeBytes);
 }
 
-function encrypt(key: Buffer, message: Uint8Array): Buffer {
+function encrypt(key: KeyObject, message: Uint8Array): Buffer {
   const padBytes = -(message.length + 1) & (BLOCK_BYTES - 1);
   const padding = Array.from({ length: padBytes }, (_, index) => index + 1);
   const plain = Buffer.concat([message, Buffer.from([...padding, padBytes])]);
@@ -77,7 +82,7 @@ function encrypt(key: Buffer, message: Uint8Array): Buffer {
 }
 
 /** @returns undefined where length or padding are not those of an encrypted message. */
-function decrypt(key: Buffer, payload: Buffer): Buffer | undefined {
+function decrypt(key: KeyObject, payload: Buffer): Buffer | undefined {
   const cipherBytes = payload.length - IV_BYTES;
   if (cipherBytes < BLOCK_BYTES || cipherBytes % BLOCK_BYTES !== 0) return undefined;
   const decipher = createDecipheriv("aes-128-cbc", key, payload.subarray(0, IV_BYTES)).setAutoPadding(false);

@@ -5,7 +5,7 @@ import type { Device, FencingTarget } from "../../api/fencing-target.ts";
 import type { BootOverride, DeviceTimeouts, HostIdentity, PowerDriver, PowerReading } from "../../bmc/driver.ts";
 import { DEFAULT_DEVICE_TIMEOUTS } from "../../bmc/driver.ts";
 import { BmcError } from "../../bmc/errors.ts";
-import type { DeviceTls, openDevice } from "../../bmc/open-device.ts";
+import type { DeviceConfig, DeviceTls, openDevice } from "../../bmc/open-device.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
@@ -78,6 +78,7 @@ async function openOne(
       ...credentials,
       tls,
       timeouts: timeoutsOf(device),
+      ...(device.ipmi !== undefined && { ipmi: ipmiOf(device.ipmi) }),
       ...(expected !== undefined && {
         isHost: (identity: HostIdentity): boolean => compareIdentity(expected, identity) === "match",
       }),
@@ -185,6 +186,10 @@ function isPemCertificate(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+function ipmiOf({ cipherSuites, bootMode }: NonNullable<Device["ipmi"]>): NonNullable<DeviceConfig["ipmi"]> {
+  return { ...(cipherSuites !== undefined && { cipherSuites }), ...(bootMode !== undefined && { bootMode }) };
 }
 
 /** Longest deadline that a device may ask for: beyond it a fence would wait for a BMC that is not coming back. */

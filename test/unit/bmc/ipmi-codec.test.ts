@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { createSecretKey, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { CIPHER_SUITES } from "../../../src/bmc/ipmi/cipher-suite.ts";
@@ -9,7 +9,7 @@ import { deriveKeys, seal, unseal } from "../../../src/bmc/ipmi/sealed.ts";
 import type { SessionKeys } from "../../../src/bmc/ipmi/sealed.ts";
 import { SequenceWindow } from "../../../src/bmc/ipmi/sequence-window.ts";
 
-const suites = fc.constantFrom(...Object.values(CIPHER_SUITES));
+const suites = fc.constantFrom(...Object.values(CIPHER_SUITES).filter(({ authenticates }) => authenticates));
 const bytes = (maxLength: number): fc.Arbitrary<Buffer> => fc.uint8Array({ maxLength }).map((it) => Buffer.from(it));
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ""), "hex");
 
@@ -25,7 +25,7 @@ test("a request is laid out as the specification has it, with both checksums", (
 });
 
 test("an RMCP+ datagram is laid out as the specification has it", () => {
-  const keys = deriveKeys(CIPHER_SUITES[2], Buffer.alloc(20, 7));
+  const keys = deriveKeys(CIPHER_SUITES[2], createSecretKey(Buffer.alloc(20, 7)));
   const datagram = seal(
     keys,
     { sessionId: 0x04030201, sequence: 9 },
@@ -41,10 +41,10 @@ test("an RMCP+ datagram is laid out as the specification has it", () => {
 test("what is sealed is opened again, by the same keys only", () => {
   fc.assert(
     fc.property(suites, bytes(200), fc.nat(), fc.nat(), (suite, message, sessionId, sequence) => {
-      const keys = deriveKeys(suite, randomBytes(20));
+      const keys = deriveKeys(suite, createSecretKey(randomBytes(20)));
       const datagram = seal(keys, { sessionId, sequence }, message);
       assert.deepEqual(open(keys, datagram), { message });
-      assert.ok("rejected" in open(deriveKeys(suite, randomBytes(20)), datagram));
+      assert.ok("rejected" in open(deriveKeys(suite, createSecretKey(randomBytes(20))), datagram));
     }),
   );
 });
@@ -52,7 +52,7 @@ test("what is sealed is opened again, by the same keys only", () => {
 test("a datagram with any bit changed, or of any other length, is not believed", () => {
   fc.assert(
     fc.property(suites, bytes(40), fc.nat(), fc.nat(7), bytes(20), (suite, message, at, bit, more) => {
-      const keys = deriveKeys(suite, Buffer.alloc(20, 3));
+      const keys = deriveKeys(suite, createSecretKey(Buffer.alloc(20, 3)));
       const datagram = seal(keys, { sessionId: 1, sequence: 1 }, message);
       const changed = Buffer.from(datagram);
       // The first four bytes belong to no session.
@@ -65,8 +65,24 @@ test("a datagram with any bit changed, or of any other length, is not believed",
   );
 });
 
+test("a suite without message authentication has no trailer, and takes no message that has one, nor one that is encrypted", () => {
+  const message = encodeRequest({ netFn: 0, command: 1, data: [] }, 5);
+  for (const suite of [CIPHER_SUITES[1], CIPHER_SUITES[15]]) {
+    const keys = deriveKeys(suite, createSecretKey(Buffer.alloc(20, 7)));
+    const at = { sessionId: 0x04030201, sequence: 9 };
+    const datagram = seal(keys, at, message);
+    assert.deepEqual(datagram, hex("0600ff07 06 00 01020304 09000000 0700 20 00 e0 81 14 01 6a"));
+    assert.deepEqual(open(keys, datagram), { message });
+    for (const id of [2, 3, 16, 17] as const) {
+      const others = deriveKeys(CIPHER_SUITES[id], createSecretKey(Buffer.alloc(20, 7)));
+      assert.ok("rejected" in open(keys, seal(others, at, message)));
+      assert.ok("rejected" in open(others, datagram));
+    }
+  }
+});
+
 test("messages of one session are never encrypted alike", () => {
-  const keys = deriveKeys(CIPHER_SUITES[17], Buffer.alloc(32, 1));
+  const keys = deriveKeys(CIPHER_SUITES[17], createSecretKey(Buffer.alloc(32, 1)));
   const at = { sessionId: 1, sequence: 1 };
   assert.notDeepEqual(seal(keys, at, Buffer.alloc(8)), seal(keys, at, Buffer.alloc(8)));
 });
@@ -82,7 +98,7 @@ test("no datagram makes a parser fail, whatever is in it", () => {
       assert.ok(packet.payload.length <= datagram.length);
       parseRequest(packet.payload);
       parseResponse(packet.payload, { netFn: 6, command: 1, data: [] }, 1);
-      const opened = open(deriveKeys(suite, Buffer.alloc(20)), datagram);
+      const opened = open(deriveKeys(suite, createSecretKey(Buffer.alloc(20))), datagram);
       assert.ok("rejected" in opened);
     }),
     { numRuns: 2_000 },

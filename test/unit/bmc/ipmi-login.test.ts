@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { CIPHER_SUITES } from "../../../src/bmc/ipmi/cipher-suite.ts";
 import { LoginBreaker } from "../../../src/bmc/login-breaker.ts";
 import { encodeOpenRequest, parseOpenResponse, PRIVILEGE } from "../../../src/bmc/ipmi/open-session.ts";
-import { encodeRakp1, parseRakp2, parseRakp4, provesPassword } from "../../../src/bmc/ipmi/rakp.ts";
+import { encodeRakp1, parseRakp2, parseRakp4, provesPassword, userKeyOf } from "../../../src/bmc/ipmi/rakp.ts";
 import type { Console } from "../../../src/bmc/ipmi/rakp.ts";
 import { Turn } from "../../../src/bmc/turn.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
@@ -19,7 +19,7 @@ const console3: Console = {
   suite,
   privilege: PRIVILEGE.administrator,
   username: Buffer.from("fence"),
-  password: new Secret("secret"),
+  userKey: userKeyOf(new Secret("secret")),
   consoleSessionId: 0x11223344,
   bmcSessionId: 0x55667788,
   random: Buffer.alloc(16, 1),
