@@ -28,6 +28,8 @@ export interface OrphanDeps {
   remediations: Watched<BareMetalRemediation>;
   /** Whether a remediation is at work on that node, or one that has gone is still being let go. */
   isServed(nodeName: string): boolean;
+  /** Calls `listener` when a remediation of that node has been let go; the watch may have told of its end before. */
+  onLetGo(listener: (nodeName: string) => void): () => void;
   metrics: RemediatorMetrics;
 }
 
@@ -59,6 +61,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
     remediations.subscribe(({ type, object }) => {
       if (type === "deleted" || left.has(nodeNameOf(object))) controller.enqueue(nodeNameOf(object));
     }),
+    deps.onLetGo((nodeName) => controller.enqueue(nodeName)),
   ];
   try {
     await controller.run(signal);

@@ -64,11 +64,15 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     siblingsOf: (session) => index.ofNode(session.nodeName).filter((other) => other.metadata.uid !== session.uid),
   };
 
+  /** Told which node's remediation has just been let go. */
+  const letGo = new Set<(nodeName: string) => void>();
   const endSession = async (key: string): Promise<void> => {
     const session = sessions.get(key);
     sessions.delete(key);
     metrics.inFlight(sessions.size);
-    await session?.close();
+    if (session === undefined) return;
+    for (const tell of letGo) tell(session.nodeName);
+    await session.close();
   };
   const beginSession = async (key: string, watched: BareMetalRemediation): Promise<Session | undefined> => {
     const session = new Session(runtime, watched, () => controller.enqueue(key));
@@ -120,7 +124,11 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     await Promise.all([targets.whenSynced(running), nodes.whenSynced(running), remediations.whenSynced(running)]);
     background.push(startTargetController({ runtime, targets, nodes, directory, namespace, openDevice }, running));
     background.push(controller.run(running));
-    background.push(tendOrphans({ runtime, nodes, targets, remediations, isServed, metrics }, running));
+    const onLetGo = (listener: (nodeName: string) => void): (() => void) => {
+      letGo.add(listener);
+      return () => letGo.delete(listener);
+    };
+    background.push(tendOrphans({ runtime, nodes, targets, remediations, isServed, onLetGo, metrics }, running));
     await Promise.all(background);
   } catch (error) {
     if (!signal.aborted) throw error;

@@ -3,14 +3,29 @@ import type { Clock, Timer } from "../../src/runtime/clock.ts";
 /** Turns of the event loop that work in the process gets before time goes on. */
 const TURNS = 3;
 
+interface Entry {
+  atMs: number;
+  /** Timers of one moment run in the order in which they were set. */
+  order: number;
+  callback: (() => void) | undefined;
+}
+
 /** A clock that stands still until it is told to go on. Timers run in the order of their time. */
 export class VirtualClock implements Clock {
   #elapsedMs = 0;
+  #orders = 0;
+  #pending = 0;
   readonly #startMs: number;
-  readonly #timers = new Set<{ atMs: number; callback: () => void }>();
+  readonly #turns: number;
+  /** A binary heap: the timer that is due first stands first. */
+  readonly #heap: Entry[] = [];
+  /** Called whenever what a timer has set off has settled. */
+  afterStep: () => void = () => undefined;
 
-  constructor(startMs = Date.UTC(2026, 0, 1)) {
+  /** @param turns of the event loop between two timers: one is enough where all that waits waits for promises alone. */
+  constructor(startMs = Date.UTC(2026, 0, 1), turns = TURNS) {
     this.#startMs = startMs;
+    this.#turns = turns;
   }
 
   nowMs(): number {
@@ -22,40 +37,91 @@ export class VirtualClock implements Clock {
   }
 
   schedule(delayMs: number, callback: () => void): Timer {
-    const timer = { atMs: this.#elapsedMs + Math.max(0, delayMs), callback };
-    this.#timers.add(timer);
-    return { cancel: () => this.#timers.delete(timer) };
+    this.#orders += 1;
+    const entry: Entry = { atMs: this.#elapsedMs + Math.max(0, delayMs), order: this.#orders, callback };
+    this.#pending += 1;
+    push(this.#heap, entry);
+    return {
+      cancel: () => {
+        if (entry.callback === undefined) return;
+        entry.callback = undefined;
+        this.#pending -= 1;
+      },
+    };
   }
 
   /** Timers that have not run yet. */
   get pending(): number {
-    return this.#timers.size;
+    return this.#pending;
   }
 
   /** Lets `durationMs` pass, and whatever that sets off in this process settle. */
   async advance(durationMs: number): Promise<void> {
     const untilMs = this.#elapsedMs + durationMs;
-    await settle();
+    await this.#settle();
     for (let next = this.#next(untilMs); next !== undefined; next = this.#next(untilMs)) {
+      const { callback } = next;
+      pop(this.#heap);
+      if (callback === undefined) continue;
+      next.callback = undefined;
+      this.#pending -= 1;
       this.#elapsedMs = next.atMs;
-      this.#timers.delete(next);
-      next.callback();
-      await settle();
+      callback();
+      await this.#settle();
     }
     this.#elapsedMs = untilMs;
-    await settle();
+    await this.#settle();
   }
 
-  #next(untilMs: number): { atMs: number; callback: () => void } | undefined {
-    let next: { atMs: number; callback: () => void } | undefined;
-    for (const timer of this.#timers) {
-      if (timer.atMs <= untilMs && (next === undefined || timer.atMs < next.atMs)) next = timer;
-    }
-    return next;
+  async #settle(): Promise<void> {
+    await settle(this.#turns);
+    this.afterStep();
+  }
+
+  #next(untilMs: number): Entry | undefined {
+    const first = this.#heap[0];
+    return first !== undefined && first.atMs <= untilMs ? first : undefined;
   }
 }
 
 /** Lets everything that waits for promises alone run on. */
-export async function settle(): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+export async function settle(turns = TURNS): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function isBefore(a: Entry, b: Entry): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+}
+
+function push(heap: Entry[], entry: Entry): void {
+  let at = heap.push(entry) - 1;
+  while (at > 0) {
+    const above = (at - 1) >> 1;
+    const parent = heap[above];
+    if (parent === undefined || !isBefore(entry, parent)) break;
+    heap[at] = parent;
+    at = above;
+  }
+  heap[at] = entry;
+}
+
+/** Takes the first entry off. */
+function pop(heap: Entry[]): void {
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) return;
+  let at = 0;
+  for (;;) {
+    let below = 2 * at + 1;
+    const [left, right] = [heap[below], heap[below + 1]];
+    if (left === undefined) break;
+    let least = left;
+    if (right !== undefined && isBefore(right, left)) {
+      least = right;
+      below += 1;
+    }
+    if (!isBefore(least, last)) break;
+    heap[at] = least;
+    at = below;
+  }
+  heap[at] = last;
 }

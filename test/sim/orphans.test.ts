@@ -90,6 +90,20 @@ describe("a remediation whose finalizer is removed by force", () => {
     }));
 });
 
+describe("a remediation whose last change and whose end come one by one", () => {
+  it("is found to be lost, too, though it is still being let go when its end is heard of", () =>
+    World.run({ interference: { event: () => undefined } }, async (world) => {
+      await world.holdPod();
+      const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      removeByForce(world);
+      await world.until("it is told of", () => warnings(world).length > 0, 1_000);
+      world.freePod();
+    }));
+});
+
 describe("marks that are not a lost remediation's", () => {
   it("stay: taints that somebody else has put on the node", () =>
     World.run({}, async (world) => {

@@ -1,6 +1,8 @@
+import type { OrderOutcome, PowerOrderType } from "../../hack/rack/events.ts";
+import type { Bmc } from "../../hack/rack/bmc.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
-import type { PowerOrderType } from "../../hack/rack/events.ts";
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../../src/bmc/driver.ts";
+import type { BmcErrorCode } from "../../src/bmc/errors.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
 import type { DeviceConfig, openDevice as OpenDevice } from "../../src/bmc/open-device.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
@@ -8,11 +10,15 @@ import { abortReason, sleep } from "../../src/runtime/clock.ts";
 
 /** What a call to a simulated BMC takes. */
 const CALL_MS = 20;
+/** How much later than acknowledged a late order is carried out. */
+const LATE_MS = 8_000;
+
+export type CallName = "identify" | "readPower" | "ForceOff" | "On" | "setBootOverride" | "readBootOverride";
 
 /** One call to a BMC, in the order in which they were made. */
 export interface BmcCall {
   host: string;
-  call: "identify" | "readPower" | "ForceOff" | "On" | "setBootOverride" | "readBootOverride";
+  call: CallName;
   atMs: number;
 }
 
@@ -26,69 +32,192 @@ export interface BmcFaults {
   readonly refuses: Set<string>;
 }
 
-/** Serves the simulated BMCs at the driver interface: no socket, so all of it runs on a virtual clock. */
-export function rackDevices(
-  rack: Rack,
-  clock: Clock,
-  faults: BmcFaults,
-): { openDevice: typeof OpenDevice; calls: BmcCall[]; open: () => number } {
-  const calls: BmcCall[] = [];
-  let opened = 0;
-  const openDevice = (config: DeviceConfig): PowerDriver => {
-    const host = config.address.replace("redfish://", "");
-    const bmc = rack.bmc(host);
-    opened += 1;
-    let closed = false;
-    const call = async <T>(name: BmcCall["call"], signal: AbortSignal, work: () => T): Promise<T> => {
-      calls.push({ host, call: name, atMs: clock.nowMs() });
-      await sleep(clock, CALL_MS, signal);
-      if (bmc.reachability === "refused") throw new BmcError("Unreachable", `${config.address}: connection refused`);
-      if (bmc.reachability === "silent") {
-        await sleep(clock, config.timeouts.callTimeoutMs, signal);
-        throw new BmcError("Timeout", `${config.address}: no answer to ${name}`);
-      }
-      if (config.password.reveal() !== faults.password) throw new BmcError("AuthFailed", `${config.address}: refused`);
-      if (faults.refuses.has(`${host} ${name}`)) throw new BmcError("Refused", `${config.address}: will not ${name}`);
-      const result = work();
-      if (faults.losesAnswer.has(`${host} ${name}`)) {
-        await sleep(clock, config.timeouts.callTimeoutMs, signal);
-        throw new BmcError("Timeout", `${config.address}: the answer to ${name} was lost`);
-      }
-      if (signal.aborted) throw abortReason(signal);
-      return result;
-    };
-    const order = (type: PowerOrderType & ("ForceOff" | "On"), signal: AbortSignal): Promise<void> =>
-      call(type, signal, () => {
-        if (bmc.order(type) === "Refused") throw new BmcError("Refused", `${config.address}: not in this state`);
-      });
-    return {
-      address: config.address,
-      identify: (signal) =>
-        call("identify", signal, (): HostIdentity => ({ ...bmc.identity(), device: `/redfish/v1/Systems/${host}` })),
-      readPower: (signal) => call("readPower", signal, () => reading(bmc.readPower())),
-      forceOff: (signal) => order("ForceOff", signal),
-      on: (signal) => order("On", signal),
-      setBootOverride: (override, signal) =>
-        call("setBootOverride", signal, () =>
-          bmc.setBoot(
-            override === "None"
-              ? { enabled: "Disabled", target: "None", mode: "UEFI" }
-              : { enabled: "Once", target: "Pxe", mode: "UEFI" },
-          ),
-        ),
-      readBootOverride: (signal) =>
-        call("readBootOverride", signal, (): BootOverride =>
-          bmc.bootSetting.enabled === "Once" ? "NetworkOnce" : "None",
-        ),
-      close: async () => {
-        if (!closed) opened -= 1;
-        closed = true;
-      },
-    };
-  };
-  return { openDevice, calls, open: () => opened };
+/**
+ * How one call goes wrong. An error code alone: it has no effect. With `after`: it takes effect all the same. slow: the answer
+ * comes just within the deadline. late: an order is taken, and carried out much later. ignored: an order is taken, and
+ * nothing comes of it. staleOn, changing, unknown: what is read instead of the truth. otherHost, nobody: who answers.
+ */
+export type CallFault = { error: BmcErrorCode; after?: boolean } | { lie: Lie };
+export type Lie = "slow" | "late" | "ignored" | "staleOn" | "changing" | "unknown" | "otherHost" | "nobody";
+
+/** Whoever calls BMCs, and what may happen to its calls on the way. */
+export interface DeviceUser {
+  name: string;
+  /** Lets one call through, before and after which the process may end. */
+  pass<T>(host: string, call: CallName, signal: AbortSignal, send: () => Promise<T>): Promise<T>;
+  /** How this call goes wrong; undefined: it does not. */
+  fault(host: string, call: CallName): CallFault | undefined;
 }
 
-function reading(power: "On" | "PoweringOff" | "Off" | "PoweringOn"): PowerReading {
-  return { state: power === "On" || power === "Off" ? power : "Changing", raw: power };
+const PLAIN_USER: DeviceUser = { name: "agent", pass: (_host, _call, _signal, send) => send(), fault: () => undefined };
+
+/** What a call of a user came to at the host. */
+export type DeviceEvent =
+  | { user: string; bmc: string; host: string; order: PowerOrderType & ("ForceOff" | "On"); outcome: OrderOutcome }
+  | { user: string; bmc: string; host: string; boot: "Disabled" | "Once" }
+  /** A call failed, or its BMC is one that does not always do as it says. */
+  | { user: string; bmc: string; trouble: string };
+
+export interface RackDevices {
+  /** For a user to whose calls nothing happens. */
+  openDevice: typeof OpenDevice;
+  openDeviceFor(user: DeviceUser): typeof OpenDevice;
+  calls: BmcCall[];
+  /** How many devices are open. */
+  open(): number;
+  /** Called for every order and every setting of the boot that reaches a BMC, within the step in which it does. */
+  onEvent(listener: (event: DeviceEvent) => void): void;
+}
+
+/** Serves the simulated BMCs at the driver interface: no socket, so all of it runs on a virtual clock. */
+export function rackDevices(rack: Rack, clock: Clock, faults: BmcFaults): RackDevices {
+  const calls: BmcCall[] = [];
+  const listeners: ((event: DeviceEvent) => void)[] = [];
+  const tell = (event: DeviceEvent): void => {
+    for (const listener of listeners) listener(event);
+  };
+  let opened = 0;
+  const openDeviceFor =
+    (user: DeviceUser): typeof OpenDevice =>
+    (config) => {
+      opened += 1;
+      const close = (): void => {
+        opened -= 1;
+      };
+      return openRackDevice({ rack, clock, faults, calls, tell, user, close }, config);
+    };
+  return {
+    openDevice: openDeviceFor(PLAIN_USER),
+    openDeviceFor,
+    calls,
+    open: () => opened,
+    onEvent: (listener) => void listeners.push(listener),
+  };
+}
+
+interface DriverDeps {
+  rack: Rack;
+  clock: Clock;
+  faults: BmcFaults;
+  calls: BmcCall[];
+  tell(event: DeviceEvent): void;
+  user: DeviceUser;
+  close(): void;
+}
+
+function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
+  const { rack, clock, faults, calls, user } = deps;
+  const { address } = config;
+  const host = address.replace("redfish://", "");
+  const bmc = rack.bmc(host);
+  let closed = false;
+  const timeOut = async (what: string, signal: AbortSignal): Promise<never> => {
+    await sleep(clock, config.timeouts.callTimeoutMs, signal);
+    throw new BmcError("Timeout", `${address}: no answer to ${what}`);
+  };
+  const fail = async (code: BmcErrorCode, what: string, signal: AbortSignal): Promise<never> => {
+    if (code === "Timeout") return timeOut(what, signal);
+    throw new BmcError(code, `${address}: ${what} failed: ${code}`);
+  };
+  /** One exchange with the BMC. `work` is what it does to the host, `lied` what it says instead of the truth. */
+  const exchange = async <T>(
+    name: CallName,
+    signal: AbortSignal,
+    work: (fault: CallFault | undefined) => T,
+  ): Promise<T> => {
+    calls.push({ host, call: name, atMs: clock.nowMs() });
+    const fault = user.fault(host, name);
+    if (fault !== undefined || bmc.orderDelayMs > 0) deps.tell({ user: user.name, bmc: host, trouble: name });
+    await sleep(clock, CALL_MS, signal);
+    if (bmc.reachability === "refused") throw new BmcError("Unreachable", `${address}: connection refused`);
+    if (bmc.reachability === "silent") return timeOut(name, signal);
+    if (config.password.reveal() !== faults.password) throw new BmcError("AuthFailed", `${address}: refused`);
+    if (faults.refuses.has(`${host} ${name}`)) throw new BmcError("Refused", `${address}: will not ${name}`);
+    if (fault !== undefined && "error" in fault && fault.after !== true) return fail(fault.error, name, signal);
+    const result = work(fault);
+    if (fault !== undefined && "error" in fault) return fail(fault.error, name, signal);
+    if (faults.losesAnswer.has(`${host} ${name}`)) return timeOut(name, signal);
+    if (fault?.lie === "slow") await sleep(clock, config.timeouts.callTimeoutMs - 2 * CALL_MS, signal);
+    if (signal.aborted) throw abortReason(signal);
+    return result;
+  };
+  const call = <T>(name: CallName, signal: AbortSignal, work: (fault: CallFault | undefined) => T): Promise<T> =>
+    user.pass(host, name, signal, async () => {
+      try {
+        return await exchange(name, signal, work);
+      } catch (error) {
+        deps.tell({ user: user.name, bmc: host, trouble: name });
+        throw error;
+      }
+    });
+  const order = (type: PowerOrderType & ("ForceOff" | "On"), signal: AbortSignal): Promise<void> =>
+    call(type, signal, (fault) => {
+      const lie = lieOf(fault);
+      if (lie === "ignored") return;
+      const truly = bmc.host.name;
+      const outcome = lie === "late" ? orderLate(bmc, type) : bmc.order(type);
+      deps.tell({ user: user.name, bmc: host, host: truly, order: type, outcome });
+      if (outcome === "Refused") throw new BmcError("Refused", `${address}: not in this state`);
+    });
+  return {
+    address,
+    identify: (signal) => call("identify", signal, (fault) => identityOf(bmc, host, lieOf(fault))),
+    readPower: (signal) => call("readPower", signal, (fault) => reading(bmc, lieOf(fault))),
+    forceOff: (signal) => order("ForceOff", signal),
+    on: (signal) => order("On", signal),
+    setBootOverride: (override, signal) =>
+      call("setBootOverride", signal, (fault) => {
+        if (lieOf(fault) === "ignored") return;
+        bmc.setBoot(
+          override === "None"
+            ? { enabled: "Disabled", target: "None", mode: "UEFI" }
+            : { enabled: "Once", target: "Pxe", mode: "UEFI" },
+        );
+        deps.tell({ user: user.name, bmc: host, host: bmc.host.name, boot: bmc.bootSetting.enabled });
+      }),
+    readBootOverride: (signal) =>
+      call("readBootOverride", signal, (): BootOverride =>
+        bmc.bootSetting.enabled === "Once" ? "NetworkOnce" : "None",
+      ),
+    close: async () => {
+      if (!closed) deps.close();
+      closed = true;
+    },
+  };
+}
+
+function lieOf(fault: CallFault | undefined): Lie | undefined {
+  return fault !== undefined && "lie" in fault ? fault.lie : undefined;
+}
+
+/** An order that the host receives long after it was acknowledged. */
+function orderLate(bmc: Bmc, type: PowerOrderType): OrderOutcome {
+  const { orderDelayMs } = bmc;
+  bmc.orderDelayMs = LATE_MS;
+  const outcome = bmc.order(type);
+  bmc.orderDelayMs = orderDelayMs;
+  return outcome;
+}
+
+function identityOf(bmc: Bmc, host: string, lie: Lie | undefined): HostIdentity {
+  const device = `/redfish/v1/Systems/${host}`;
+  if (lie === "nobody") return { device };
+  const identity = { ...bmc.identity(), device };
+  if (lie !== "otherHost") return identity;
+  return { ...identity, systemUUID: "00000000-0000-4000-8000-00000000abcd", serialNumber: "SN-OTHER" };
+}
+
+function reading(bmc: Bmc, lie: Lie | undefined): PowerReading {
+  switch (lie) {
+    case "staleOn":
+      return { state: "On", raw: "On" };
+    case "changing":
+      return { state: "Changing", raw: "PoweringOff" };
+    case "unknown":
+      return { state: "Unknown", raw: "null" };
+    default: {
+      const power = bmc.readPower();
+      return { state: power === "On" || power === "Off" ? power : "Changing", raw: power };
+    }
+  }
 }

@@ -1,39 +1,20 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { Registry } from "prom-client";
-import { createApiServer } from "../../hack/kube-mock/api-server.ts";
-import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
-import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import type { ClusterControllerOptions } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
-import { startClusterControllers } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
-import type { PowerOrderType } from "../../hack/rack/events.ts";
 import type { Host } from "../../hack/rack/host.ts";
-import { startKubelets } from "../../hack/rack/kubelet.ts";
-import { createRack } from "../../hack/rack/rack.ts";
-import type { Rack } from "../../hack/rack/rack.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { CONFIG_MAPS, NODES, PODS, SECRETS } from "../../src/api/core-types.ts";
-import type { Node, Pod } from "../../src/api/core.ts";
-import { FENCED_BY } from "../../src/api/annotations.ts";
+import { NODES, PODS } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../src/api/taints.ts";
-import { trimNode } from "../../src/api/trim.ts";
-import { createKubeClient } from "../../src/kube/api-client.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
-import type { ResourceType } from "../../src/kube/resource.ts";
-import type { Clock } from "../../src/runtime/clock.ts";
-import { runRemediator } from "../../src/remediator/remediator.ts";
-import { createLogger } from "../../src/telemetry/logger.ts";
-import { seededRandom } from "../lib/seeded-random.ts";
-import { VirtualClock } from "../lib/virtual-clock.ts";
-import type { BmcFaults } from "./rack-driver.ts";
-import { rackDevices } from "./rack-driver.ts";
+import { AgentProcess } from "./agent-process.ts";
+import type { Interference } from "./agent-process.ts";
+import { Cluster, NAMESPACE } from "./cluster.ts";
+import { INVARIANTS } from "./invariants/all.ts";
 
-export const NAMESPACE = "ironfence";
-const AGENT = "agent";
+export { NAMESPACE };
 
 export interface WorldOptions {
   hosts?: readonly string[];
@@ -43,73 +24,34 @@ export interface WorldOptions {
   seed?: number;
   /** How far the agent's wall clock is ahead of everybody else's. */
   agentAheadMs?: number;
+  /** What happens to the agent on its way to the cluster. */
+  interference?: Interference;
 }
 
-/**
- * The whole remediator on a simulated cluster: rack, kubelets, an API server in memory with its controllers, all on one virtual
- * clock. The safety rules of docs/remediation.md are checked at every change of the cluster and of the rack.
- */
-export class World {
-  readonly clock = new VirtualClock();
-  readonly server: ApiServer;
-  readonly rack: Rack;
-  readonly faults: BmcFaults = { password: "correct", losesAnswer: new Set(), refuses: new Set() };
-  readonly devices: ReturnType<typeof rackDevices>;
+/** A cluster with one agent that runs the whole remediator, and what tests ask of it. The safety rules hold at every step. */
+export class World extends Cluster {
   readonly notes: EventNote[] = [];
-  /** Broken rules, as sentences. */
-  readonly violations: string[] = [];
   /** Power orders that took effect, as `host order`. */
   readonly powerLog: string[] = [];
   /** What happened to nodes' marks, as `node +taint`. */
   readonly markLog: string[] = [];
   /** Names of states that remediations passed through, in order, by `name`. */
   readonly phases = new Map<string, string[]>();
-  readonly #stopWorld = new AbortController();
-  readonly #stopControllers: () => void;
-  readonly #kubelets: Promise<void>;
-  #stopAgent: AbortController | undefined;
-  #agent: Promise<void> = Promise.resolve();
+  readonly #aheadMs: number;
+  readonly #interference: Interference | undefined;
+  #agent: AgentProcess | undefined;
   #agents = 0;
-  #byOthers = false;
-  readonly #agentClock: Clock;
 
-  constructor(options: WorldOptions) {
-    const { clock } = this;
-    const aheadMs = options.agentAheadMs ?? 0;
-    this.#agentClock = {
-      nowMs: () => clock.nowMs() + aheadMs,
-      monotonicMs: () => clock.monotonicMs(),
-      schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
-    };
-    const random = seededRandom(options.seed ?? 1);
-    this.server = createApiServer({ clock, random });
-    for (const crd of ["baremetalremediations", "baremetalremediationtemplates", "fencingtargets"]) {
-      const file = new URL(`../../deploy/crds/ironfence.io_${crd}.yaml`, import.meta.url);
-      this.server.load(readFileSync(file, "utf8"));
-    }
-    const hosts = (options.hosts ?? ["n1", "n2"]).map((name) => ({
-      name,
-      ...(options.labels !== undefined && { labels: options.labels }),
-    }));
-    this.rack = createRack({ clock, random, hosts });
-    this.devices = rackDevices(this.rack, clock, this.faults);
-    for (const name of [NAMESPACE, "kube-node-lease"]) {
-      if (this.server.collection(NAMESPACES).get({ name }) === undefined) this.create(NAMESPACES, { name }, {});
-    }
-    this.create(
-      SECRETS,
-      { namespace: NAMESPACE, name: "bmc" },
-      { data: { username: base64("admin"), password: base64(this.faults.password) } },
-    );
-    for (const { name, spec } of this.rack.hosts) this.createTarget(name, spec.systemUUID);
-    this.#stopControllers = startClusterControllers(
-      { server: this.server, clock },
-      { statefulSets: false, scheduler: false, ...options.controllers },
-    );
-    const logger = createLogger("silent");
-    const client = createKubeClient({ transport: this.server.transport({ client: "kubelet" }), clock, random });
-    this.#kubelets = startKubelets({ rack: this.rack, client, clock, logger }, {}, this.#stopWorld.signal);
-    this.#watchRules();
+  constructor({ agentAheadMs = 0, interference, controllers, ...options }: WorldOptions) {
+    super({
+      ...options,
+      controllers: { statefulSets: false, scheduler: false, ...controllers },
+      invariants: INVARIANTS,
+    });
+    this.#aheadMs = agentAheadMs;
+    this.#interference = interference;
+    if (agentAheadMs !== 0) this.observer.doubtClocks();
+    this.#keepLogs();
   }
 
   /** A cluster whose nodes are Ready, with the agent running. */
@@ -133,73 +75,32 @@ export class World {
     assert.equal(world.clock.pending, 0, "nothing is left running");
   }
 
-  startAgent(): void {
-    this.#agents += 1;
-    const stop = new AbortController();
-    this.#stopAgent = stop;
-    const runtime = createKubeRuntime({
-      transport: this.server.transport({ client: AGENT }),
-      clock: this.#agentClock,
-      random: seededRandom(100 + this.#agents),
-      logger: createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug"),
-      controllerName: "ironfence.io/agent",
-      instance: `agent-${this.#agents}`,
-    });
-    const events = { record: (note: EventNote) => void this.notes.push(note) };
-    const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, stop.signal);
-    const targets = runtime.watch<FencingTarget>(
-      { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
-      stop.signal,
-    );
-    this.#agent = runRemediator(
-      {
-        runtime: { ...runtime, events },
-        nodes,
-        targets,
-        namespace: NAMESPACE,
-        openDevice: this.devices.openDevice,
-        registry: new Registry(),
-        options: { concurrency: 50 },
-      },
-      stop.signal,
-    );
-    this.#agent.catch((error: unknown) => this.violations.push(`the remediator ended: ${String(error)}`));
+  /** Broken rules, as sentences. */
+  get violations(): string[] {
+    return this.observer.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
   }
 
-  /** Kills the agent as if its process ended: nothing of it runs afterwards. */
+  startAgent(): void {
+    this.#agents += 1;
+    this.observer.disturb();
+    this.#agent = new AgentProcess(this, {
+      name: "agent",
+      clock: { aheadMs: this.#aheadMs },
+      seed: 100 + this.#agents,
+      ...(this.#interference !== undefined && { interference: this.#interference }),
+      onNote: (note) => this.notes.push(note),
+      onEnd: (why) => this.observer.report("-", `the remediator ended: ${why.message}`),
+    });
+  }
+
+  /** Ends the agent as if its process were told to: nothing of it runs afterwards. */
   async killAgent(): Promise<void> {
-    this.#stopAgent?.abort(new Error("killed"));
-    await this.clock.advance(0);
-    await this.#agent.catch(() => undefined);
+    await this.#agent?.stop();
   }
 
   async stop(): Promise<void> {
     await this.killAgent();
-    this.#stopWorld.abort();
-    await this.clock.advance(0);
-    await this.#kubelets;
-    this.#stopControllers();
-    this.server.close();
-    this.rack.stop();
-    await this.clock.advance(0);
-  }
-
-  create(type: ResourceType, metadata: Record<string, unknown>, body: object): void {
-    this.server.collection(type).create({ metadata, ...body });
-  }
-
-  createTarget(host: string, systemUUID: string, nodeName = host): void {
-    this.create(
-      FENCING_TARGETS,
-      { namespace: NAMESPACE, name: host },
-      {
-        spec: {
-          nodeName,
-          identity: { systemUUID },
-          devices: [{ address: `redfish://${host}`, credentialsSecretRef: { name: "bmc" }, timeouts: { call: "2s" } }],
-        },
-      },
-    );
+    await this.stopCluster();
   }
 
   /** Kills node n1 with a pod on it that a finalizer holds, so that a walk stays in Releasing. */
@@ -216,48 +117,9 @@ export class World {
     this.server.collection(PODS).mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: null } });
   }
 
-  /** Orders a remediation of `node`; named like it unless `name` says otherwise. */
-  remediate(node: string, strategy: Record<string, unknown> = {}, name = node): void {
-    this.create(
-      BARE_METAL_REMEDIATIONS,
-      { namespace: NAMESPACE, name, annotations: { "remediation.medik8s.io/node-name": node } },
-      { spec: { strategy } },
-    );
-  }
-
-  createPod(node: string, name: string, spec: Partial<Pod["spec"]> = {}): void {
-    this.create(
-      PODS,
-      { namespace: "default", name },
-      { spec: { nodeName: node, containers: [{ name: "main", image: "none" }], ...spec } },
-    );
-  }
-
-  remediation(name: string): BareMetalRemediation | undefined {
-    return this.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).get({ namespace: NAMESPACE, name });
-  }
-
   condition(name: string, type: string): string | undefined {
     const condition = this.remediation(name)?.status?.conditions?.find((known) => known.type === type);
     return condition === undefined ? undefined : `${condition.status} ${condition.reason}`;
-  }
-
-  node(name: string): Node | undefined {
-    return this.server.collection<Node>(NODES).get({ name });
-  }
-
-  target(name: string): FencingTarget | undefined {
-    return this.server.collection<FencingTarget>(FENCING_TARGETS).get({ namespace: NAMESPACE, name });
-  }
-
-  pods(node: string): Pod[] {
-    return [...this.server.collection<Pod>(PODS).values()].filter((pod) => pod.spec.nodeName === node);
-  }
-
-  isReady(name: string): boolean {
-    return (
-      this.node(name)?.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true
-    );
   }
 
   /** Lets time pass until `holds`, looking each 50 ms. Fails after `withinMs`. */
@@ -292,21 +154,6 @@ export class World {
     return host;
   }
 
-  /** A power order that does not come from the agent. */
-  somebodyOrders(host: string, order: PowerOrderType): void {
-    this.#byOthers = true;
-    this.rack.host(host).order(order);
-    this.#byOthers = false;
-  }
-
-  pause(paused: boolean): void {
-    const maps = this.server.collection(CONFIG_MAPS);
-    const key = { namespace: NAMESPACE, name: "ironfence-pause" };
-    const data = { paused: String(paused), reason: "a test" };
-    if (maps.get(key) === undefined) maps.create({ metadata: key, data });
-    else maps.mergePatch(key, { data });
-  }
-
   /** What happened so far, for failures. */
   story(): string {
     const timelines = [...this.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()].map(
@@ -335,65 +182,35 @@ export class World {
     }
   }
 
-  #watchRules(): void {
+  #keepLogs(): void {
     this.server.onChange(({ type, object, previous }) => {
-      if (object.kind === "Node") this.#checkNode(type, object as Node, previous as Node | undefined);
-      if (object.kind === "BareMetalRemediation") this.#checkRemediation(object as BareMetalRemediation);
-    });
-    this.server.onRequest(({ client, method, path, status }) => {
-      if (client !== AGENT || method !== "DELETE" || status === undefined || status >= 300) return;
-      if (path.startsWith("/api/v1/nodes/")) this.#mustBeOff(path.split("/")[4] ?? "", "its Node was deleted");
-    });
-    this.server.collection<Pod>(PODS).subscribe(({ type, object }) => {
-      const failed = object.status?.conditions?.some((condition) => condition.reason === "NodeFenced") === true;
-      if (type === "MODIFIED" && failed)
-        this.#mustBeOff(object.spec.nodeName ?? "", `pod ${object.metadata.name} was failed`);
+      if (object.kind === "Node") this.#logMarks(type, object as Node, previous as Node | undefined);
+      if (object.kind === "BareMetalRemediation") this.#logPhase(object as BareMetalRemediation);
     });
     this.rack.subscribe((event) => {
-      if (event.type !== "ordered" || event.outcome !== "Started") return;
-      this.powerLog.push(`${event.host} ${event.order}`);
-      const node = this.node(event.host);
-      const signed = node?.metadata.annotations?.[FENCED_BY] !== undefined;
-      if (event.order === "On" && !this.#byOthers && signed) {
-        this.violations.push(`${event.host} was ordered on with the out-of-service taint on`);
-      }
+      if (event.type === "ordered" && event.outcome === "Started") this.powerLog.push(`${event.host} ${event.order}`);
     });
   }
 
-  #mustBeOff(hostName: string, what: string): void {
-    const host = this.rack.hosts.find(({ name }) => name === hostName);
-    if (host !== undefined && host.power !== "Off") this.violations.push(`${what} while ${hostName} is ${host.power}`);
-  }
-
-  #checkNode(type: string, node: Node, previous: Node | undefined): void {
-    const { name } = node.metadata;
+  #logMarks(type: string, node: Node, previous: Node | undefined): void {
     for (const [mark, taint] of [
       ["taint", OUT_OF_SERVICE],
       ["quarantine", QUARANTINE],
     ] as const) {
       const before = previous !== undefined && bears(previous, taint);
       const after = type !== "DELETED" && bears(node, taint);
-      if (before === after) continue;
-      this.markLog.push(`${name} ${after ? "+" : "-"}${mark}`);
-      if (mark === "taint" && after && node.metadata.annotations?.[FENCED_BY] !== undefined) {
-        this.#mustBeOff(name, "the out-of-service taint was put on");
-      }
+      if (before !== after) this.markLog.push(`${node.metadata.name} ${after ? "+" : "-"}${mark}`);
     }
   }
 
-  #checkRemediation(remediation: BareMetalRemediation): void {
-    const phase = remediation.status?.phase;
-    if (phase === undefined) return;
-    const { name } = remediation.metadata;
-    const seen = this.phases.get(name) ?? [];
-    if (seen.at(-1) !== phase) this.phases.set(name, [...seen, phase]);
+  #logPhase({ metadata, status }: BareMetalRemediation): void {
+    const seen = this.phases.get(metadata.name) ?? [];
+    if (status?.phase !== undefined && seen.at(-1) !== status.phase) {
+      this.phases.set(metadata.name, [...seen, status.phase]);
+    }
   }
 }
 
 export function bears(node: Node, taint: { key: string; effect: string }): boolean {
   return (node.spec.taints ?? []).some((present) => sameTaint(present, taint));
-}
-
-function base64(text: string): string {
-  return Buffer.from(text).toString("base64");
 }

@@ -1,0 +1,280 @@
+import { Registry } from "prom-client";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import type { FencingTarget } from "../../src/api/fencing-target.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
+import { trimNode } from "../../src/api/trim.ts";
+import { BmcError } from "../../src/bmc/errors.ts";
+import { runDetector } from "../../src/detector/detector.ts";
+import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import { KubeError } from "../../src/kube/errors.ts";
+import type { EventNote } from "../../src/kube/events.ts";
+import { runLeaderElection } from "../../src/kube/leader-election.ts";
+import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
+import { runRemediator } from "../../src/remediator/remediator.ts";
+import { sleep } from "../../src/runtime/clock.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { seededRandom } from "../lib/seeded-random.ts";
+import { AgentClock } from "./agent-clock.ts";
+import type { ClockFault } from "./agent-clock.ts";
+import type { Cluster } from "./cluster.ts";
+import { NAMESPACE } from "./cluster.ts";
+import { AGENT_LEASE } from "./invariants/observer.ts";
+import type { CallFault, CallName, DeviceUser } from "./rack-driver.ts";
+
+/** What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after: it is answered. */
+export type EffectFault =
+  | { then: "crash"; place: "before" | "between" | "after" }
+  | { then: "stop"; forMs: number }
+  /** The answer is lost, or the API server says that it is busy; the process goes on. */
+  | { then: "lost" | "unavailable" };
+
+/** What happens to one watch event: it is held back, and then shown, or lost with its connection, or forgotten by the server, too. */
+export interface EventFault {
+  holdMs: number;
+  then: "show" | "cut" | "compact";
+}
+
+/** What may happen to an agent on its way to the world. Everything is undisturbed where a method is absent. */
+export interface Interference {
+  /** Asked at every effect: a write to the API, or a call that changes something at a BMC. */
+  effect?(agent: string, what: string): EffectFault | undefined;
+  /** Asked at every call to a BMC. */
+  call?(agent: string, what: string): CallFault | undefined;
+  /** Asked at every event that a watch shows. */
+  event?(agent: string, what: string): EventFault | undefined;
+  /** Time that a request to the API takes on its way there, or back. */
+  latencyMs?(): number;
+}
+
+export interface AgentProcessOptions {
+  name: string;
+  clock?: ClockFault;
+  /** Whether it leads under a lease; else it leads at once. */
+  lease?: boolean;
+  detector?: boolean;
+  seed: number;
+  interference?: Interference;
+  /** Told once when the process has ended by itself or by a crash. */
+  onEnd?(why: Error): void;
+  onNote?(note: EventNote): void;
+}
+
+/**
+ * One process of the agent: the real kube layer, remediator and, where asked for, detector and leader election. All that it
+ * does goes through here, so that it can be crashed at any effect: what has crashed does nothing any more.
+ */
+export class AgentProcess {
+  readonly name: string;
+  readonly clock: AgentClock;
+  readonly #cluster: Cluster;
+  readonly #options: AgentProcessOptions;
+  readonly #abort = new AbortController();
+  readonly #ended: Promise<void>;
+  #isDead = false;
+  #isDoomed = false;
+  #resumed: { promise: Promise<void>; resolve: () => void } | undefined;
+
+  constructor(cluster: Cluster, options: AgentProcessOptions) {
+    this.name = options.name;
+    this.clock = new AgentClock(cluster.clock, options.clock);
+    this.#cluster = cluster;
+    this.#options = options;
+    if (options.lease === true) cluster.observer.useLease();
+    this.#ended = this.#run().then(
+      () => this.#onEnd(new Error("it has ended by itself")),
+      (error: unknown) => this.#onEnd(error instanceof Error ? error : new Error(String(error))),
+    );
+  }
+
+  get isDead(): boolean {
+    return this.#isDead;
+  }
+
+  /** Ends it in order: it may finish what it does when its signal aborts. */
+  async stop(): Promise<void> {
+    this.#abort.abort(new Error("stopped"));
+    this.resume();
+    await this.#cluster.clock.advance(0);
+    await this.#ended;
+  }
+
+  /** Ends it as a kill does: nothing of it has any effect from now on. */
+  crash(): void {
+    if (this.#isDead) return;
+    this.#isDead = true;
+    this.#cluster.observer.disturb();
+    this.#abort.abort(new Error("crashed"));
+    this.resume();
+  }
+
+  /** Stops it as SIGSTOP does. */
+  suspend(forMs: number): void {
+    if (this.#isDead || this.#resumed !== undefined) return;
+    this.clock.stop();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#resumed = { promise, resolve };
+    this.#cluster.observer.disturb();
+    this.#cluster.clock.schedule(forMs, () => this.resume());
+  }
+
+  /** It goes on: timers that became due run before answers that came meanwhile, as in the event loop. */
+  resume(): void {
+    if (this.#resumed === undefined) return;
+    this.#cluster.observer.disturb();
+    this.clock.resume();
+    this.#resumed.resolve();
+    this.#resumed = undefined;
+  }
+
+  async #run(): Promise<void> {
+    const { name, seed, lease, detector } = this.#options;
+    const { devices } = this.#cluster;
+    const random = seededRandom(seed);
+    const { clock } = this;
+    const logger = createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug");
+    const created = createKubeRuntime({
+      transport: this.#transport(this.#cluster.server.transport({ client: name })),
+      clock,
+      random,
+      logger,
+      controllerName: "ironfence.io/agent",
+      instance: name,
+    });
+    const runtime = { ...created, events: { record: (note: EventNote) => this.#options.onNote?.(note) } };
+    const { signal } = this.#abort;
+    const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
+    const openDevice = devices.openDeviceFor(this.#deviceUser());
+    const lead = async (leading: AbortSignal): Promise<void> => {
+      const targets = runtime.watch<FencingTarget>(
+        { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
+        leading,
+      );
+      const deps = { runtime, nodes, registry: new Registry() };
+      const remediator = runRemediator(
+        { ...deps, targets, namespace: NAMESPACE, openDevice, options: { concurrency: 50 } },
+        leading,
+      );
+      const detecting =
+        detector === true
+          ? runDetector({ ...deps, options: { leaseNamespace: "medik8s-leases" } }, leading)
+          : Promise.resolve();
+      await Promise.all([remediator, detecting]);
+    };
+    if (lease !== true) return lead(signal);
+    const options = { ...AGENT_LEASE, identity: name, lead };
+    return runLeaderElection({ clock, random, logger, client: created.leaseClient }, options, signal);
+  }
+
+  #onEnd(why: Error): void {
+    const wasKilled = this.#abort.signal.aborted && !this.#isDead;
+    if (!this.#isDead) this.#isDead = true;
+    if (!wasKilled) this.#options.onEnd?.(why);
+  }
+
+  #transport(inner: KubeTransport): KubeTransport {
+    const { observer } = this.#cluster;
+    return {
+      send: (request, signal) =>
+        this.#pass(effectOf(request), signal, dead, () => observer.as(this.name, () => inner.send(request, signal))),
+      stream: async (request, signal) => {
+        if (this.#isDead) throw dead();
+        const stream = await inner.stream(request, signal);
+        if (this.#options.interference?.event === undefined) return stream;
+        return { ...stream, body: this.#show(request.path, stream.body, signal) };
+      },
+      close: () => inner.close(),
+    };
+  }
+
+  /** Lets one call through, unless the process ends at it. @param what the effect, undefined for what changes nothing. */
+  async #pass<T>(what: string | undefined, signal: AbortSignal, dead: () => Error, send: () => Promise<T>): Promise<T> {
+    const { interference } = this.#options;
+    if (this.#isDoomed) this.crash();
+    if (this.#isDead) throw dead();
+    if (interference === undefined) return send();
+    const fault = what === undefined ? undefined : interference.effect?.(this.name, what);
+    await this.#travel(signal);
+    if (fault?.then === "unavailable") {
+      this.#cluster.observer.disturb();
+      throw new KubeError("Unavailable", "the API server is busy");
+    }
+    if (fault?.then === "crash" && fault.place === "before") this.crash();
+    if (this.#isDead) throw dead();
+    const answer = await send();
+    if (fault?.then === "crash" && fault.place === "between") this.crash();
+    if (fault?.then === "stop") this.suspend(fault.forMs);
+    await this.#travel(signal);
+    await this.#resumed?.promise;
+    if (this.#isDead) throw dead();
+    if (fault?.then === "lost") {
+      this.#cluster.observer.disturb();
+      throw new KubeError("Network", "the connection broke before the answer");
+    }
+    if (fault?.then === "crash") {
+      // It hears the answer, and comes no further than to its next call.
+      this.#isDoomed = true;
+      this.#cluster.clock.schedule(0, () => this.crash());
+    }
+    return answer;
+  }
+
+  async #travel(signal: AbortSignal): Promise<void> {
+    const latencyMs = this.#options.interference?.latencyMs?.() ?? 0;
+    if (latencyMs > 0) await sleep(this.#cluster.clock, latencyMs, signal);
+  }
+
+  #deviceUser(): DeviceUser {
+    const gone = (): Error => new BmcError("Unreachable", "the process has ended");
+    const { interference = {} } = this.#options;
+    return {
+      name: this.name,
+      pass: (host, call, signal, send) =>
+        this.#pass(CHANGING.includes(call) ? `${call} ${host}` : undefined, signal, gone, send),
+      fault: (host, call) => interference.call?.(this.name, `${call} ${host}`),
+    };
+  }
+
+  async *#show(path: string, body: AsyncIterable<string>, signal: AbortSignal): AsyncGenerator<string> {
+    const { interference = {} } = this.#options;
+    for await (const chunk of body) {
+      for (const line of chunk.split("\n")) {
+        if (line === "") continue;
+        const fault = line.startsWith('{"type":"BOOKMARK"')
+          ? undefined
+          : interference.event?.(this.name, eventOf(path, line));
+        if (fault !== undefined) {
+          this.#cluster.observer.disturb();
+          await sleep(this.#cluster.clock, fault.holdMs, signal);
+          this.#cluster.observer.disturb();
+          if (fault.then === "compact") this.#cluster.server.compact();
+          if (fault.then !== "show") throw new KubeError("Network", "the watch was cut");
+        }
+        await this.#resumed?.promise;
+        yield `${line}\n`;
+      }
+    }
+  }
+}
+
+const CHANGING: readonly CallName[] = ["ForceOff", "On", "setBootOverride"];
+
+function dead(): Error {
+  return new KubeError("Network", "the process has ended");
+}
+
+/** A write as people name it, e.g. `PATCH baremetalremediations/status`; undefined for a read, and for the lease's own writes. */
+function effectOf({ method, path, lane }: TransportRequest): string | undefined {
+  if (method === "GET" || lane === "lease") return undefined;
+  return `${method} ${resourceOf(path)}`;
+}
+
+function resourceOf(path: string): string {
+  const parts = (path.split("?")[0] ?? "").split("/").slice(path.startsWith("/apis/") ? 4 : 3);
+  const [plural, , subresource] = parts[0] === "namespaces" && parts[2] !== undefined ? parts.slice(2) : parts;
+  return subresource === undefined ? (plural ?? "") : `${plural}/${subresource}`;
+}
+
+function eventOf(path: string, line: string): string {
+  return `${/^\{"type":"(\w+)"/.exec(line)?.[1] ?? ""} ${resourceOf(path)}`;
+}

@@ -1,0 +1,191 @@
+import { parseAllDocuments } from "yaml";
+import { readFileSync } from "node:fs";
+import { createApiServer } from "../../hack/kube-mock/api-server.ts";
+import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import type { ClusterControllerOptions } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
+import { startClusterControllers } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
+import type { PowerOrderType } from "../../hack/rack/events.ts";
+import type { HostSpec } from "../../hack/rack/host.ts";
+import type { KubeletOptions } from "../../hack/rack/kubelet.ts";
+import { startKubelets } from "../../hack/rack/kubelet.ts";
+import { createRack } from "../../hack/rack/rack.ts";
+import type { Rack } from "../../hack/rack/rack.ts";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { CONFIG_MAPS, NODES, PODS, SECRETS } from "../../src/api/core-types.ts";
+import type { Node, Pod } from "../../src/api/core.ts";
+import type { FencingTarget } from "../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { createKubeClient } from "../../src/kube/api-client.ts";
+import type { ResourceType } from "../../src/kube/resource.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { seededRandom } from "../lib/seeded-random.ts";
+import { VirtualClock } from "../lib/virtual-clock.ts";
+import type { BmcFaults, RackDevices } from "./rack-driver.ts";
+import { rackDevices } from "./rack-driver.ts";
+import type { Invariant } from "./invariants/facts.ts";
+import { Observer } from "./invariants/observer.ts";
+
+export const NAMESPACE = "ironfence";
+
+const CRDS: Record<string, unknown>[] = [
+  "ironfence.io_baremetalremediations",
+  "ironfence.io_baremetalremediationtemplates",
+  "ironfence.io_fencingtargets",
+  "remediation.medik8s.io_nodehealthchecks",
+].flatMap((file) => {
+  const text = readFileSync(new URL(`../../deploy/crds/${file}.yaml`, import.meta.url), "utf8");
+  return parseAllDocuments(text).map((document) => document.toJS() as Record<string, unknown>);
+});
+const CUSTOM_RESOURCE_DEFINITIONS: ResourceType = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  kind: "CustomResourceDefinition",
+  plural: "customresourcedefinitions",
+  namespaced: false,
+};
+
+export interface ClusterOptions {
+  hosts?: readonly (string | HostSpec)[];
+  /** Labels that each kubelet registers with. */
+  labels?: Record<string, string>;
+  controllers?: Partial<ClusterControllerOptions>;
+  kubelets?: KubeletOptions;
+  seed?: number;
+  /** Turns of the event loop between two timers. */
+  turns?: number;
+  /** The rules that are checked after every step. */
+  invariants: readonly Invariant[];
+}
+
+/**
+ * A simulated cluster without an agent: rack, kubelets, an API server in memory with its controllers, all on one virtual
+ * clock. The safety rules are checked at every step of it.
+ */
+export class Cluster {
+  readonly clock: VirtualClock;
+  readonly server: ApiServer;
+  readonly rack: Rack;
+  readonly faults: BmcFaults = { password: "correct", losesAnswer: new Set(), refuses: new Set() };
+  readonly devices: RackDevices;
+  readonly observer: Observer;
+  readonly #stop = new AbortController();
+  readonly #stopControllers: () => void;
+  readonly #kubelets: Promise<void>;
+
+  constructor(options: ClusterOptions) {
+    const clock = new VirtualClock(undefined, options.turns);
+    const random = seededRandom(options.seed ?? 1);
+    this.clock = clock;
+    this.server = createApiServer({ clock, random });
+    const definitions = this.server.collection(CUSTOM_RESOURCE_DEFINITIONS);
+    for (const definition of CRDS) definitions.create(definition);
+    const hosts = (options.hosts ?? ["n1", "n2"]).map((host) => ({
+      ...(options.labels !== undefined && { labels: options.labels }),
+      ...(typeof host === "string" ? { name: host } : host),
+    }));
+    this.rack = createRack({ clock, random, hosts });
+    this.devices = rackDevices(this.rack, clock, this.faults);
+    const { server, rack, devices } = this;
+    this.observer = new Observer({ clock, server, rack, devices }, options.invariants);
+    for (const name of [NAMESPACE, "kube-node-lease"]) {
+      if (server.collection(NAMESPACES).get({ name }) === undefined) this.create(NAMESPACES, { name }, {});
+    }
+    this.create(
+      SECRETS,
+      { namespace: NAMESPACE, name: "bmc" },
+      { data: { username: base64("admin"), password: base64(this.faults.password) } },
+    );
+    for (const { name, spec } of rack.hosts) this.createTarget(name, spec.systemUUID);
+    this.#stopControllers = startClusterControllers({ server, clock }, options.controllers);
+    const logger = createLogger("silent");
+    const client = createKubeClient({ transport: server.transport({ client: "kubelet" }), clock, random });
+    this.#kubelets = startKubelets({ rack, client, clock, logger }, options.kubelets ?? {}, this.#stop.signal);
+  }
+
+  /** Ends all of it; agents must have ended before. */
+  async stopCluster(): Promise<void> {
+    this.#stop.abort();
+    await this.clock.advance(0);
+    await this.#kubelets;
+    this.#stopControllers();
+    this.server.close();
+    this.rack.stop();
+    await this.clock.advance(0);
+  }
+
+  create(type: ResourceType, metadata: Record<string, unknown>, body: object): void {
+    this.server.collection(type).create({ metadata, ...body });
+  }
+
+  createTarget(host: string, systemUUID: string, nodeName = host): void {
+    this.create(
+      FENCING_TARGETS,
+      { namespace: NAMESPACE, name: host },
+      {
+        spec: {
+          nodeName,
+          identity: { systemUUID },
+          devices: [{ address: `redfish://${host}`, credentialsSecretRef: { name: "bmc" }, timeouts: { call: "2s" } }],
+        },
+      },
+    );
+  }
+
+  /** Orders a remediation of `node`; named like it unless `name` says otherwise. */
+  remediate(node: string, strategy: Record<string, unknown> = {}, name = node): void {
+    this.create(
+      BARE_METAL_REMEDIATIONS,
+      { namespace: NAMESPACE, name, annotations: { "remediation.medik8s.io/node-name": node } },
+      { spec: { strategy } },
+    );
+  }
+
+  createPod(node: string, name: string, spec: Partial<Pod["spec"]> = {}): void {
+    this.create(
+      PODS,
+      { namespace: "default", name },
+      { spec: { nodeName: node, containers: [{ name: "main", image: "none" }], ...spec } },
+    );
+  }
+
+  remediation(name: string): BareMetalRemediation | undefined {
+    return this.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).get({ namespace: NAMESPACE, name });
+  }
+
+  node(name: string): Node | undefined {
+    return this.server.collection<Node>(NODES).get({ name });
+  }
+
+  target(name: string): FencingTarget | undefined {
+    return this.server.collection<FencingTarget>(FENCING_TARGETS).get({ namespace: NAMESPACE, name });
+  }
+
+  pods(node: string): Pod[] {
+    return [...this.server.collection<Pod>(PODS).values()].filter((pod) => pod.spec.nodeName === node);
+  }
+
+  isReady(name: string): boolean {
+    return (
+      this.node(name)?.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true
+    );
+  }
+
+  /** A power order that does not come from the agent. */
+  somebodyOrders(host: string, order: PowerOrderType): void {
+    this.rack.host(host).order(order);
+  }
+
+  pause(paused: boolean): void {
+    const maps = this.server.collection(CONFIG_MAPS);
+    const key = { namespace: NAMESPACE, name: "ironfence-pause" };
+    const data = { paused: String(paused), reason: "a test" };
+    if (maps.get(key) === undefined) maps.create({ metadata: key, data });
+    else maps.mergePatch(key, { data });
+  }
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString("base64");
+}

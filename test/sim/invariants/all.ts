@@ -1,0 +1,33 @@
+import { healthBudget } from "./budget.ts";
+import { noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
+import type { Invariant } from "./facts.ts";
+import { finalHasNothing, oneOwner, onlyOwnMarks, onlyTheLeader, verifiedBeforeTaint } from "./marks.ts";
+import {
+  boundedCycles,
+  drainedIsTrue,
+  onePowerOffAnId,
+  oneWriter,
+  onlyWhileOff,
+  onOnlyAfterRelease,
+  taintFollowsPower,
+} from "./power.ts";
+
+/** Every rule that is checked after each step of a simulated world. L1 (`unsettled`) is looked at when faults have stopped. */
+export const INVARIANTS: readonly Invariant[] = [
+  onlyWhileOff,
+  taintFollowsPower,
+  oneWriter,
+  onOnlyAfterRelease,
+  drainedIsTrue,
+  notLeftOff,
+  onePowerOffAnId,
+  boundedCycles,
+  onlyOwnMarks,
+  rebootBeforeReprovision,
+  noOverrideLeft,
+  verifiedBeforeTaint,
+  healthBudget,
+  onlyTheLeader,
+  finalHasNothing,
+  oneOwner,
+];

@@ -1,0 +1,135 @@
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
+import type { Facts, Invariant, Step } from "./facts.ts";
+import { agentWrite, conditionOf, isFinal, keyOfTarget, ownerOf } from "./facts.ts";
+
+/**
+ * S3. A remediation that ends, by its verdict or by being let go, has not left off the host that it turned off: unless its
+ * devices or its target failed and its verdict says so, or another remediation waits for the host and takes it as it is.
+ */
+export const notLeftOff: Invariant = {
+  name: "S3",
+  says: "a host that we turned off is never left off for good by us",
+  check: (facts, step) => {
+    const ended = endedBy(step);
+    if (ended === undefined) return undefined;
+    const last = facts.orders.findLast(
+      (order) => order.remediation === ended.metadata.uid && order.outcome === "Started",
+    );
+    if (last === undefined || last.order !== "ForceOff") return undefined;
+    const isOff = ["Off", "PoweringOff"].includes(facts.hosts.get(last.host)?.power ?? "");
+    if (!isOff || isInOtherHands(facts, ended)) return undefined;
+    const admits = /may still be OFF/.test(conditionOf(ended, "Succeeded")?.message ?? "");
+    const isExcused = !facts.devicesWell && (admits || ended.metadata.deletionTimestamp !== undefined);
+    return isExcused
+      ? undefined
+      : `${ended.metadata.name} has ended, and ${last.host}, which it turned off, is ${facts.hosts.get(last.host)?.power}`;
+  },
+};
+
+/** Whether another remediation of the same node goes on, or has powered the host since. */
+function isInOtherHands(facts: Facts, ended: BareMetalRemediation): boolean {
+  const { uid } = ended.metadata;
+  return [...facts.present].some((other) => {
+    const remediation = facts.remediations.get(other);
+    return other !== uid && remediation !== undefined && nodeOf(remediation) === nodeOf(ended) && !isFinal(remediation);
+  });
+}
+
+function nodeOf({ metadata, status }: BareMetalRemediation): string {
+  return status?.node?.name ?? metadata.annotations?.["remediation.medik8s.io/node-name"] ?? metadata.name;
+}
+
+/** The remediation that an agent's write has just given its verdict, or let go without one. */
+function endedBy(step: Step): BareMetalRemediation | undefined {
+  const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
+  if (write === undefined) return undefined;
+  if (write.type === "DELETED")
+    return write.previous !== undefined && isFinal(write.previous) ? undefined : write.object;
+  const isNew = isFinal(write.object) && (write.previous === undefined || !isFinal(write.previous));
+  return isNew ? write.object : undefined;
+}
+
+/**
+ * S6. A host is set to be installed anew only by a remediation that reprovisions, never on a control plane node, and after
+ * reboots that truly turned the host off: all of its own (Escalate), or an earlier remediation's (Reprovision).
+ */
+export const rebootBeforeReprovision: Invariant = {
+  name: "S6",
+  says: "reprovision only after reboots that each proved the host off; never a control plane host",
+  check: (facts, step) => {
+    if (step.type !== "bootSet" || step.enabled !== "Once") return undefined;
+    const { host } = step;
+    const owner = [...facts.targets.values()].find((target) => keyOfTarget(target) === host)?.status?.owner?.uid;
+    const remediation = facts.remediations.get(owner ?? "");
+    const { attempt, backup, retryCount = 0 } = remediation?.status ?? {};
+    if (remediation === undefined || attempt?.kind !== "Reprovision" || !attempt.bootOverride)
+      return `${host} was set to boot from the network without a stored intent`;
+    const labels = { ...backup?.labels, ...facts.nodes.get(nodeOf(remediation))?.metadata.labels };
+    if (CONTROL_PLANE_ROLES.some((role) => role in labels))
+      return `control plane host ${host} was set to be installed anew`;
+    const { type, retryLimit, requireReboot } = remediation.spec.strategy;
+    const offs = facts.orders.filter(
+      (order) => order.host === host && order.order === "ForceOff" && order.outcome === "Started",
+    );
+    if (type === "Escalate") {
+      const cycles = new Set(
+        offs.filter((order) => order.remediation === owner).map((order) => order.attempt?.retryCount),
+      );
+      // The reprovision's own power-off is the last of them.
+      return cycles.size > 1 + retryLimit || retryCount > 1 + retryLimit
+        ? undefined
+        : `${host} was set to be installed anew after ${cycles.size - 1} reboots of ${1 + retryLimit}`;
+    }
+    if (!requireReboot || retryCount > 0 || offs.some((order) => order.remediation !== owner)) return undefined;
+    return `${host} was set to be installed anew without a reboot before`;
+  },
+};
+
+/** S6. No boot override is left behind: a verdict that leaves one says so, and only where a device failed. */
+export const noOverrideLeft: Invariant = {
+  name: "S6",
+  says: "no boot override is left behind",
+  check: (facts, step) => {
+    const ended = endedBy(step);
+    const host = ended === undefined ? undefined : facts.hosts.get(nodeOf(ended));
+    if (ended === undefined || host?.bootSetting.enabled !== "Once" || isInOtherHands(facts, ended)) return undefined;
+    const admits = /boot override by hand/.test(conditionOf(ended, "Succeeded")?.message ?? "");
+    return admits && !facts.devicesWell
+      ? undefined
+      : `${ended.metadata.name} has ended, and ${host.name} will boot from the network`;
+  },
+};
+
+/**
+ * L1. Once faults have stopped for long enough: every remediation has its verdict, every Ready node is free of our marks,
+ * and nothing is owned. Called at the end of a run, not at each step.
+ *
+ * @returns how each thing that is not settled stands.
+ */
+export function unsettled(facts: Facts): string[] {
+  const left: string[] = [];
+  for (const uid of facts.present) {
+    const remediation = facts.remediations.get(uid);
+    if (remediation === undefined) continue;
+    const { name, deletionTimestamp } = remediation.metadata;
+    const succeeded = conditionOf(remediation, "Succeeded")?.status;
+    if (deletionTimestamp !== undefined) left.push(`${name} is being deleted, in ${remediation.status?.phase}`);
+    else if (succeeded !== "True" && succeeded !== "False")
+      left.push(
+        `${name} has no verdict, in ${remediation.status?.phase}: ${conditionOf(remediation, "Processing")?.reason}`,
+      );
+  }
+  for (const [name, node] of facts.nodes) {
+    const isReady = node.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
+    const annotations = Object.keys(node.metadata.annotations ?? {});
+    const marks = [FENCED_BY, QUARANTINED_BY].filter((mark) => annotations.includes(mark));
+    if (isReady === true && marks.length > 0) left.push(`${name} is Ready and bears ${marks.join(", ")}`);
+  }
+  for (const [name, target] of facts.targets) {
+    const owner = ownerOf(facts, target);
+    if (owner !== undefined) left.push(`target ${name} is owned by ${owner.metadata.name}`);
+  }
+  return left;
+}

@@ -1,0 +1,134 @@
+import type { HostPower, OrderOutcome, PowerOrderType } from "../../../hack/rack/events.ts";
+import type { Workload } from "../../../hack/rack/host.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { Node, Pod, VolumeAttachment } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
+import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import type { KubeObject } from "../../../src/kube/resource.ts";
+
+/** What is true of a host, whatever anybody reports of it. `hack/rack`'s Host is one. */
+export interface HostTruth {
+  readonly name: string;
+  readonly power: HostPower;
+  /** Whether an OS here may still write to volumes: a frozen one may, until the power is truly off. */
+  readonly canWrite: boolean;
+  readonly workloads: ReadonlyMap<string, Workload>;
+  readonly bootSetting: { enabled: "Disabled" | "Once" };
+}
+
+/** All that is true of the world, as the invariants judge it: what storage holds, and what the hosts truly do. */
+export interface Facts {
+  /** True time, milliseconds. */
+  readonly atMs: number;
+  readonly hosts: ReadonlyMap<string, HostTruth>;
+  readonly nodes: ReadonlyMap<string, Node>;
+  /** By `namespace/name`. */
+  readonly pods: ReadonlyMap<string, Pod>;
+  readonly attachments: ReadonlyMap<string, VolumeAttachment>;
+  /** By UID, those that are gone included, as they were last. */
+  readonly remediations: ReadonlyMap<string, BareMetalRemediation>;
+  /** UIDs of remediations that are in storage. */
+  readonly present: ReadonlySet<string>;
+  /** By name. */
+  readonly targets: ReadonlyMap<string, FencingTarget>;
+  /** By name. */
+  readonly checks: ReadonlyMap<string, NodeHealthCheck>;
+  /** Who holds the agents' lease, by storage; undefined where agents run without one. */
+  readonly leader: { holder: string } | undefined;
+  /** Power orders of agents that reached a host, oldest first. */
+  readonly orders: readonly OrderRecord[];
+  /** When each host was last seen to leave Off; absent for one that is off. */
+  readonly notOffSinceMs: ReadonlyMap<string, number>;
+  /** By UID of the Node, the taints (`taintKey`) that agents have put there. */
+  readonly ownTaints: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Since when nothing that hampers an agent has happened: a crash, a pause, a fault of the API server. */
+  readonly calmSinceMs: number;
+  /** Whether no device and no target has failed so far, so that a host has no excuse for being left off. */
+  readonly devicesWell: boolean;
+  /** Whether the agents' clocks go as fast as the world's and agree with each other. */
+  readonly clocksAgree: boolean;
+}
+
+/** One power order of an agent that reached a host. */
+export interface OrderRecord {
+  atMs: number;
+  agent: string;
+  /** The host that truly got it. */
+  host: string;
+  order: PowerOrderType;
+  outcome: OrderOutcome;
+  /** The remediation that owned the target at that moment, and its attempt as stored. */
+  remediation: string | undefined;
+  attempt: { id: string; action: string; retryCount: number } | undefined;
+}
+
+/** One step of the world. An invariant sees the facts as they are right after it. */
+export type Step =
+  /** An object changed. `by` names the agent that wrote; undefined: anybody else. */
+  | { type: "wrote"; by: string | undefined; change: Change }
+  | { type: "ordered"; record: OrderRecord }
+  | { type: "bootSet"; by: string; host: string; enabled: "Disabled" | "Once" }
+  /** Something happened to a host, or time went by. */
+  | { type: "passed" };
+
+export interface Change {
+  type: "ADDED" | "MODIFIED" | "DELETED";
+  object: KubeObject;
+  previous?: KubeObject;
+}
+
+/** A safety rule of docs/simulation.md. */
+export interface Invariant {
+  name: string;
+  /** The rule in one sentence. */
+  says: string;
+  /** @returns how the step breaks the rule; undefined where it does not. Pure. */
+  check(facts: Facts, step: Step): string | undefined;
+}
+
+/** The remediation that has signed a mark on a node; undefined where that mark is not there or bears no signature. */
+export function signerOf(node: Node | undefined, mark: "outOfService" | "quarantine"): string | undefined {
+  const [key, taint] = mark === "outOfService" ? [FENCED_BY, OUT_OF_SERVICE] : [QUARANTINED_BY, QUARANTINE];
+  const isOn = (node?.spec.taints ?? []).some((present) => sameTaint(present, taint));
+  return isOn ? node?.metadata.annotations?.[key]?.split("/")[0] : undefined;
+}
+
+export function isFinal({ status }: BareMetalRemediation): boolean {
+  return status?.phase === "Succeeded" || status?.phase === "Failed";
+}
+
+export function conditionOf(
+  { status }: BareMetalRemediation,
+  type: string,
+): { status: string; reason: string; message: string } | undefined {
+  return status?.conditions?.find((condition) => condition.type === type);
+}
+
+/** `step` as a write of an agent to an object of that kind. */
+export function agentWrite<T extends KubeObject>(
+  step: Step,
+  kind: string,
+): { by: string; type: Change["type"]; object: T; previous: T | undefined } | undefined {
+  if (step.type !== "wrote" || step.by === undefined || step.change.object.kind !== kind) return undefined;
+  const { type, object, previous } = step.change;
+  // The kind says what the object looks like.
+  return { by: step.by, type, object: object as T, previous: previous as T | undefined };
+}
+
+/** The BMC that a target names: its first device's. */
+export function keyOfTarget({ spec }: FencingTarget): string | undefined {
+  return spec.devices[0]?.address.replace("redfish://", "");
+}
+
+/** Kubernetes tells the taints of a node apart by key and effect. */
+export function taintKey({ key, effect }: { key: string; effect: string }): string {
+  return `${key}:${effect}`;
+}
+
+/** The owner of a target that is its node's: one whose target was given another node by a person owns nothing any more. */
+export function ownerOf(facts: Facts, target: FencingTarget): BareMetalRemediation | undefined {
+  const owner = facts.remediations.get(target.status?.owner?.uid ?? "");
+  return owner?.status?.node?.name === target.spec.nodeName ? owner : undefined;
+}

@@ -1,0 +1,463 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { Node, Pod } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
+import { OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
+import type { KubeObject } from "../../../src/kube/resource.ts";
+import { INVARIANTS } from "./all.ts";
+import { unsettled } from "./endings.ts";
+import type { Change, Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
+
+// Each invariant is seen to break, on facts made by hand, and to hold on their lawful twin. Its name is that of the rule.
+
+const FENCED = { metadata: { annotations: { [FENCED_BY]: "r1/a1" } }, spec: { taints: [OUT_OF_SERVICE] } };
+const ORDER: OrderRecord = {
+  atMs: 0,
+  agent: "agent",
+  host: "n1",
+  order: "ForceOff",
+  outcome: "Started",
+  remediation: "r1",
+  attempt: { id: "a1", action: "ForceOff", retryCount: 0 },
+};
+
+/** The rules of that name that the step breaks. */
+function broken(name: string, facts: Facts, step: Step): string[] {
+  return INVARIANTS.filter((invariant) => invariant.name === name).flatMap(
+    (invariant) => invariant.check(facts, step) ?? [],
+  );
+}
+
+function assertBroken(name: string, facts: Facts, step: Step, what: RegExp): void {
+  const found = broken(name, facts, step);
+  assert.equal(found.length, 1, `${name}: ${found.join("; ")}`);
+  assert.match(found[0] ?? "", what);
+}
+
+function assertHolds(name: string, facts: Facts, step: Step): void {
+  assert.deepEqual(broken(name, facts, step), []);
+}
+
+function world(parts: Partial<Facts> = {}): Facts {
+  const none = new Map<string, never>();
+  return {
+    atMs: 100_000,
+    hosts: new Map([host("n1"), host("n2")].map((truth) => [truth.name, truth])),
+    nodes: none,
+    pods: none,
+    attachments: none,
+    remediations: none,
+    present: new Set(),
+    targets: none,
+    checks: none,
+    leader: undefined,
+    orders: [],
+    notOffSinceMs: none,
+    ownTaints: none,
+    calmSinceMs: 0,
+    devicesWell: true,
+    clocksAgree: true,
+    ...parts,
+  };
+}
+
+function host(name: string, parts: Partial<HostTruth> = {}): HostTruth {
+  return { name, power: "On", canWrite: true, workloads: new Map(), bootSetting: { enabled: "Disabled" }, ...parts };
+}
+
+function hosts(...truths: HostTruth[]): Pick<Facts, "hosts"> {
+  return { hosts: new Map(truths.map((truth) => [truth.name, truth])) };
+}
+
+function object<T extends KubeObject>(kind: T["kind"], name: string, parts: Record<string, unknown>): T {
+  const { metadata = {}, ...rest } = parts;
+  const common = { name, uid: `uid-${name}`, resourceVersion: "1" };
+  return { apiVersion: "v1", kind, metadata: { ...common, ...(metadata as object) }, ...rest } as unknown as T;
+}
+
+const node = (parts: Record<string, unknown> = {}): Node =>
+  object<Node>("Node", "n1", {
+    status: { conditions: [{ type: "Ready", status: "True" }] },
+    spec: {},
+    ...parts,
+  });
+
+function remediation(status: Record<string, unknown>, strategy: Record<string, unknown> = {}): BareMetalRemediation {
+  const spec = { strategy: { type: "Reboot", retryLimit: 0, drainTimeout: "20s", requireReboot: true, ...strategy } };
+  return object<BareMetalRemediation>("BareMetalRemediation", "n1", { metadata: { uid: "r1" }, spec, status });
+}
+
+function remediations(...all: BareMetalRemediation[]): Pick<Facts, "remediations" | "present"> {
+  return {
+    remediations: new Map(all.map((one) => [one.metadata.uid, one])),
+    present: new Set(all.map((one) => one.metadata.uid)),
+  };
+}
+
+const target = (owner: string | undefined): FencingTarget =>
+  object<FencingTarget>("FencingTarget", "n1", {
+    spec: { nodeName: "n1", devices: [{ address: "redfish://n1" }] },
+    status: owner === undefined ? {} : { owner: { uid: owner, name: "n1" } },
+  });
+
+function wrote(after: KubeObject, before?: KubeObject, by: string | undefined = "agent", type?: Change["type"]): Step {
+  const change: Change = {
+    type: type ?? (before === undefined ? "ADDED" : "MODIFIED"),
+    object: after,
+    ...(before !== undefined && { previous: before }),
+  };
+  return { type: "wrote", by, change };
+}
+
+const condition = (type: string, status: string, reason = "-", message = ""): object => ({
+  type,
+  status,
+  reason,
+  message,
+});
+
+describe("S1", () => {
+  const off = world(hosts(host("n1", { power: "Off" })));
+  const halfOff = world(hosts(host("n1", { power: "PoweringOff" })));
+  const pod = object<Pod>("Pod", "db", { spec: { nodeName: "n1" } });
+
+  it("breaks where the taint is put on a host that is not off yet, holds where it is off or somebody else taints", () => {
+    assertBroken("S1", halfOff, wrote(node(FENCED), node()), /taint was put on n1 while n1 is PoweringOff/);
+    assertHolds("S1", off, wrote(node(FENCED), node()));
+    assertHolds("S1", halfOff, { ...wrote(node(FENCED), node()), by: undefined } as Step);
+  });
+
+  it("breaks where a pod is ended, or the Node deleted, on a host that is not off", () => {
+    assertBroken("S1", halfOff, wrote(pod, pod), /pod db was ended/);
+    assertBroken("S1", halfOff, wrote(pod, pod, "agent", "DELETED"), /pod db was ended/);
+    assertBroken("S1", halfOff, wrote(node(), node(), "agent", "DELETED"), /Node n1 was deleted/);
+    assertHolds("S1", off, wrote(pod, pod, "agent", "DELETED"));
+  });
+
+  it("breaks where a host is ordered on with the taint on", () => {
+    const step: Step = { type: "ordered", record: { ...ORDER, order: "On" } };
+    assertBroken("S1", world({ nodes: new Map([["n1", node(FENCED)]]) }), step, /ordered on with our/);
+    assertHolds("S1", world({ nodes: new Map([["n1", node()]]) }), step);
+  });
+
+  it("breaks where the taint outlasts the proof, holds within its grace and after a disturbance", () => {
+    const facts = { nodes: new Map([["n1", node(FENCED)]]), notOffSinceMs: new Map([["n1", 80_000]]) };
+    assertBroken("S1", world(facts), { type: "passed" }, /has not been off for 20000 ms/);
+    assertHolds("S1", world({ ...facts, calmSinceMs: 95_000 }), { type: "passed" });
+    assertHolds("S1", world({ ...facts, atMs: 85_000 }), { type: "passed" });
+    assertHolds("S1", world({ ...facts, notOffSinceMs: new Map() }), { type: "passed" });
+  });
+});
+
+describe("S2", () => {
+  const workloads = new Map([["p", { pod: "default/db-0", claims: ["default/data"] }]]);
+  it("breaks where pods on two hosts can write to one claim, holds where one of the hosts is off", () => {
+    const both = world(hosts(host("n1", { workloads }), host("n2", { workloads })));
+    assertBroken("S2", both, { type: "passed" }, /default\/data is written to on n1 and on n2/);
+    const one = world(hosts(host("n1", { workloads, canWrite: false }), host("n2", { workloads })));
+    assertHolds("S2", one, { type: "passed" });
+  });
+});
+
+describe("S3", () => {
+  const on: Step = { type: "ordered", record: { ...ORDER, order: "On" } };
+  const attempt = { action: "On", actionAt: "2026-01-01T00:00:10Z", offConfirmedAt: "2026-01-01T00:00:00Z" };
+  const poweringOn = (...conditions: object[]): Facts =>
+    world(remediations(remediation({ phase: "PoweringOn", attempt, conditions })));
+
+  it("breaks where a host is ordered on before it is drained, without an intent, or in another state", () => {
+    assertBroken("S3", poweringOn(), on, /nothing says that its workloads have left/);
+    assertBroken(
+      "S3",
+      poweringOn(condition("WorkloadsReleased", "False", "DrainTimeout")),
+      on,
+      /10000 ms after the proof/,
+    );
+    assertBroken(
+      "S3",
+      world(remediations(remediation({ phase: "Releasing", attempt }))),
+      on,
+      /ordered on in Releasing/,
+    );
+    assertBroken("S3", world(), on, /nobody's remediation/);
+  });
+
+  it("holds where it is drained, or taken back", () => {
+    assertHolds("S3", poweringOn(condition("WorkloadsReleased", "True")), on);
+    assertHolds("S3", world(remediations(remediation({ phase: "Undoing", outcome: {} }))), on);
+  });
+
+  it("breaks where a node is said to be drained that is not", () => {
+    const drained = remediation({ node: { name: "n1" }, conditions: [condition("WorkloadsReleased", "True")] });
+    const step = wrote(drained, remediation({ node: { name: "n1" } }));
+    const pods = new Map([["default/db", object<Pod>("Pod", "db", { spec: { nodeName: "n1" } })]]);
+    assertBroken("S3", world({ pods }), step, /said to be drained, but pod db/);
+    assertHolds("S3", world(), step);
+  });
+
+  it("breaks where a remediation ends and leaves off the host that it turned off", () => {
+    const failed = (message: string): BareMetalRemediation =>
+      remediation({
+        phase: "Failed",
+        node: { name: "n1" },
+        conditions: [condition("Succeeded", "False", "x", message)],
+      });
+    const facts = { orders: [ORDER], ...hosts(host("n1", { power: "Off" })) };
+    const end = (message = ""): Step => wrote(failed(message), remediation({ phase: "Undoing" }));
+    assertBroken("S3", world(facts), end(), /has ended, and n1, which it turned off, is Off/);
+    assertBroken("S3", world(facts), end("it may still be OFF"), /has ended/);
+    assertHolds("S3", world({ ...facts, devicesWell: false }), end("it may still be OFF"));
+    assertBroken("S3", world({ ...facts, devicesWell: false }), end(), /has ended/);
+    assertHolds("S3", world({ ...facts, ...hosts(host("n1", { power: "PoweringOn" })) }), end());
+    const gone = wrote(remediation({ phase: "Undoing" }), remediation({ phase: "Undoing" }), "agent", "DELETED");
+    assertBroken("S3", world(facts), gone, /has ended/);
+  });
+});
+
+describe("S4", () => {
+  const step: Step = { type: "ordered", record: ORDER };
+  it("breaks where two power-offs take effect under one id, or one without an intent", () => {
+    const known = remediations(remediation({}));
+    assertHolds("S4", world({ orders: [ORDER], ...known }), step);
+    assertBroken(
+      "S4",
+      world({ orders: [ORDER, ORDER], ...known }),
+      step,
+      /2 power-offs of n1 took effect under attempt a1/,
+    );
+    const unintended: Step = {
+      type: "ordered",
+      record: { ...ORDER, attempt: { id: "a1", action: "None", retryCount: 0 } },
+    };
+    assertBroken("S4", world({ orders: [ORDER], ...known }), unintended, /without a stored intent/);
+  });
+
+  it("breaks where there are more power cycles than 1 + retryLimit, or too many orders in one", () => {
+    const third = { ...ORDER, attempt: { id: "a2", action: "ForceOff", retryCount: 1 } };
+    const facts = { orders: [ORDER, third], ...remediations(remediation({})) };
+    assertBroken("S4", world(facts), { type: "ordered", record: third }, /power cycle 2 of 1/);
+    assertHolds("S4", world({ ...facts, ...remediations(remediation({}, { retryLimit: 1 })) }), {
+      type: "ordered",
+      record: third,
+    });
+    const many = Array.from({ length: 5 }, (_, at) => ({
+      ...ORDER,
+      attempt: { id: `a${at}`, action: "ForceOff", retryCount: 0 },
+    }));
+    const last = many.at(-1) ?? ORDER;
+    assertBroken(
+      "S4",
+      world({ orders: many, ...remediations(remediation({})) }),
+      { type: "ordered", record: last },
+      /cut off 5 times/,
+    );
+  });
+});
+
+describe("S5", () => {
+  const own = { ownTaints: new Map([["uid-n1", new Set(["node.kubernetes.io/out-of-service:NoExecute"])]]) };
+  const foreign = { key: "example.com/db", effect: "NoSchedule" };
+  it("breaks where a foreign label, annotation, taint, cordon or status is changed", () => {
+    assertBroken(
+      "S5",
+      world(),
+      wrote(node({ metadata: { labels: {} } }), node({ metadata: { labels: { a: "b" } } })),
+      /label a/,
+    );
+    assertBroken(
+      "S5",
+      world(),
+      wrote(node({ metadata: { annotations: { a: "c" } } }), node({ metadata: { annotations: { a: "b" } } })),
+      /annotation a/,
+    );
+    assertBroken("S5", world(), wrote(node(), node({ spec: { taints: [foreign] } })), /taint example.com\/db/);
+    assertBroken("S5", world(), wrote(node({ spec: { taints: [foreign] } }), node()), /taint example.com\/db/);
+    assertBroken("S5", world(), wrote(node({ spec: { unschedulable: true } }), node()), /cordon/);
+    assertBroken("S5", world(), wrote(node({ status: {} }), node()), /status/);
+    assertBroken("S5", world(), wrote(node(), node({ spec: { taints: [OUT_OF_SERVICE] } })), /out-of-service/);
+  });
+
+  it("holds for marks of our own, and for what a Node that replaces ours gets back", () => {
+    assertHolds("S5", world(), wrote(node(FENCED), node()));
+    assertHolds("S5", world(), wrote(node(), node(FENCED)));
+    assertHolds("S5", world(own), wrote(node(), node({ spec: { taints: [OUT_OF_SERVICE] } })));
+    const backup = { nodeUID: "before", labels: { a: "b" }, annotations: {}, taints: [foreign], unschedulable: true };
+    const facts = world(remediations(remediation({ node: { name: "n1" }, backup })));
+    assertHolds(
+      "S5",
+      facts,
+      wrote(node({ metadata: { labels: { a: "b" } }, spec: { taints: [foreign], unschedulable: true } }), node()),
+    );
+    assertBroken(
+      "S5",
+      facts,
+      wrote(node({ metadata: { labels: { a: "b" } } }), node({ metadata: { labels: { a: "c" } } })),
+      /label a/,
+    );
+  });
+});
+
+describe("S6", () => {
+  const step: Step = { type: "bootSet", by: "agent", host: "n1", enabled: "Once" };
+  const attempt = { kind: "Reprovision", bootOverride: true };
+  const facts = (strategy: object, parts: Partial<Facts> = {}, status: object = {}): Facts =>
+    world({
+      targets: new Map([["n1", target("r1")]]),
+      ...remediations(remediation({ attempt, ...status }, { ...strategy })),
+      ...parts,
+    });
+  const cycles = [0, 1].map((retryCount) => ({
+    ...ORDER,
+    attempt: { id: `a${retryCount}`, action: "ForceOff", retryCount },
+  }));
+
+  it("breaks for a host of the control plane, without an intent, and without a reboot before", () => {
+    const labels = { "node-role.kubernetes.io/control-plane": "" };
+    const nodes = new Map([["n1", node({ metadata: { labels } })]]);
+    assertBroken("S6", facts({ type: "Reprovision", requireReboot: false }, { nodes }), step, /control plane host n1/);
+    assertBroken("S6", facts({ type: "Reprovision" }), step, /without a reboot before/);
+    assertBroken("S6", facts({ type: "Escalate" }, { orders: [ORDER] }), step, /after 0 reboots of 1/);
+    assertBroken("S6", facts({}, {}, { attempt: { kind: "Reboot" } }), step, /without a stored intent/);
+  });
+
+  it("holds after the reboots, or where none is asked for", () => {
+    assertHolds("S6", facts({ type: "Escalate" }, { orders: cycles }), step);
+    assertHolds("S6", facts({ type: "Reprovision" }, { orders: [{ ...ORDER, remediation: "r0" }] }), step);
+    assertHolds("S6", facts({ type: "Reprovision", requireReboot: false }), step);
+  });
+
+  it("breaks where a boot override outlasts its remediation", () => {
+    const end = wrote(remediation({ phase: "Failed", node: { name: "n1" } }), remediation({ phase: "Undoing" }));
+    assertBroken(
+      "S6",
+      world(hosts(host("n1", { bootSetting: { enabled: "Once" } }))),
+      end,
+      /will boot from the network/,
+    );
+    assertHolds("S6", world(), end);
+  });
+});
+
+describe("S7", () => {
+  it("breaks where a taint is put on for a host whose identity is not verified", () => {
+    const verified = remediations(remediation({ conditions: [condition("IdentityVerified", "True")] }));
+    const unverified = remediations(remediation({ conditions: [condition("IdentityVerified", "False")] }));
+    assertBroken("S7", world(unverified), wrote(node(FENCED), node()), /identity is not verified/);
+    assertHolds("S7", world(verified), wrote(node(FENCED), node()));
+  });
+});
+
+describe("S8", () => {
+  const check = object<NodeHealthCheck>("NodeHealthCheck", "all", { spec: { selector: {}, minHealthy: 2 } });
+  const named = (name: string, ready: string, labels = {}): Node =>
+    object<Node>("Node", name, {
+      metadata: { labels },
+      spec: {},
+      status: { conditions: [{ type: "Ready", status: ready }] },
+    });
+  const started = (name: string): BareMetalRemediation =>
+    object<BareMetalRemediation>("BareMetalRemediation", name, {
+      metadata: { ownerReferences: [{ uid: "uid-all" }] },
+      spec: {},
+      status: {},
+    });
+  const facts = (nodes: Node[], ...running: BareMetalRemediation[]): Facts =>
+    world({
+      checks: new Map([["all", check]]),
+      nodes: new Map(nodes.map((one) => [one.metadata.name, one])),
+      ...remediations(...running),
+    });
+
+  it("breaks where too few nodes are healthy, or another control plane node is in remediation", () => {
+    const nodes = [named("n1", "Unknown"), named("n2", "True"), named("n3", "Unknown")];
+    assertBroken("S8", facts(nodes, started("n1")), wrote(started("n1")), /1 healthy nodes of 2/);
+    assertHolds("S8", facts([...nodes, named("n4", "True")], started("n1")), wrote(started("n1")));
+    assertHolds("S8", facts([...nodes, named("n4", "True")]), wrote(started("n1"), undefined, undefined));
+    const roles = { "node-role.kubernetes.io/control-plane": "" };
+    const masters = [
+      named("n1", "Unknown", roles),
+      named("n2", "Unknown", roles),
+      named("n3", "True"),
+      named("n4", "True"),
+    ];
+    assertBroken(
+      "S8",
+      facts(masters, started("n1"), started("n2")),
+      wrote(started("n1")),
+      /control plane node n1 is remediated while n2 is/,
+    );
+  });
+});
+
+describe("S9", () => {
+  const led = world({ leader: { holder: "agent-2" } });
+  it("breaks where an agent without the lease writes or orders anything, but the lease and events", () => {
+    assertBroken("S9", led, wrote(node(), node()), /agent wrote Node n1 while agent-2 holds the lease/);
+    assertBroken("S9", led, { type: "ordered", record: ORDER }, /agent ordered n1 ForceOff/);
+    assertBroken("S9", led, { type: "bootSet", by: "agent", host: "n1", enabled: "Once" }, /how n1 boots/);
+    assertHolds("S9", led, wrote(object("Lease", "ironfence", {})));
+    assertHolds("S9", led, wrote(node(), node(), "agent-2"));
+    assertHolds("S9", world(), wrote(node(), node()));
+  });
+});
+
+describe("S10", () => {
+  const final = remediations(remediation({ phase: "Failed", node: { name: "n1" } }));
+  const going = remediations(remediation({ phase: "Undoing", node: { name: "n1" } }));
+  const quarantined = node({
+    metadata: { annotations: { [QUARANTINED_BY]: "r1/a1" } },
+    spec: { taints: [QUARANTINE] },
+  });
+
+  it("breaks where a remediation with a verdict orders power, or has a mark or a host", () => {
+    assertBroken("S10", world(final), { type: "ordered", record: ORDER }, /by a remediation that has its verdict/);
+    assertHolds("S10", world(going), { type: "ordered", record: ORDER });
+    const marked = { nodes: new Map([["n1", quarantined]]) };
+    assertBroken("S10", world({ ...final, ...marked }), wrote(node(), node()), /n1 bears the quarantine mark/);
+    assertHolds("S10", world({ ...going, ...marked }), wrote(node(), node()));
+    const owned = { targets: new Map([["n1", target("r1")]]) };
+    assertBroken("S10", world({ ...final, ...owned }), wrote(node(), node()), /target n1 is owned/);
+    assertHolds("S10", world({ ...going, ...owned }), wrote(node(), node()));
+  });
+
+  it("breaks where a host is taken from a remediation that goes on, or a verdict changes", () => {
+    assertBroken("S10", world(going), wrote(target("r2"), target("r1")), /taken from n1, which goes on/);
+    assertHolds("S10", world(final), wrote(target("r2"), target("r1")));
+    const verdict = (status: string, phase: string): BareMetalRemediation =>
+      remediation({ phase, conditions: [condition("Succeeded", status)] });
+    assertBroken(
+      "S10",
+      world(),
+      wrote(verdict("True", "Succeeded"), verdict("False", "Failed")),
+      /verdict of n1 changed/,
+    );
+    assertHolds("S10", world(), wrote(verdict("False", "Failed"), verdict("False", "Failed")));
+  });
+});
+
+describe("L1", () => {
+  it("names what is not settled", () => {
+    assert.deepEqual(unsettled(world()), []);
+    assert.match(
+      unsettled(world(remediations(remediation({ phase: "Releasing" })))).join(),
+      /n1 has no verdict, in Releasing/,
+    );
+    assert.match(
+      unsettled(world({ nodes: new Map([["n1", node(FENCED)]]) })).join(),
+      /n1 is Ready and bears ironfence.io\/fenced-by/,
+    );
+    const settled = remediation({
+      phase: "Failed",
+      node: { name: "n1" },
+      conditions: [condition("Succeeded", "False")],
+    });
+    assert.deepEqual(unsettled(world(remediations(settled))), []);
+    assert.match(
+      unsettled(world({ ...remediations(settled), targets: new Map([["n1", target("r1")]]) })).join(),
+      /target n1 is owned/,
+    );
+  });
+});

@@ -1,0 +1,167 @@
+import { isDeepStrictEqual } from "node:util";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { Node, Taint } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import type { Facts, Invariant } from "./facts.ts";
+import { agentWrite, conditionOf, isFinal, ownerOf, signerOf, taintKey } from "./facts.ts";
+
+type TaintName = Pick<Taint, "key" | "effect">;
+type Backup = NonNullable<NonNullable<BareMetalRemediation["status"]>["backup"]>;
+
+/**
+ * S5. Of a Node an agent changes only our two taints with their signatures; a Node that replaces one that we deleted gets
+ * what was saved and is missing. Our own marks are told by their signature: a taint of the same key without one is foreign.
+ */
+export const onlyOwnMarks: Invariant = {
+  name: "S5",
+  says: "only taints, labels and annotations that we own are changed or removed",
+  check: (facts, step) => {
+    const write = agentWrite<Node>(step, "Node");
+    if (write === undefined || write.type !== "MODIFIED" || write.previous === undefined) return undefined;
+    const { object: after, previous: before } = write;
+    const backup = backupFor(facts, after);
+    const { name } = after.metadata;
+    const labels = foreignChange(before.metadata.labels, after.metadata.labels, backup?.labels, []);
+    if (labels !== undefined) return `label ${labels} of ${name} was changed`;
+    const annotations = foreignChange(before.metadata.annotations, after.metadata.annotations, backup?.annotations, [
+      FENCED_BY,
+      QUARANTINED_BY,
+    ]);
+    if (annotations !== undefined) return `annotation ${annotations} of ${name} was changed`;
+    if (before.spec.unschedulable !== after.spec.unschedulable && backup?.unschedulable !== true)
+      return `the cordon of ${name} was changed`;
+    if (!isDeepStrictEqual(before.status, after.status)) return `the status of ${name} was changed`;
+    const taint = foreignTaint(facts, before, after, backup);
+    return taint === undefined ? undefined : `taint ${taint} of ${name}, which is not ours, was changed`;
+  },
+};
+
+/** What a remediation saved of the Node that this one replaces. */
+function backupFor(facts: Facts, node: Node): Backup | undefined {
+  for (const { status } of facts.remediations.values()) {
+    if (
+      status?.backup !== undefined &&
+      status.node?.name === node.metadata.name &&
+      status.backup.nodeUID !== node.metadata.uid
+    )
+      return status.backup;
+  }
+  return undefined;
+}
+
+/** A key whose value changed, other than `ours` and what `saved` gave back where nothing was. */
+function foreignChange(
+  before: Readonly<Record<string, string>> = {},
+  after: Readonly<Record<string, string>> = {},
+  saved: Readonly<Record<string, string>> = {},
+  ours: readonly string[],
+): string | undefined {
+  return Object.keys({ ...before, ...after }).find((key) => {
+    const isGivenBack = before[key] === undefined && after[key] === saved[key];
+    return before[key] !== after[key] && !ours.includes(key) && !isGivenBack;
+  });
+}
+
+function foreignTaint(facts: Facts, before: Node, after: Node, backup: Backup | undefined): string | undefined {
+  const [old, present] = [before.spec.taints ?? [], after.spec.taints ?? []];
+  const saved = backup?.taints ?? [];
+  const has = (taints: readonly TaintName[], taint: TaintName): boolean =>
+    taints.some((other) => sameTaint(other, taint));
+  const own = facts.ownTaints.get(after.metadata.uid);
+  const signed = signerOf(before, "outOfService") !== undefined;
+  const mayRemove = (taint: TaintName): boolean =>
+    own?.has(taintKey(taint)) === true || sameTaint(taint, QUARANTINE) || (sameTaint(taint, OUT_OF_SERVICE) && signed);
+  const mayAdd = (taint: TaintName): boolean =>
+    sameTaint(taint, QUARANTINE) || sameTaint(taint, OUT_OF_SERVICE) || has(saved, taint);
+  const removed = old.find((taint) => !has(present, taint) && !mayRemove(taint));
+  const added = present.find((taint) => !has(old, taint) && !mayAdd(taint));
+  return (removed ?? added)?.key;
+}
+
+/** S7. The taint is put on only by a remediation that says that the host's identity is verified. */
+export const verifiedBeforeTaint: Invariant = {
+  name: "S7",
+  says: "identity unverified: no taint",
+  check: (facts, step) => {
+    const write = agentWrite<Node>(step, "Node");
+    const uid = signerOf(write?.object, "outOfService");
+    if (
+      write === undefined ||
+      uid === undefined ||
+      write.type === "DELETED" ||
+      uid === signerOf(write.previous, "outOfService")
+    )
+      return undefined;
+    const remediation = facts.remediations.get(uid);
+    if (remediation !== undefined && conditionOf(remediation, "IdentityVerified")?.status === "True") return undefined;
+    return `${write.object.metadata.name} was tainted while its host's identity is not verified`;
+  },
+};
+
+/** S10. After its verdict a remediation has no mark on any node and owns no host. */
+export const finalHasNothing: Invariant = {
+  name: "S10",
+  says: "after its final condition a remediation has no marks, owns no host and sends no power order",
+  check: (facts, step) => {
+    if (step.type === "ordered") {
+      const { remediation: uid, host, order } = step.record;
+      const remediation = facts.remediations.get(uid ?? "");
+      if (remediation === undefined) return `${host} was ordered ${order} without an owner`;
+      return isFinal(remediation) ? `${host} was ordered ${order} by a remediation that has its verdict` : undefined;
+    }
+    if (step.type !== "wrote") return undefined;
+    for (const [name, node] of facts.nodes) {
+      for (const mark of ["outOfService", "quarantine"] as const) {
+        const signer = facts.remediations.get(signerOf(node, mark) ?? "");
+        if (signer !== undefined && isFinal(signer))
+          return `${name} bears the ${mark} mark of a remediation that has its verdict`;
+      }
+    }
+    for (const [name, target] of facts.targets) {
+      const owner = ownerOf(facts, target);
+      if (owner !== undefined && isFinal(owner)) return `target ${name} is owned by a remediation that has its verdict`;
+    }
+    return undefined;
+  },
+};
+
+/** S10. A host is taken only from an owner that has its verdict, or is gone; and a verdict never changes. */
+export const oneOwner: Invariant = {
+  name: "S10",
+  says: "one remediation owns a host at a time, and a verdict never changes",
+  check: (facts, step) => {
+    const target = agentWrite<FencingTarget>(step, "FencingTarget");
+    const [before, after] = [target?.previous?.status?.owner?.uid, target?.object.status?.owner?.uid];
+    const owner = facts.present.has(before ?? "") ? facts.remediations.get(before ?? "") : undefined;
+    if (owner !== undefined && !isFinal(owner) && after !== undefined && before !== after) {
+      return `${target?.object.metadata.name} was taken from ${owner.metadata.name}, which goes on`;
+    }
+    const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
+    if (write?.previous === undefined || write.type === "DELETED" || !isFinal(write.previous)) return undefined;
+    const [was, is] = [conditionOf(write.previous, "Succeeded"), conditionOf(write.object, "Succeeded")];
+    return was?.status === is?.status
+      ? undefined
+      : `the verdict of ${write.object.metadata.name} changed from ${was?.status} to ${is?.status}`;
+  },
+};
+
+/** S9. An agent that does not hold the lease changes nothing but the lease and its own events. */
+export const onlyTheLeader: Invariant = {
+  name: "S9",
+  says: "without the lease no effect at all",
+  check: (facts, step) => {
+    if (facts.leader === undefined) return undefined;
+    const { holder } = facts.leader;
+    if (step.type === "ordered" && step.record.agent !== holder)
+      return `${step.record.agent} ordered ${step.record.host} ${step.record.order} while ${holder || "nobody"} holds the lease`;
+    if (step.type === "bootSet" && step.by !== holder)
+      return `${step.by} set how ${step.host} boots while ${holder || "nobody"} holds the lease`;
+    if (step.type !== "wrote" || step.by === undefined || step.by === holder) return undefined;
+    const { kind, metadata } = step.change.object;
+    return kind === "Lease" || kind === "Event"
+      ? undefined
+      : `${step.by} wrote ${kind} ${metadata.name} while ${holder || "nobody"} holds the lease`;
+  },
+};

@@ -1,0 +1,250 @@
+import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
+import type { Rack } from "../../../hack/rack/rack.ts";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { Lease, Node, Pod, VolumeAttachment } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
+import type { KubeObject } from "../../../src/kube/resource.ts";
+import type { Clock } from "../../../src/runtime/clock.ts";
+import type { DeviceEvent, RackDevices } from "../rack-driver.ts";
+import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
+import { keyOfTarget, taintKey } from "./facts.ts";
+
+/** The lease under which agents of a simulation lead. */
+export const AGENT_LEASE = { namespace: "ironfence", name: "ironfence" };
+
+/** Broken rules that are kept; one that is broken at every step would fill the memory. */
+const VIOLATIONS_MAX = 20;
+
+export interface Violation {
+  invariant: string;
+  atMs: number;
+  what: string;
+}
+
+/** Keeps the facts of one world and checks the invariants after every step of it. */
+export class Observer {
+  readonly violations: Violation[] = [];
+  /** The agent that is writing right now: requests take effect within the call that makes them. */
+  actor: string | undefined;
+  readonly orders: OrderRecord[] = [];
+  readonly #clock: Clock;
+  readonly #invariants: readonly Invariant[];
+  readonly #nodes = new Map<string, Node>();
+  readonly #pods = new Map<string, Pod>();
+  readonly #attachments = new Map<string, VolumeAttachment>();
+  readonly #remediations = new Map<string, BareMetalRemediation>();
+  readonly #present = new Set<string>();
+  readonly #targets = new Map<string, FencingTarget>();
+  readonly #checks = new Map<string, NodeHealthCheck>();
+  readonly #notOffSinceMs = new Map<string, number>();
+  readonly #ownTaints = new Map<string, Set<string>>();
+  readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
+  #leader: { holder: string } | undefined;
+  #calmSinceMs = 0;
+  #devicesWell = true;
+  #clocksAgree = true;
+  readonly #facts: Facts;
+
+  constructor(
+    parts: { clock: Clock & { afterStep: () => void }; server: ApiServer; rack: Rack; devices: RackDevices },
+    invariants: readonly Invariant[],
+  ) {
+    this.#clock = parts.clock;
+    this.#invariants = invariants;
+    const hosts = new Map<string, HostTruth>(parts.rack.hosts.map((host) => [host.name, host]));
+    for (const { name, power } of hosts.values()) if (power !== "Off") this.#notOffSinceMs.set(name, 0);
+    this.#facts = this.#liveFacts(hosts);
+    parts.server.onChange((change) => this.#onChange(change));
+    parts.rack.subscribe((event) => {
+      if (event.type !== "powerChanged") return;
+      if (event.power === "Off") this.#notOffSinceMs.delete(event.host);
+      else if (!this.#notOffSinceMs.has(event.host)) this.#notOffSinceMs.set(event.host, this.#clock.monotonicMs());
+      this.#step({ type: "passed" });
+    });
+    parts.devices.onEvent((event) => this.#onDeviceEvent(event));
+    parts.clock.afterStep = () => this.#step({ type: "passed" });
+  }
+
+  /** Calls `listener` with every step but the mere passing of time. */
+  onStep(listener: (step: Step, facts: Facts) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  get facts(): Facts {
+    return this.#facts;
+  }
+
+  /** Agents of this world lead under a lease. */
+  useLease(): void {
+    this.#leader ??= { holder: "" };
+  }
+
+  /** Runs `act`, whose writes are those of `agent`, as far as it gets without waiting. */
+  as<T>(agent: string, act: () => T): T {
+    const before = this.actor;
+    this.actor = agent;
+    try {
+      return act();
+    } finally {
+      this.actor = before;
+    }
+  }
+
+  /** Something hampers an agent from now on, or has just ceased to. */
+  disturb(): void {
+    this.#calmSinceMs = this.#clock.monotonicMs();
+  }
+
+  doubtClocks(): void {
+    this.#clocksAgree = false;
+  }
+
+  #onChange(change: Change): void {
+    this.#learn(change);
+    this.#step({ type: "wrote", by: this.actor, change });
+    if (change.object.kind === "Node") this.#learnTaints(change);
+  }
+
+  #learn({ type, object, previous }: Change): void {
+    const { uid, name, namespace = "" } = object.metadata;
+    const keep = <T extends KubeObject>(map: Map<string, T>, key: string): void => {
+      if (type === "DELETED") map.delete(key);
+      // The kind says what the object looks like.
+      else map.set(key, object as T);
+    };
+    switch (object.kind) {
+      case "Node":
+        return keep(this.#nodes, name);
+      case "Pod":
+        return keep(this.#pods, `${namespace}/${name}`);
+      case "VolumeAttachment":
+        return keep(this.#attachments, name);
+      case "FencingTarget":
+        // A target that is gone, or names another node, is of no help to a host that is off.
+        if (
+          type === "DELETED" ||
+          (object as FencingTarget).spec.nodeName !==
+            ((previous as FencingTarget | undefined) ?? (object as FencingTarget)).spec.nodeName
+        )
+          this.#devicesWell = false;
+        return keep(this.#targets, name);
+      case "NodeHealthCheck":
+        return keep(this.#checks, name);
+      case "BareMetalRemediation":
+        this.#remediations.set(uid, object as BareMetalRemediation);
+        if (type === "DELETED") this.#present.delete(uid);
+        else this.#present.add(uid);
+        return;
+      case "Lease":
+        if (this.#leader === undefined || name !== AGENT_LEASE.name || namespace !== AGENT_LEASE.namespace) return;
+        this.#leader = { holder: (object as Lease).spec.holderIdentity ?? "" };
+        return;
+      default:
+    }
+  }
+
+  /** A taint is an agent's from the write of an agent that puts it on until it is off; checked before this write counts. */
+  #learnTaints({ type, object, previous }: Change): void {
+    const { uid } = object.metadata;
+    if (type === "DELETED") {
+      this.#ownTaints.delete(uid);
+      return;
+    }
+    const present = taintKeys(object);
+    const before = taintKeys(previous);
+    const own = this.#ownTaints.get(uid) ?? new Set();
+    const kept = [...own].filter((key) => present.has(key));
+    const added = this.actor === undefined ? [] : [...present].filter((key) => !before.has(key));
+    this.#ownTaints.set(uid, new Set([...kept, ...added]));
+  }
+
+  #onDeviceEvent(event: DeviceEvent): void {
+    if ("trouble" in event) {
+      this.#devicesWell = false;
+      return;
+    }
+    if ("boot" in event) {
+      this.#step({ type: "bootSet", by: event.user, host: event.host, enabled: event.boot });
+      return;
+    }
+    const owner = [...this.#targets.values()].find((target) => keyOfTarget(target) === event.bmc)?.status?.owner?.uid;
+    const status = this.#remediations.get(owner ?? "")?.status;
+    const { attempt, retryCount = 0 } = status ?? {};
+    const record: OrderRecord = {
+      atMs: this.#clock.monotonicMs(),
+      agent: event.user,
+      host: event.host,
+      order: event.order,
+      outcome: event.outcome,
+      remediation: owner,
+      attempt: attempt && { id: attempt.id, action: attempt.action, retryCount },
+    };
+    this.orders.push(record);
+    this.#step({ type: "ordered", record });
+  }
+
+  #step(step: Step): void {
+    for (const invariant of this.#invariants) {
+      const what = invariant.check(this.#facts, step);
+      if (what !== undefined) this.report(invariant.name, what);
+    }
+    if (step.type === "passed") return;
+    for (const listener of this.#listeners) listener(step, this.#facts);
+  }
+
+  /** Notes a broken rule, once. */
+  report(invariant: string, what: string): void {
+    const known = this.violations.some(
+      (other) => other.invariant === invariant && digitless(other.what) === digitless(what),
+    );
+    if (known || this.violations.length >= VIOLATIONS_MAX) return;
+    this.violations.push({ invariant, atMs: this.#clock.monotonicMs(), what });
+  }
+
+  /** The facts as they are whenever they are asked for. */
+  #liveFacts(hosts: ReadonlyMap<string, HostTruth>): Facts {
+    const now = (): number => this.#clock.monotonicMs();
+    const leader = (): Facts["leader"] => this.#leader;
+    const calmSinceMs = (): number => this.#calmSinceMs;
+    const devicesWell = (): boolean => this.#devicesWell;
+    const clocksAgree = (): boolean => this.#clocksAgree;
+    return {
+      get atMs() {
+        return now();
+      },
+      get leader() {
+        return leader();
+      },
+      get calmSinceMs() {
+        return calmSinceMs();
+      },
+      get devicesWell() {
+        return devicesWell();
+      },
+      get clocksAgree() {
+        return clocksAgree();
+      },
+      hosts,
+      nodes: this.#nodes,
+      pods: this.#pods,
+      attachments: this.#attachments,
+      remediations: this.#remediations,
+      present: this.#present,
+      targets: this.#targets,
+      checks: this.#checks,
+      orders: this.orders,
+      notOffSinceMs: this.#notOffSinceMs,
+      ownTaints: this.#ownTaints,
+    };
+  }
+}
+
+function taintKeys(node: KubeObject | undefined): Set<string> {
+  // Only called for Nodes.
+  return new Set((node as Node | undefined)?.spec.taints?.map(taintKey));
+}
+
+function digitless(text: string): string {
+  return text.replaceAll(/\d+ ms/g, "");
+}

@@ -1,0 +1,179 @@
+import type { Node, Pod } from "../../../src/api/core.ts";
+import { mustLeave } from "../../../src/remediator/pods.ts";
+import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
+import { parseDurationMs } from "../../../src/runtime/duration.ts";
+import { parseTimeMs } from "../../../src/runtime/time.ts";
+import type { Facts, Invariant, OrderRecord } from "./facts.ts";
+import { agentWrite, conditionOf, signerOf } from "./facts.ts";
+
+/**
+ * How long our taint may stand on a host that has left Off while nothing hampers the agent: the power is read again each
+ * 1.5 s, an answer that fails counts as a loss once the last Off is 5 s old, and the taint comes off in one request. The rest is slack
+ * for calls that run into their deadline.
+ */
+export const TAINT_GRACE_MS = 10_000;
+
+/**
+ * S1. What lets Kubernetes move pods and volumes away (our out-of-service taint, a pod that we end, a Node that we delete)
+ * is done only while the host is truly off; no order to power on leaves while our taint is on.
+ */
+export const onlyWhileOff: Invariant = {
+  name: "S1",
+  says: "our taint, pod deletions and node deletions happen only while the host is truly off",
+  check: (facts, step) => {
+    const node = agentWrite<Node>(step, "Node");
+    if (node !== undefined) {
+      const { name } = node.object.metadata;
+      if (node.type === "DELETED") return mustBeOff(facts, name, `Node ${name} was deleted`);
+      const signer = signerOf(node.object, "outOfService");
+      const before = signerOf(node.previous, "outOfService");
+      return signer !== undefined && signer !== before
+        ? mustBeOff(facts, name, `the out-of-service taint was put on ${name}`)
+        : undefined;
+    }
+    const pod = agentWrite<Pod>(step, "Pod");
+    if (pod !== undefined) {
+      const { name } = pod.object.metadata;
+      return mustBeOff(facts, pod.object.spec.nodeName ?? "", `pod ${name} was ended`);
+    }
+    if (step.type !== "ordered" || step.record.order !== "On" || step.record.outcome !== "Started") return undefined;
+    const { host } = step.record;
+    return signerOf(facts.nodes.get(host), "outOfService") === undefined
+      ? undefined
+      : `${host} was ordered on with our out-of-service taint on`;
+  },
+};
+
+function mustBeOff(facts: Facts, name: string, what: string): string | undefined {
+  const host = facts.hosts.get(name);
+  return host === undefined || host.power === "Off" ? undefined : `${what} while ${name} is ${host.power}`;
+}
+
+/** S1, the other half: a host that comes on while it is fenced loses our taint within `TAINT_GRACE_MS`. */
+export const taintFollowsPower: Invariant = {
+  name: "S1",
+  says: `our taint does not outlast the proof by more than ${TAINT_GRACE_MS} ms`,
+  check: (facts) => {
+    for (const [name, node] of facts.nodes) {
+      if (signerOf(node, "outOfService") === undefined) continue;
+      const notOffSinceMs = facts.notOffSinceMs.get(name);
+      if (notOffSinceMs === undefined) continue;
+      const forMs = facts.atMs - Math.max(notOffSinceMs, facts.calmSinceMs);
+      if (forMs > TAINT_GRACE_MS)
+        return `our out-of-service taint is on ${name}, which has not been off for ${forMs} ms`;
+    }
+    return undefined;
+  },
+};
+
+/** S2. A volume that one writer may use at a time never has two: pods on different hosts that can write. */
+export const oneWriter: Invariant = {
+  name: "S2",
+  says: "never two writers of one single-writer volume",
+  check: (facts) => {
+    const writers = new Map<string, string>();
+    for (const host of facts.hosts.values()) {
+      if (!host.canWrite) continue;
+      for (const { pod, claims } of host.workloads.values()) {
+        for (const claim of claims) {
+          const other = writers.get(claim);
+          if (other !== undefined && other !== host.name)
+            return `${claim} is written to on ${other} and on ${host.name} (${pod})`;
+          writers.set(claim, host.name);
+        }
+      }
+    }
+    return undefined;
+  },
+};
+
+/**
+ * S3. On is ordered only by a remediation that stored the intent: after its workloads have left, after the drain timeout, or
+ * to take back what an abort or failure left.
+ */
+export const onOnlyAfterRelease: Invariant = {
+  name: "S3",
+  says: "power on only after drained, drain timeout, or an explicit abort",
+  check: (facts, step) => {
+    if (step.type !== "ordered" || step.record.order !== "On" || step.record.outcome === "Refused") return undefined;
+    const { host } = step.record;
+    const remediation = facts.remediations.get(step.record.remediation ?? "");
+    if (remediation === undefined) return `${host} was ordered on by nobody's remediation`;
+    const { phase, outcome, attempt } = remediation.status ?? {};
+    if (phase === "Undoing" && outcome !== undefined) return undefined;
+    if (phase !== "PoweringOn" || attempt?.action !== "On")
+      return `${host} was ordered on in ${phase ?? "no state"} without a stored intent`;
+    const released = conditionOf(remediation, "WorkloadsReleased");
+    if (released?.status === "True") return undefined;
+    if (released?.reason !== "DrainTimeout")
+      return `${host} was ordered on although nothing says that its workloads have left`;
+    const drainMs = parseDurationMs(remediation.spec.strategy.drainTimeout) ?? 0;
+    const offMs = parseTimeMs(attempt.offConfirmedAt) ?? 0;
+    const sinceMs = (parseTimeMs(attempt.actionAt) ?? 0) - offMs;
+    return !facts.clocksAgree || sinceMs >= drainMs
+      ? undefined
+      : `${host} was ordered on ${sinceMs} ms after the proof: the drain timeout is ${drainMs} ms`;
+  },
+};
+
+/** S3. What is said to be drained is: no pod that must leave is bound to the node, and no volume of another is attached. */
+export const drainedIsTrue: Invariant = {
+  name: "S3",
+  says: "WorkloadsReleased=True is written only when nothing is bound to the node any more",
+  check: (facts, step) => {
+    const write = agentWrite<Parameters<typeof conditionOf>[0]>(step, "BareMetalRemediation");
+    if (write === undefined || write.type === "DELETED") return undefined;
+    const isDrained = conditionOf(write.object, "WorkloadsReleased")?.status === "True";
+    const wasDrained =
+      write.previous !== undefined && conditionOf(write.previous, "WorkloadsReleased")?.status === "True";
+    const name = write.object.status?.node?.name;
+    if (!isDrained || wasDrained || name === undefined) return undefined;
+    const staying = new Set<string>();
+    for (const pod of facts.pods.values()) {
+      if (pod.spec.nodeName !== name) continue;
+      if (mustLeave(pod)) return `${name} is said to be drained, but pod ${pod.metadata.name} is bound to it`;
+      staying.add(pod.metadata.name);
+    }
+    const attached = [...facts.attachments.values()].filter(({ spec }) => spec.nodeName === name);
+    return attached.length > staying.size
+      ? `${name} is said to be drained, but ${attached.length} volumes are attached`
+      : undefined;
+  },
+};
+
+/** S4. At most one power-off takes effect for each attempt id, and each was stored as an intent before. */
+export const onePowerOffAnId: Invariant = {
+  name: "S4",
+  says: "at most one power-off order takes effect per attempt id, each with its intent stored before",
+  check: (facts, step) => {
+    if (step.type !== "ordered" || step.record.order !== "ForceOff") return undefined;
+    const { host, attempt, outcome } = step.record;
+    if (attempt?.action !== "ForceOff") return `${host} was ordered off without a stored intent`;
+    if (outcome !== "Started") return undefined;
+    const same = facts.orders.filter((other) => isPowerOff(other) && other.attempt?.id === attempt.id);
+    return same.length > 1 ? `${same.length} power-offs of ${host} took effect under attempt ${attempt.id}` : undefined;
+  },
+};
+
+function isPowerOff({ order, outcome }: OrderRecord): boolean {
+  return order === "ForceOff" && outcome === "Started";
+}
+
+/** S4. A remediation cycles a host no more often than 1 + retryLimit times, and cuts it off no more than `ORDERS_MAX` times in each. */
+export const boundedCycles: Invariant = {
+  name: "S4",
+  says: "power cycles never exceed 1 + retryLimit, and the orders in each are bounded",
+  check: (facts, step) => {
+    if (step.type !== "ordered" || !isPowerOff(step.record)) return undefined;
+    const { remediation: uid, host } = step.record;
+    const remediation = facts.remediations.get(uid ?? "");
+    if (remediation === undefined) return `${host} was ordered off by nobody's remediation`;
+    const { retryLimit, type } = remediation.spec.strategy;
+    const cycles = 1 + retryLimit + (type === "Escalate" ? 1 : 0);
+    const offs = facts.orders.filter((other) => other.remediation === uid && isPowerOff(other));
+    const retries = Math.max(...offs.map(({ attempt }) => attempt?.retryCount ?? 0));
+    if (retries >= cycles) return `${host} is in power cycle ${retries + 1} of ${cycles}`;
+    const inCycle = offs.filter(({ attempt }) => attempt?.retryCount === step.record.attempt?.retryCount);
+    return inCycle.length > ORDERS_MAX ? `${host} was cut off ${inCycle.length} times in one power cycle` : undefined;
+  },
+};
