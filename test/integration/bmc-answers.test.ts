@@ -99,6 +99,36 @@ test("no reference away from the BMC is followed, so that no token reaches anoth
   assert.deepEqual(other.requests, []);
 });
 
+test("a reference that cannot be followed fails what needs it, and nothing else", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc);
+  const away = { "@odata.id": "https://192.0.2.1/redfish/v1/x" };
+  for (const target of ["Actions/ComputerSystem.Reset", "https://192.0.2.1/redfish/v1/x"]) {
+    bmc.system["Actions"] = { "#ComputerSystem.Reset": { target } };
+    assert.equal((await device.identify(forever())).serialNumber, "SN-0001");
+    assert.equal((await device.readPower(forever())).state, "On");
+    await assert.rejects(device.forceOff(forever()), hasCode("BadResponse", /target of the Reset action/));
+    assert.ok(device.readOffer !== undefined);
+    await assert.rejects(device.readOffer(forever()), hasCode("BadResponse"));
+  }
+  bmc.system["Links"] = { Chassis: [away], ManagedBy: [away] };
+  assert.equal((await device.readPower(forever())).state, "On");
+  bmc.system["PowerState"] = "Off";
+  await assert.rejects(device.readPower(forever()), hasCode("BadResponse", /Chassis/), "an Off needs its chassis");
+  await using fresh = openFake(bmc);
+  await assert.rejects(fresh.readPower(forever()), hasCode("BadResponse", /Manager/), "and a BMC that has settled");
+});
+
+test("a service without Systems, such as a switch's, has no host", async () => {
+  await using bmc = await startFakeBmc();
+  bmc.override = ({ path }) => {
+    if (path === "/redfish/v1/") return ok({ Chassis: { "@odata.id": "/redfish/v1/Chassis" } });
+    return path === "/redfish/v1/Systems" ? { status: 404 } : undefined;
+  };
+  await using device = openFake(bmc);
+  await assert.rejects(device.identify(forever()), hasCode("SystemNotFound", /no Systems/));
+});
+
 const broken: [string, Reply][] = [
   ["an empty body", { status: 200, body: "" }],
   ["an empty 204", { status: 204 }],

@@ -191,7 +191,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
         properties: { Actions: { "#ComputerSystem.Reset": { target: "http://192.0.2.1/x" } } },
       },
     },
-    { identify: ["ok", "BadResponse"], readPower: ["ok", "BadResponse"], ...orders("BadResponse") },
+    orders("BadResponse"),
   ),
   fault(
     "a System that is something else",

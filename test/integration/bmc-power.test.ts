@@ -176,11 +176,11 @@ test("the order goes to the action's own target, without If-Match", async () => 
 
 test("without AllowableValues the action's info is asked, and without either ForceOff is tried", async () => {
   await using bmc = await startFakeBmc();
-  delete reset(bmc)["ResetType@Redfish.AllowableValues"];
-  {
+  for (const nothing of [undefined, null, []]) {
+    reset(bmc)["ResetType@Redfish.AllowableValues"] = nothing;
     await using device = openFake(bmc);
     await device.forceOff(forever());
-    assert.deepEqual(orders(bmc), ["ForceOff"]);
+    assert.deepEqual(orders(bmc).slice(-1), ["ForceOff"]);
   }
   reset(bmc)["@Redfish.ActionInfo"] = "/redfish/v1/info";
   let offered = ["On", "ForceOff"];
@@ -196,13 +196,13 @@ test("without AllowableValues the action's info is asked, and without either For
   {
     await using device = openFake(bmc);
     await device.forceOff(forever());
-    assert.deepEqual(orders(bmc), ["ForceOff", "ForceOff"]);
+    assert.equal(orders(bmc).length, 4);
   }
   offered = ["GracefulShutdown"];
   bmc.system["PowerState"] = "On";
   await using device = openFake(bmc);
   await assert.rejects(device.forceOff(forever()), hasCode("Unsupported", /ForceOff/));
-  assert.equal(orders(bmc).length, 2);
+  assert.equal(orders(bmc).length, 4);
 });
 
 test("a BMC without ForceOff is not asked for anything weaker", async () => {

@@ -30,7 +30,9 @@ export async function chooseSystem(
   if (system !== undefined) return `${(await linkedSystems(service, signal)).replace(/\/+$/, "")}/${system}`;
   // DSP0266 has had this path for long; older services link to theirs.
   const usual = await service.find(SYSTEMS, signal);
-  const { body } = usual ?? (await service.get(await linkedSystems(service, signal), signal));
+  const found = usual ?? (await service.find(await linkedSystems(service, signal), signal));
+  if (found === undefined) throw new BmcError("SystemNotFound", `${service.origin} has no Systems`);
+  const { body } = found;
   const members = linksAt(body, "Members");
   const [only] = members;
   // A member without a link, an uncounted one or a next page is another System too.

@@ -1,4 +1,5 @@
 import { stringAt } from "./json.ts";
+import { pathOnOrigin } from "./reference.ts";
 import type { Resource, Service } from "./service.ts";
 import { besideChassis, parseChassis } from "./system.ts";
 import type { System } from "./system.ts";
@@ -64,11 +65,12 @@ export class OffCheck {
   }
 
   /** Asked where this driver has not seen the host On since the last thing that may have been a restart of the BMC. */
-  async #restartDoubt({ managerPaths }: System, signal: AbortSignal): Promise<string | undefined> {
+  async #restartDoubt({ managers }: System, signal: AbortSignal): Promise<string | undefined> {
     const { interruptions, sessionLostAtMs } = this.#service;
     if (this.#soundAt === interruptions) return undefined;
     const agesMs: number[] = [];
-    for (const path of managerPaths) {
+    for (const link of managers) {
+      const path = pathOnOrigin(this.#service.origin, link, "the System's link to its Manager");
       const ageMs = this.#ageOf(path, await this.#findReadable(path, signal));
       if (ageMs !== undefined) agesMs.push(ageMs);
     }
@@ -86,7 +88,8 @@ export class OffCheck {
     const look = this.#look;
     if (look?.interruptions === interruptions && atMs - look.atMs < CHASSIS_LOOK_MS) return system.power;
     const readings: PowerReading[] = [];
-    for (const path of system.chassisPaths) {
+    for (const link of system.chassis) {
+      const path = pathOnOrigin(this.#service.origin, link, "the System's link to its Chassis");
       if (this.#notOurs.has(path)) continue;
       const resource = await this.#service.find(path, signal);
       if (resource === undefined) continue;

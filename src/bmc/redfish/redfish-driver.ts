@@ -12,13 +12,13 @@ import {
 } from "./boot.ts";
 import { chooseSystem } from "./choose-system.ts";
 import type { IsHost } from "./choose-system.ts";
-import { EMPTY, isObject, listAt, stringAt, stringsAt } from "./json.ts";
+import { EMPTY, isObject, listAt, stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 import { orderOffer, RESET_TYPES, resetType } from "./offer.ts";
 import { OffCheck } from "./off-check.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Resource, Service } from "./service.ts";
-import { parseSystem } from "./system.ts";
+import { parseAllowed, parseSystem } from "./system.ts";
 import type { ResetAction, System } from "./system.ts";
 import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
@@ -104,6 +104,7 @@ export class RedfishDriver implements PowerDriver {
     return this.#call("read of the orders offered", signal, async (signal) => {
       const { reset } = await this.#readSystem(signal);
       const listed = reset === undefined ? [] : await this.#allowedTypes(reset, signal);
+      if (reset !== undefined) this.#targetOf(reset);
       return orderOffer(listed, (await this.#findBoot(signal))?.body);
     });
   }
@@ -173,25 +174,30 @@ export class RedfishDriver implements PowerDriver {
   async #chooseOrder(wanted: "Off" | "On", signal: AbortSignal): Promise<Order | undefined> {
     const known = this.#reset;
     const knownType = known && resetType(wanted, await this.#allowedTypes(known, signal));
-    if (known !== undefined && knownType !== undefined) return { target: known.target, type: knownType };
+    if (known !== undefined && knownType !== undefined) return { target: this.#targetOf(known), type: knownType };
     // Some list what they take in the present state alone: a list that was read before the last order is no answer.
     const { power, reset } = await this.#readSystem(signal);
     if (reset === undefined) throw new BmcError("Unsupported", `${this.address}: the System has no Reset action`);
     const allowed = await this.#allowedTypes(reset, signal);
     const type = resetType(wanted, allowed);
-    if (type !== undefined) return { target: reset.target, type };
+    if (type !== undefined) return { target: this.#targetOf(reset), type };
     if (power.state === wanted) return undefined;
     const offered = allowed?.join(", ").slice(0, 200) ?? "";
     throw new BmcError("Unsupported", `${this.address}: the BMC offers no ${RESET_TYPES[wanted][0]}, only: ${offered}`);
   }
 
+  #targetOf({ target }: ResetAction): string {
+    return pathOnOrigin(this.#service.origin, target, "the target of the Reset action");
+  }
+
   async #allowedTypes(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
     if (reset.allowedTypes !== undefined) return reset.allowedTypes;
-    if (reset.actionInfoPath === undefined) return undefined;
-    const info = await this.#service.find(reset.actionInfoPath, signal);
+    if (reset.actionInfo === undefined) return undefined;
+    const path = pathOnOrigin(this.#service.origin, reset.actionInfo, "the link to the Reset action's info");
+    const info = await this.#service.find(path, signal);
     const parameters = (listAt(info?.body ?? EMPTY, "Parameters") ?? []).filter((item) => isObject(item));
     const resetType = parameters.find((parameter) => stringAt(parameter, "Name") === "ResetType");
-    return resetType === undefined ? undefined : stringsAt(resetType, "AllowableValues");
+    return parseAllowed(resetType ?? EMPTY, "AllowableValues");
   }
 
   /** Why the service will not do what it was asked, if it says so, at once or within `TASK_WATCH_MS` of a task. */

@@ -15,16 +15,17 @@ export interface System {
   /** `LastResetTime` as it stands there: when the host came out of its last reset. */
   lastReset: string | undefined;
   reset: ResetAction | undefined;
-  chassisPaths: readonly string[];
+  // References are as the service gives them: one that cannot be followed fails what needs it, and nothing else.
+  chassis: readonly string[];
   /** The BMCs that manage it. */
-  managerPaths: readonly string[];
+  managers: readonly string[];
 }
 
 /** The Reset action, with what the service says it allows; both lists may be missing. */
 export interface ResetAction {
   target: string;
   allowedTypes: readonly string[] | undefined;
-  actionInfoPath: string | undefined;
+  actionInfo: string | undefined;
 }
 
 /** A blade sees its enclosure and maybe its rack: their power is not the host's. */
@@ -43,19 +44,16 @@ export function parseSystem(origin: string, { path, body, isStale }: Resource): 
   if (type !== undefined && !SYSTEM_TYPE.test(type)) {
     throw new BmcError("SystemNotFound", `${origin}${path} is no ComputerSystem`);
   }
-  const links = (name: string, max: number): readonly string[] =>
-    linksAt(objectAt(body, "Links"), name)
-      .slice(0, max)
-      .map((link) => pathOnOrigin(origin, link, `the link to the System's ${name}`));
+  const links = objectAt(body, "Links");
   return {
     path,
     identity: parseIdentity(path, body),
     power: parsePower(body),
     isStale,
     lastReset: stringAt(body, "LastResetTime"),
-    reset: parseReset(origin, body),
-    chassisPaths: links("Chassis", CHASSIS_LINKS_MAX),
-    managerPaths: links("ManagedBy", MANAGER_LINKS_MAX),
+    reset: parseReset(body),
+    chassis: linksAt(links, "Chassis").slice(0, CHASSIS_LINKS_MAX),
+    managers: linksAt(links, "ManagedBy").slice(0, MANAGER_LINKS_MAX),
   };
 }
 
@@ -92,19 +90,23 @@ function textAt(body: JsonObject, name: string): string | undefined {
   return text === "" ? undefined : text;
 }
 
-function parseReset(origin: string, body: JsonObject): ResetAction | undefined {
+function parseReset(body: JsonObject): ResetAction | undefined {
   const actions = objectAt(body, "Actions");
   // Cisco's older ones spell the action and its target in their own way.
   const action = objectAt(actions, has(actions, "#ComputerSystem.Reset") ? "#ComputerSystem.Reset" : "#System.Reset");
   const target = stringAt(action, "target") ?? stringAt(action, "Target");
   if (target === undefined) return undefined;
-  const actionInfo = stringAt(action, "@Redfish.ActionInfo");
   return {
-    target: pathOnOrigin(origin, target, "the target of the Reset action"),
-    allowedTypes: stringsAt(action, "ResetType@Redfish.AllowableValues"),
-    actionInfoPath:
-      actionInfo === undefined ? undefined : pathOnOrigin(origin, actionInfo, "the link to the action's info"),
+    target,
+    allowedTypes: parseAllowed(action, "ResetType@Redfish.AllowableValues"),
+    actionInfo: stringAt(action, "@Redfish.ActionInfo"),
   };
+}
+
+/** The values listed at `name`, if any are: a list of nothing says nothing. */
+export function parseAllowed(parent: JsonObject, name: string): readonly string[] | undefined {
+  const listed = stringsAt(parent, name);
+  return listed?.length === 0 ? undefined : listed;
 }
 
 /** What a Chassis adds to its System's power. */
