@@ -6,7 +6,7 @@ import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import { NOTHING_READ, recordFailedReading, recordReading } from "./power-seen.ts";
 import { deviceProblem } from "./reasons.ts";
-import type { SentOrder } from "./snapshot.ts";
+import type { Seen, SentOrder } from "./snapshot.ts";
 import type { HostPower, IdentityVerdict } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
 
@@ -72,9 +72,21 @@ export async function orderPower(
   );
   const outcome = "error" in sent ? outcomeOf(sent.error, previous) : "Acknowledged";
   const atMs = session.now().monotonicMs;
-  const { device } = session.seen;
+  const device = afterOrder(session.seen.device, action, atMs);
   const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
-  session.seen = { ...session.seen, order: { attemptId, action, outcome, atMs, ...problem } };
+  session.seen = { ...session.seen, device, order: { attemptId, action, outcome, atMs, ...problem } };
+}
+
+/** Problems of an order that say nothing against a reading. */
+const OF_ORDERS: ReadonlySet<string> = new Set(["BMCPrivilegeTooLow", "BMCUnsupported"]);
+
+/**
+ * A device that will not power the host off for good can still tell how it is: who takes back what was done, and gives the
+ * verdict, does so as soon as it has read that, not after the long pause that keeps accounts from being locked.
+ */
+function afterOrder(device: Seen["device"], action: SentOrder["action"], atMs: number): Seen["device"] {
+  if (device === undefined || action !== "ForceOff" || !OF_ORDERS.has(device.reason)) return device;
+  return { ...device, retryAtMs: atMs + DEVICE_RETRY_MIN_MS };
 }
 
 /**

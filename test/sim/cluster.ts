@@ -67,7 +67,7 @@ export class Cluster {
   readonly clock: VirtualClock;
   readonly server: ApiServer;
   readonly rack: Rack;
-  readonly faults: BmcFaults = { password: "correct", losesAnswer: new Set(), refuses: new Set() };
+  readonly faults: BmcFaults = { password: "correct", losesAnswer: new Set(), refuses: new Set(), denies: new Set() };
   readonly devices: RackDevices;
   readonly observer: Observer;
   readonly #stop = new AbortController();

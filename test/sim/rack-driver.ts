@@ -30,6 +30,8 @@ export interface BmcFaults {
   readonly losesAnswer: Set<string>;
   /** Calls that are refused, by `host call`. */
   readonly refuses: Set<string>;
+  /** Calls that the account may not make, by `host call`. */
+  readonly denies: Set<string>;
 }
 
 /**
@@ -133,6 +135,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     if (bmc.reachability === "silent") return timeOut(name, signal);
     if (config.password.reveal() !== faults.password) throw new BmcError("AuthFailed", `${address}: refused`);
     if (faults.refuses.has(`${host} ${name}`)) throw new BmcError("Refused", `${address}: will not ${name}`);
+    if (faults.denies.has(`${host} ${name}`)) throw new BmcError("PrivilegeTooLow", `${address}: may not ${name}`);
     if (fault !== undefined && "error" in fault && fault.after !== true) return fail(fault.error, name, signal);
     const result = work(fault);
     if (fault !== undefined && "error" in fault) return fail(fault.error, name, signal);

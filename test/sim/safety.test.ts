@@ -88,6 +88,19 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
+  it("that does not let the account power hosts off is asked once, and the verdict is there as soon as the host reads On", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.faults.denies.add("n1 ForceOff");
+      world.remediate("n1");
+      const startMs = world.clock.nowMs();
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False BMCPrivilegeTooLow");
+      assert.ok(world.clock.nowMs() - startMs < 10_000, `${world.clock.nowMs() - startMs} ms`);
+      assert.equal(world.devices.calls.filter(({ call }) => call === "ForceOff").length, 1);
+      world.assertClean();
+    }));
+
   it("that refuses the password is not asked over and over, and the remediation fails at once", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
