@@ -92,6 +92,11 @@ const bareMetalRemediationStatusSchema = z.object({
       name: z.string(),
       uid: z.string().optional(),
       bootID: z.string().optional().meta({ description: "The boot that the present attempt ends." }),
+      wasReady: z.boolean().optional().meta({
+        description:
+          "Whether the node was Ready when the remediation began: one that was not, and is Ready before any power order, needs none.",
+      }),
+      zone: z.string().optional().meta({ description: "Its failure zone then: it counts towards that zone's limit." }),
     })
     .optional(),
   target: z

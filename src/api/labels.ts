@@ -12,3 +12,5 @@ export const CONTROL_PLANE_ROLES: readonly string[] = [
   "node-role.kubernetes.io/control-plane",
   "node-role.kubernetes.io/master",
 ];
+/** On a node: it runs etcd, where that does not run beside the rest of the control plane. */
+export const ETCD_ROLE = "node-role.kubernetes.io/etcd";

@@ -1,3 +1,6 @@
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
 /**
  * What a BMC says of its host's power. Only `Off` is off: a host that is powering off may still write to its disks.
  */
@@ -61,6 +64,17 @@ export interface PowerDriver {
   readOffer?(signal: AbortSignal): Promise<OrderOffer>;
   /** Ends the driver's sessions and connections. Never throws; bounded by its own deadline. */
   close(): Promise<void>;
+}
+
+/** What drivers need of their process. */
+export interface DeviceDeps {
+  clock: Clock;
+  logger: Logger;
+  /**
+   * Asked right before each transmission that changes something, by a process that may lose its right to: one that was
+   * suspended goes on where it was, before any timer tells it how late it is. Absent: orders may always go out.
+   */
+  mayOrder?: () => boolean;
 }
 
 /** Deadlines of one device's calls. */

@@ -45,3 +45,8 @@ export class BmcError extends Error {
     this.retryable = RETRYABLE.has(code);
   }
 }
+
+/** What an order fails with that was not sent, since this process has lost its right to give any. */
+export function orderNotAllowed(what: string): BmcError {
+  return new BmcError("Aborted", `${what} was not sent: this process may give no orders any more`);
+}

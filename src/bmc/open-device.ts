@@ -1,5 +1,5 @@
 import { parseBmcAddress } from "./address.ts";
-import type { DeviceTimeouts, PowerDriver } from "./driver.ts";
+import type { DeviceDeps, DeviceTimeouts, PowerDriver } from "./driver.ts";
 import type { BootMode } from "./ipmi/chassis.ts";
 import { DEFAULT_CIPHER_SUITES } from "./ipmi/cipher-suite.ts";
 import type { CipherSuiteId } from "./ipmi/cipher-suite.ts";
@@ -10,9 +10,7 @@ import { Connection } from "./redfish/connection.ts";
 import { RedfishDriver } from "./redfish/redfish-driver.ts";
 import { Service } from "./redfish/service.ts";
 import type { DeviceTls } from "./redfish/tls.ts";
-import type { Clock } from "../runtime/clock.ts";
 import type { Secret } from "../runtime/secret.ts";
-import type { Logger } from "../telemetry/logger.ts";
 
 export type { DeviceTls };
 
@@ -40,7 +38,7 @@ export interface DeviceConfig {
  * @throws BmcError Unsupported for an address that cannot be read, TlsUntrusted for TLS settings that hold no
  * certificate or no SHA-256.
  */
-export function openDevice(config: DeviceConfig, deps: { clock: Clock; logger: Logger }): PowerDriver {
+export function openDevice(config: DeviceConfig, deps: DeviceDeps): PowerDriver {
   const address = parseBmcAddress(config.address);
   const { callTimeoutMs, connectTimeoutMs } = config.timeouts;
   const credentials = { username: config.username, password: config.password };

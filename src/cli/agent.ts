@@ -10,6 +10,7 @@ import type { RunOptions } from "../config/run-options.ts";
 import { runDetector } from "../detector/detector.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
 import { loadCluster } from "../kube/credentials.ts";
+import { guardWrites } from "../kube/guarded-transport.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { runLeaderElection } from "../kube/leader-election.ts";
 import type { KubeObject } from "../kube/resource.ts";
@@ -18,6 +19,7 @@ import type { KubeTransport } from "../kube/transport.ts";
 import type { Watched } from "../kube/watched.ts";
 import { runRemediator } from "../remediator/remediator.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { sleep } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
 import { servePages } from "../telemetry/http-server.ts";
 import type { Page } from "../telemetry/http-server.ts";
@@ -26,6 +28,12 @@ import { VERSION } from "./version.ts";
 
 // A fence waits for its BMC nearly all of the time, so hundreds of them cost little; the bound is on memory and sockets.
 const REMEDIATIONS_AT_ONCE = 500;
+
+/**
+ * How long an agent that has handed its lease over stays away from it before it ends and is started anew: others look after
+ * the lease every few seconds.
+ */
+const HAND_OVER_MS = 20_000;
 
 /** What the agent gets from its process. */
 export interface AgentDeps {
@@ -55,15 +63,17 @@ export async function runAgentOn(
   deps: AgentDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { logger } = deps;
+  const { logger, clock } = deps;
   // Everything ends with the agent, also when it ends by an error.
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
   const registry = new Registry();
   const identity = `${options.instance}_${deps.random.uuid()}`;
+  // Without a lease there is nothing to lose.
+  let mayAct = (): boolean => true;
   const runtime = createKubeRuntime({
     ...deps,
-    transport,
+    transport: guardWrites(transport, () => mayAct()),
     controllerName: "ironfence.io/agent",
     instance: options.instance,
   });
@@ -78,7 +88,15 @@ export async function runAgentOn(
       { version: VERSION, components: [...options.components], namespace: options.namespace, identity },
       "ironfence is starting",
     );
-    const lead = (leading: AbortSignal): Promise<void> => runComponents(options, runtime, registry, nodes, leading);
+    const handOver = new HandOver(logger);
+    const lead = async (leading: AbortSignal): Promise<void> => {
+      const mayOrder = (): boolean => mayAct();
+      const hand = (why: string): void => (options.leaderElect ? handOver.begin(why) : undefined);
+      await runComponents(
+        { options, runtime, registry, nodes, mayOrder, handOver: hand },
+        handOver.signalBeside(leading),
+      );
+    };
     if (options.leaderElect) {
       await runLeaderElection(
         { ...deps, client: runtime.leaseClient },
@@ -86,11 +104,18 @@ export async function runAgentOn(
           namespace: options.namespace,
           name: options.leaseName,
           identity,
-          lead,
+          lead: (leading, isHeld) => {
+            mayAct = isHeld;
+            return lead(leading);
+          },
           onChange: (leader) => logger.info({ leader, self: leader === identity }, "the leader is known"),
         },
         running,
       );
+      if (handOver.why !== undefined && !running.aborted) {
+        await sleep(clock, HAND_OVER_MS, running).catch(() => undefined);
+        throw new Error(`this agent has handed its lease over: ${handOver.why}`);
+      }
     } else {
       await lead(running);
     }
@@ -103,12 +128,41 @@ export async function runAgentOn(
   }
 }
 
+/** The end of a term by the leader's own will. */
+class HandOver {
+  readonly #logger: Logger;
+  readonly #begun = new AbortController();
+  why: string | undefined;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  begin(why: string): void {
+    if (this.why !== undefined) return;
+    this.why = why;
+    this.#logger.warn({ why }, "handing the lease over to another agent");
+    this.#begun.abort(new Error(`the lease is handed over: ${why}`));
+  }
+
+  signalBeside(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#begun.signal]);
+  }
+}
+
+interface ComponentDeps {
+  options: RunOptions;
+  runtime: KubeRuntime;
+  registry: Registry;
+  nodes: Watched<Node>;
+  /** Whether this agent still leads, to the millisecond. */
+  mayOrder: () => boolean;
+  handOver: (why: string) => void;
+}
+
 /** Runs the chosen halves until `signal` aborts; one that ends by itself takes the other with it: half an agent that looks alive would be worse than none. */
 async function runComponents(
-  options: RunOptions,
-  runtime: KubeRuntime,
-  registry: Registry,
-  nodes: Watched<Node>,
+  { options, runtime, registry, nodes, mayOrder, handOver }: ComponentDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const failure = new AbortController();
@@ -129,8 +183,15 @@ async function runComponents(
   if (options.components.has("remediator")) {
     const { namespace } = options;
     const targets = runtime.watch<FencingTarget>({ type: FENCING_TARGETS, namespace, trim: trimTarget }, running);
-    const remediatorOptions = { concurrency: REMEDIATIONS_AT_ONCE };
-    const deps = { runtime, nodes, targets, namespace, openDevice, registry, options: remediatorOptions };
+    const remediatorOptions = {
+      concurrency: REMEDIATIONS_AT_ONCE,
+      limits: { hosts: options.maxHosts, perZone: options.maxHostsPerZone },
+      zoneLabel: options.zoneLabel,
+      ownNode: options.nodeName,
+      handOver,
+    };
+    const open: typeof openDevice = (config, deps) => openDevice(config, { ...deps, mayOrder });
+    const deps = { runtime, nodes, targets, namespace, openDevice: open, registry, options: remediatorOptions };
     components.push(guard("remediator", runRemediator(deps, running)));
   }
   await Promise.all(components);

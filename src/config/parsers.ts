@@ -63,6 +63,18 @@ export function parseCipherSuites(text: string): (typeof CIPHER_SUITES)[number][
   });
 }
 
+/** How many of something may be at once; 0 for any number. */
+export function parseLimit(text: string): number {
+  if (!/^\d{1,6}$/.test(text)) throw new Error("must be a whole number, or 0 for no limit");
+  return text === "0" ? Infinity : Number(text);
+}
+
+/** The key of a label. */
+export function parseLabelKey(text: string): string {
+  if (/^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(text)) return text;
+  throw new Error("must be the key of a label, such as topology.kubernetes.io/zone");
+}
+
 export function parseComponents(text: string): ReadonlySet<Component> {
   const names = text.split(",").map((name) => name.trim());
   const known: Component[] = names.map((name) => {

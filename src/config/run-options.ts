@@ -7,6 +7,8 @@ import {
   parseBindAddress,
   parseBoolean,
   parseComponents,
+  parseLabelKey,
+  parseLimit,
   parseLogLevel,
   parseName,
   parseOutputFormat,
@@ -84,6 +86,38 @@ export const RUN_OPTIONS = {
     brief: "Namespace of the Leases by which node maintenance and remediation keep out of each other's way",
     parse: parseName,
   } satisfies Option<string>,
+  maxHosts: {
+    name: "maxHosts",
+    env: "IRONFENCE_MAX_HOSTS",
+    defaultText: "100",
+    placeholder: "number",
+    brief: "Hosts that are remediated at the same moment, from power-off until the verdict; 0 for any number",
+    parse: parseLimit,
+  } satisfies Option<number>,
+  maxHostsPerZone: {
+    name: "maxHostsPerZone",
+    env: "IRONFENCE_MAX_HOSTS_PER_ZONE",
+    defaultText: "0",
+    placeholder: "number",
+    brief: "The same in one failure zone (--zone-label)",
+    parse: parseLimit,
+  } satisfies Option<number>,
+  zoneLabel: {
+    name: "zoneLabel",
+    env: "IRONFENCE_ZONE_LABEL",
+    defaultText: "topology.kubernetes.io/zone",
+    placeholder: "label",
+    brief: "Label of nodes that names their failure zone; a label of your racks, for instance",
+    parse: parseLabelKey,
+  } satisfies Option<string>,
+  nodeName: {
+    name: "nodeName",
+    env: "NODE_NAME",
+    defaultText: undefined,
+    placeholder: "name",
+    brief: "The node that this agent runs on: it hands its lease over instead of powering that one off",
+    parse: parseText,
+  } satisfies Option<string>,
   metricsBindAddress: {
     name: "metricsBindAddress",
     env: "IRONFENCE_METRICS_BIND_ADDRESS",
@@ -123,6 +157,10 @@ export interface RunOptions extends ClusterOptions {
   leaderElect: boolean;
   leaseName: string;
   nodeLeaseNamespace: string;
+  maxHosts: number;
+  maxHostsPerZone: number;
+  zoneLabel: string;
+  nodeName: string | undefined;
   metricsBindAddress: BindAddress | "off";
   healthProbeBindAddress: BindAddress | "off";
   logLevel: LogLevel;
@@ -149,6 +187,10 @@ export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
     leaderElect: requireOption(RUN_OPTIONS.leaderElect, flags, env),
     leaseName: requireOption(RUN_OPTIONS.leaseName, flags, env),
     nodeLeaseNamespace: requireOption(RUN_OPTIONS.nodeLeaseNamespace, flags, env),
+    maxHosts: requireOption(RUN_OPTIONS.maxHosts, flags, env),
+    maxHostsPerZone: requireOption(RUN_OPTIONS.maxHostsPerZone, flags, env),
+    zoneLabel: requireOption(RUN_OPTIONS.zoneLabel, flags, env),
+    nodeName: resolveOption(RUN_OPTIONS.nodeName, flags, env),
     metricsBindAddress: requireOption(RUN_OPTIONS.metricsBindAddress, flags, env),
     healthProbeBindAddress: requireOption(RUN_OPTIONS.healthProbeBindAddress, flags, env),
     logLevel: requireOption(RUN_OPTIONS.logLevel, flags, env),

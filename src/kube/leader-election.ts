@@ -36,8 +36,11 @@ export interface LeaderElectionOptions {
   renewDeadlineMs?: number;
   /** Between tries. 2,000 where absent. */
   retryPeriodMs?: number;
-  /** The work of the leader. It has to end soon after `signal` aborts. */
-  lead(signal: AbortSignal): Promise<void>;
+  /**
+   * The work of the leader. It has to end soon after `signal` aborts. A process that was suspended goes on before its timers
+   * do, so what must not happen without the lease asks `isHeld` at the last moment: that compares times.
+   */
+  lead(signal: AbortSignal, isHeld: () => boolean): Promise<void>;
   /** Told who leads, when that changes; undefined: nobody. */
   onChange?(leader: string | undefined): void;
 }
@@ -122,7 +125,7 @@ class Elector {
 
   async #work(term: Term): Promise<void> {
     try {
-      await this.#options.lead(term.signal);
+      await this.#options.lead(term.signal, () => term.held);
     } finally {
       term.workEnded();
     }
@@ -287,6 +290,11 @@ class Term {
     this.#onStop = () => this.#leading.abort(abortReason(parent));
     if (parent.aborted) this.#onStop();
     else parent.addEventListener("abort", this.#onStop, { once: true });
+  }
+
+  /** Whether the lease cannot be another's yet. */
+  get held(): boolean {
+    return this.lost === undefined && this.#clock.monotonicMs() < this.deadlineMs;
   }
 
   /** Aborts on stop and on loss. */

@@ -1,6 +1,6 @@
-import { orderOff } from "./decide-start.ts";
+import { endIfBack, orderOff } from "./decide-start.ts";
 import { isReported } from "./marks.ts";
-import { deviceGate, fail, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
+import { deviceGate, fail, failAttempt, identityGate, move, ownNodeGate, run, stopGate, wait } from "./moves.ts";
 import { isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
 import type { Decision, LeaseSeen, Now, SentOrder, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
@@ -48,7 +48,7 @@ export function decidePoweringOff(walk: Walk, now: Now): Decision {
   if (waiting !== undefined) return waiting;
   const spent = isSpent(attempt, "ForceOff", order);
   if (spent && hasTurnedOn(walk, order, now)) return failTurnedOn(walk, now);
-  if (!spent && needsNewOrder(walk, order, now)) return reorder(walk, now);
+  if (!spent && needsNewOrder(walk, order, now)) return reorder(walk, order, now);
   return readDue(walk, now) ?? wait(walk, untilNextRead(walk, now));
 }
 
@@ -84,8 +84,14 @@ function failTurnedOn(walk: Walk, now: Now): Decision {
   return failAttempt({ ...walk, status: { ...status, provenReboots } }, now, "HostTurnsItselfOn", message);
 }
 
-function reorder(walk: Walk, now: Now): Decision {
+function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
+  const { attempt, node } = walk;
+  // All orders so far were refused, and meanwhile the node has come back by itself.
+  const untouched = order?.outcome === "Rejected" && attempt.orders <= 1 && (walk.status.retryCount ?? 0) === 0;
+  const back = untouched && node !== undefined ? endIfBack(walk, node, "None", now) : undefined;
   return (
+    back ??
+    ownNodeGate(walk, now) ??
     stopGate(walk, now, walk.attempt, walk.plan.powerOffTimeoutMs) ??
     identityGate(walk, now) ??
     orderOff(walk, now, walk.freshId, "the host is to be powered off once more: the last order did not do it for good")

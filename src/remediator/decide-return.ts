@@ -5,7 +5,7 @@ import { deviceGate, failAttempt, identityGate, move, run, stopGate, wait } from
 import { isOnDue, isSpent, orderAgeMs, withIntent } from "./orders.ts";
 import type { Decision, Now, SentOrder, Snapshot, Walk } from "./snapshot.ts";
 import type { ConditionChange } from "./status.ts";
-import { conditionOf, processing } from "./status.ts";
+import { conditionOf, nodeRejoined, processing } from "./status.ts";
 import { toTime } from "../runtime/time.ts";
 
 /** Orders the host on until it reads On. On is idempotent, so it may be sent again after a restart. */
@@ -104,7 +104,7 @@ export function decideRejoining(walk: Walk, now: Now): Decision {
   const message = `node ${walk.nodeName} has rejoined with a new boot`;
   const conditions: ConditionChange[] = [...processing("Restoring", message)];
   if (conditionOf(walk.status, "PermanentNodeDeletionExpected") !== undefined) {
-    conditions.push({ type: "PermanentNodeDeletionExpected", status: "False", reason: "NodeRejoined", message });
+    conditions.push(nodeRejoined(message));
   }
   return move(walk, now, { to: "Restoring", step: "NodeRejoined", message, attempt, conditions });
 }
@@ -129,7 +129,9 @@ export function decideRestoring(walk: Walk, now: Now): Decision {
   }
   const restoring = restoreLabels(walk);
   if (restoring !== undefined) return restoring;
-  if (node === undefined || !isReady(node) || !isNewBoot(walk, node)) return wait(walk, walk.remainingMs);
+  // A node that came back by itself, before any power order, is in the boot that it was in.
+  const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(walk, node));
+  if (!isBack) return wait(walk, walk.remainingMs);
   if (attempt.bootOverride) {
     const waiting = deviceGate(walk, now);
     if (waiting !== undefined) return waiting;
@@ -144,7 +146,7 @@ export function decideRestoring(walk: Walk, now: Now): Decision {
   }
   if (!seen.devicesClosed) return run({ do: "closeDevices" });
   if (!seen.hostReleased) return run({ do: "releaseHost" });
-  const message = `node ${walk.nodeName} is Ready in a new boot`;
+  const message = `node ${walk.nodeName} is Ready ${attempt.action === "None" ? "by itself" : "in a new boot"}`;
   return move(walk, now, {
     to: "Succeeded",
     step: "Succeeded",

@@ -9,27 +9,40 @@ import {
   identityVerdict,
   move,
   newAttempt,
+  ownNodeGate,
+  ownNodeMessage,
   run,
   stopGate,
   untouched,
+  waitBecause,
 } from "./moves.ts";
 import { withIntent } from "./orders.ts";
+import { keepsQuorum } from "./quorum.ts";
 import type { Reason } from "./reasons.ts";
 import { rebootOfThisOutage } from "./reboot-proof.ts";
+import { BACKUP_BYTES_MAX, backupBytes, backupOf } from "./restore.ts";
 import type { Decision, HostFacts, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
-import { conditionOf, processing } from "./status.ts";
-import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "./timings.ts";
+import { conditionOf, nodeRejoined, processing } from "./status.ts";
+import { CLAIM_RECHECK_MS, FREED_RECHECK_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
+import { quorumMessage } from "./turn.ts";
 
 /** Looks the node and its host up and takes the host, or says what is in the way. */
 export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
-  const { remediation, host, seen, nodeName } = snapshot;
+  const { remediation, host, seen, nodeName, turn } = snapshot;
+  // Whoever cannot begin must not keep others from it.
+  const blocked = (reason: Reason, message: string): Decision =>
+    turn === undefined ? block(snapshot, attempt, now, reason, message) : run({ do: "leaveTurn" });
   if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
   if (snapshot.node === undefined && snapshot.status.node === undefined) {
-    return block(snapshot, attempt, now, "NodeNotFound", `there is no node ${nodeName}`);
+    return blocked("NodeNotFound", `there is no node ${nodeName}`);
   }
-  if (!host.found) return block(snapshot, attempt, now, host.reason, host.message);
-  if (snapshot.stop !== undefined) return block(snapshot, attempt, now, snapshot.stop.reason, snapshot.stop.message);
+  if (!host.found) return blocked(host.reason, host.message);
+  if (snapshot.stop !== undefined) return blocked(snapshot.stop.reason, snapshot.stop.message);
+  if (snapshot.runsHere) {
+    const waiting = block(snapshot, attempt, now, "OwnNode", ownNodeMessage(snapshot));
+    return waiting.status?.phase === "Resolving" ? { ...waiting, effects: [{ do: "handOver" }] } : waiting;
+  }
   const { claim } = seen;
   // Another target may serve the node by now than the one that was claimed.
   if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return run({ do: "claimHost" });
@@ -41,11 +54,13 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
     const { kind, namespace, name } = claim.by;
     return block(snapshot, attempt, now, "HostBusy", `${kind} ${namespace}/${name} owns the host`, inMs);
   }
+  if (turn === undefined) return run({ do: "askForTurn" });
+  if (!turn.granted) return block(snapshot, attempt, now, turn.reason, turn.message);
   return beginFirstAttempt(snapshot, attempt, host.facts, now);
 }
 
-/** What waits for people has a deadline; what waits for another remediation or for the stop switch has not. */
-const WAITS_FOR_GOOD: readonly Reason[] = ["HostBusy", "Paused", "Maintenance"];
+/** What waits for people has a deadline; what waits for other remediations or for the stop switch has not. */
+const WAITS_FOR_GOOD: readonly Reason[] = ["HostBusy", "WaitingForTurn", "Paused", "Maintenance"];
 
 function block(
   snapshot: Snapshot,
@@ -70,7 +85,7 @@ function block(
     to: "Resolving",
     step: reason,
     message,
-    warning: reason !== "HostBusy",
+    warning: reason !== "HostBusy" && reason !== "WaitingForTurn",
     attempt: {
       ...base,
       ...(inherits && { action: "Inherited" }),
@@ -78,7 +93,7 @@ function block(
     },
     conditions: processing(reason, message),
     // The boot in which the node is now: another one later tells that the owner has brought it back.
-    ...(inherits && snapshot.node !== undefined && { fields: { node: nodeRecord(snapshot, snapshot.node) } }),
+    ...(inherits && snapshot.node !== undefined && { fields: { node: startRecord(snapshot) } }),
   });
 }
 
@@ -94,8 +109,19 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
     message,
     attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), attempt, snapshot.plan.powerOffTimeoutMs),
     conditions: [...processing("Verifying", message), ...untouched("NotYet", message)],
-    fields: { target: facts.ref, node: snapshot.status.node ?? { name: snapshot.nodeName } },
+    fields: { target: facts.ref, node: startRecord(snapshot) },
   });
+}
+
+/** The node as it is when its remediation begins; one that has begun to wait for the host's owner has that on record. */
+function startRecord(snapshot: Snapshot): NonNullable<Snapshot["status"]["node"]> {
+  const { node, status, zone } = snapshot;
+  const waited = status.node?.wasReady !== undefined;
+  return {
+    ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
+    wasReady: status.node?.wasReady ?? (node !== undefined && isReady(node)),
+    ...(zone !== undefined && { zone }),
+  };
 }
 
 /** Looks at the live node, its lease and the host's identity, and stores the intent to power off. */
@@ -104,15 +130,14 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
   const paused = stopGate(walk, now, attempt, plan.powerOffTimeoutMs);
   if (paused !== undefined) return paused;
   if (walk.remainingMs <= 0) {
-    const { reason, message } = seen.device ?? {
-      reason: "VerifyTimeout" as const,
-      message: "the host could not be verified in time",
-    };
+    const { reason, message } = whyNotVerified(walk);
     return failAttempt(walk, now, reason, message);
   }
   const node = seen.examined?.node;
-  const restored = node === undefined ? undefined : endIfBroughtBack(walk, node, now);
-  if (restored !== undefined) return restored;
+  const back = node === undefined ? undefined : endIfBack(walk, node, attempt.action, now);
+  if (back !== undefined) return back;
+  const runsHere = ownNodeGate(walk, now);
+  if (runsHere !== undefined) return runsHere;
   const reprovisions = seen.examined !== undefined && attempt.kind === "Reprovision";
   const refused = reprovisions ? refuseReprovision(walk, node, now) : undefined;
   if (refused !== undefined) return refused;
@@ -122,6 +147,12 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
   if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });
   // A taint that an earlier remediation left must not stand on a host of which nothing is proven.
   if (node !== undefined && signedTaint(node) && !seen.marksCleared) return run({ do: "clearMarks" });
+  const tooLarge = refuseBackup(walk, node, now);
+  if (tooLarge !== undefined) return tooLarge;
+  if (!keepsQuorum(seen.members, walk.nodeName)) {
+    const message = quorumMessage(seen.members, walk.nodeName);
+    return waitBecause(walk, now, "ControlPlaneQuorum", message, Math.min(walk.remainingMs, IDENTITY_AGE_MAX_MS));
+  }
   const unverified = identityGate(walk, now);
   if (unverified !== undefined) return unverified;
   if (node !== undefined && isReady(node) && !seen.quarantined) {
@@ -130,23 +161,66 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
   return orderOff(walk, now, attempt.id, "the host is to be powered off");
 }
 
+function whyNotVerified(walk: Walk): { reason: Reason; message: string } {
+  const { seen, nodeName } = walk;
+  if (walk.runsHere) return { reason: "OwnNode", message: ownNodeMessage(walk) };
+  if (!keepsQuorum(seen.members, nodeName)) {
+    return { reason: "ControlPlaneQuorum", message: quorumMessage(seen.members, nodeName) };
+  }
+  return seen.device ?? { reason: "VerifyTimeout", message: "the host could not be verified in time" };
+}
+
 /**
- * A remediation that had to wait for the host's owner has nothing left to do where that one has brought the node back: a
- * healthy host must not be powered off for an outage that is over.
+ * A healthy host must not be powered off for an outage that is over. It is over where the node is Ready
+ * - in another boot than the one on record: the power cycle of this remediation, or of the one whose host it waited for, has
+ *   brought it back; or
+ * - and was not when the remediation began, and no power order of it can have taken effect yet: it has come back by itself.
+ * After a power order the host must read On, too: what a Node says may be older than that.
+ *
+ * @param action the last power order that may have taken effect.
  */
-function endIfBroughtBack(walk: Walk, node: Node, now: Now): Decision | undefined {
-  const before = walk.status.node?.bootID;
+export function endIfBack(walk: Walk, node: Node, action: Attempt["action"], now: Now): Decision | undefined {
+  const { nodeName, seen, attempt, status } = walk;
+  const before = status.node?.bootID;
   const present = node.status.nodeInfo?.bootID;
-  const rebooted = before !== undefined && present !== undefined && present !== before;
-  if (walk.attempt.action !== "Inherited" || !rebooted || !isReady(node)) return undefined;
-  const message = `node ${walk.nodeName} was brought back by another remediation while this one waited for its host`;
+  const rebooted = action !== "None" && before !== undefined && present !== undefined && present !== before;
+  const recovered = (action === "None" || action === "Inherited") && status.node?.wasReady === false;
+  if (!isReady(node) || !(rebooted || recovered)) return undefined;
+  if (action !== "None") {
+    const { last } = seen.power;
+    if (last === undefined) return deviceGate(walk, now) ?? run({ do: "readPower" });
+    if (last.state !== "On") return undefined;
+  }
+  if (!seen.marksCleared) return run({ do: "clearMarks" });
+  const [step, message] = !rebooted
+    ? ["Recovered", `node ${nodeName} is Ready again by itself: its host is not powered off`]
+    : action === "Inherited"
+      ? ["BroughtBack", `node ${nodeName} was brought back by another remediation while this one waited for its host`]
+      : ["BackLate", `node ${nodeName} came back after the time of its attempt`];
+  const wasDeleted = conditionOf(status, "PermanentNodeDeletionExpected") !== undefined;
   return move(walk, now, {
     to: "Restoring",
-    step: "BroughtBack",
+    step,
     message,
-    attempt: { ...walk.attempt, deadlineMs: now.epochMs + walk.plan.timeoutMs },
-    conditions: processing("Restoring", message),
+    // Whatever comes now, the host is owed no On.
+    attempt: {
+      ...attempt,
+      ...(rebooted ? { action: "On", done: true } : { action: "None" }),
+      deadlineMs: now.epochMs + walk.plan.timeoutMs,
+    },
+    conditions: [...processing("Restoring", message), ...(wasDeleted ? [nodeRejoined(message)] : [])],
   });
+}
+
+/** Refuses to power a host off whose Node would have to be deleted, and cannot be saved before. */
+function refuseBackup(walk: Walk, node: Node | undefined, now: Now): Decision | undefined {
+  const { plan, attempt, status, nodeName } = walk;
+  const deletes = plan.workloadRelease === "DeleteNode" || attempt.kind === "Reprovision";
+  if (!deletes || node === undefined) return undefined;
+  const sizeBytes = backupBytes(backupOf(node, status.backup));
+  if (sizeBytes <= BACKUP_BYTES_MAX) return undefined;
+  const message = `labels, annotations and taints of node ${nodeName} have ${sizeBytes} bytes, and no more than ${BACKUP_BYTES_MAX} can be saved, so it must not be deleted: take some off, or use workloadRelease OutOfServiceTaint`;
+  return fail(walk, now, "BackupTooLarge", message);
 }
 
 /** Stores the intent to power off under `id`, then orders it. The identity has just been verified. */
@@ -188,9 +262,16 @@ function targetRecord({ host }: Walk): Pick<Snapshot["status"], "target"> {
 }
 
 function nodeRecord(walk: Snapshot, node: Node | undefined): NonNullable<Snapshot["status"]["node"]> {
+  const { wasReady, zone } = walk.status.node ?? {};
   if (node === undefined) return walk.status.node ?? { name: walk.nodeName };
   const bootID = node.status.nodeInfo?.bootID;
-  return { name: node.metadata.name, uid: node.metadata.uid, ...(bootID !== undefined && { bootID }) };
+  return {
+    name: node.metadata.name,
+    uid: node.metadata.uid,
+    ...(bootID !== undefined && { bootID }),
+    ...(wasReady !== undefined && { wasReady }),
+    ...(zone !== undefined && { zone }),
+  };
 }
 
 function refuseReprovision(walk: Walk, node: Node | undefined, now: Now): Decision | undefined {

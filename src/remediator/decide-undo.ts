@@ -5,7 +5,7 @@ import { isOnDue } from "./orders.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
-import { conditionOf } from "./status.ts";
+import { conditionOf, nodeRejoined } from "./status.ts";
 import type { IdentityVerdict } from "./targets/host.ts";
 import { IDENTITY_AGE_MAX_MS, REORDER_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "./timings.ts";
 
@@ -175,7 +175,7 @@ export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | und
     to: snapshot.state.name,
     step: "NodeRejoined",
     message,
-    conditions: [{ type: "PermanentNodeDeletionExpected", status: "False", reason: "NodeRejoined", message }],
+    conditions: [nodeRejoined(message)],
   });
 }
 

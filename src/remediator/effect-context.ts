@@ -3,6 +3,7 @@ import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Session } from "./session.ts";
 import type { Sibling } from "./snapshot.ts";
 import type { FencedHost } from "./targets/host.ts";
+import type { Turns } from "./turns.ts";
 
 /** What effects act on. */
 export interface EffectContext {
@@ -13,6 +14,11 @@ export interface EffectContext {
   /** The node as watched; absent where there is none. */
   node: Node | undefined;
   siblings: readonly Sibling[];
+  turns: Pick<Turns, "ask" | "leave">;
+  /** Gives the agent's lease to another one; nothing where the agent has none to give. */
+  handOver: (why: string) => void;
+  /** The nodes that run etcd, as watched. */
+  etcdNodes(): Node[];
   /** Whether a power order may still go out now: the decision for it was stored first, which takes its time. */
   mayOrder(): boolean;
 }

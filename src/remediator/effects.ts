@@ -1,7 +1,7 @@
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODES } from "../api/core-types.ts";
-import type { Lease } from "../api/core.ts";
+import type { Lease, Node } from "../api/core.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { keyOf } from "../kube/watched.ts";
 import { toTime } from "../runtime/time.ts";
@@ -9,9 +9,11 @@ import { isNewBoot } from "./decide-return.ts";
 import { orderPower, readPower, setBootOverride, verifyIdentity } from "./device-effects.ts";
 import type { EffectContext } from "./effect-context.ts";
 import type { MarkChange, MarksPutOn } from "./marks.ts";
-import { markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
+import { isReady, markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
 import { getNode, patchNode } from "./node-writes.ts";
 import { checkSuccessor, claimHost, ownerOf } from "./ownership.ts";
+import type { EtcdMember } from "./quorum.ts";
+import { mayRunEtcd } from "./quorum.ts";
 import { countBound, releasePods } from "./release.ts";
 import { backupOf, restorePatch } from "./restore.ts";
 import { NODE_LEASE_NAMESPACE } from "./session.ts";
@@ -36,6 +38,12 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return setFinalizer(context, true, signal);
     case "dropFinalizer":
       return setFinalizer(context, false, signal);
+    case "askForTurn":
+      return context.turns.ask(session.remediation);
+    case "leaveTurn":
+      return context.turns.leave(session.uid);
+    case "handOver":
+      return context.handOver(`it runs on node ${nodeName}, which is to be powered off`);
     case "claimHost":
       return claimHost(context, signal);
     case "releaseHost":
@@ -48,7 +56,8 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       try {
         const [node] = await Promise.all([getNode(client, nodeName, signal), readLease(context, signal)]);
         const isTainted = node !== undefined && signedTaint(node);
-        return saw({ examined: { node }, ...(!isTainted && { taintCleared: true }) });
+        const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
+        return saw({ examined: { node }, members, ...(!isTainted && { taintCleared: true }) });
       } finally {
         await identity;
       }
@@ -133,6 +142,15 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return saw({ rebootRecorded: true });
     }
   }
+}
+
+/** The nodes that run etcd, each as it is now: what is watched may be late. */
+async function readMembers(context: EffectContext, signal: AbortSignal): Promise<EtcdMember[]> {
+  const read = async ({ metadata: { name } }: Node): Promise<EtcdMember> => {
+    const node = await getNode(context.runtime.client, name, signal);
+    return { node: name, up: node !== undefined && isReady(node) };
+  };
+  return Promise.all(context.etcdNodes().map(read));
 }
 
 async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean, signal: AbortSignal): Promise<void> {

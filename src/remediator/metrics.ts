@@ -6,6 +6,8 @@ export interface RemediatorMetrics {
   /** A state was left after `seconds`. */
   left(state: string, seconds: number): void;
   inFlight(count: number): void;
+  /** Remediations that wait for their turn. */
+  waiting(count: number): void;
   /** Nodes that a remediation which is gone has left in mid-way. */
   orphaned(count: number): void;
 }
@@ -33,6 +35,11 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     help: "Remediations without a verdict.",
     registers,
   });
+  const waiting = new Gauge({
+    name: "ironfence_remediations_waiting_for_turn",
+    help: "Remediations that wait for their turn, because of a limit or of etcd's quorum.",
+    registers,
+  });
   const orphaned = new Gauge({
     name: "ironfence_orphaned_nodes",
     help: "Nodes that a remediation which is gone has left in mid-way, until they are Ready: the host may be off.",
@@ -42,6 +49,7 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     finished: (result, reason) => finished.inc({ result, reason }),
     left: (state, seconds) => steps.observe({ state }, seconds),
     inFlight: (count) => inFlight.set(count),
+    waiting: (count) => waiting.set(count),
     orphaned: (count) => orphaned.set(count),
   };
 }

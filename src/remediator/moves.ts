@@ -58,6 +58,20 @@ export function stopGate(snapshot: Snapshot, now: Now, attempt: Attempt, timeout
   });
 }
 
+/**
+ * An agent never powers off the node that it runs on: nobody would power it on again. Another one takes the lease over, and
+ * where none does, the state runs out of its time. The reason is stored first, so the lease is handed over once.
+ */
+export function ownNodeGate(snapshot: Snapshot, now: Now): Decision | undefined {
+  if (!snapshot.runsHere) return undefined;
+  const waiting = waitBecause(snapshot, now, "OwnNode", ownNodeMessage(snapshot), Math.max(snapshot.remainingMs, 0));
+  return waiting.status === undefined ? waiting : { ...waiting, effects: [{ do: "handOver" }] };
+}
+
+export function ownNodeMessage({ nodeName }: Snapshot): string {
+  return `this agent runs on node ${nodeName}, so it hands its lease over: another agent has to power it off; run a second replica where there is none`;
+}
+
 /** Waits out a device's failure; fails for good where more tries would do harm. Undefined where the device may be called. */
 export function deviceGate(snapshot: Walk, now: Now): Decision | undefined {
   const { device } = snapshot.seen;

@@ -10,18 +10,29 @@ import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
 import { createMetrics } from "./metrics.ts";
 import { tendOrphans } from "./orphans.ts";
+import { mayRunEtcd } from "./quorum.ts";
 import { RemediationIndex } from "./remediation-index.ts";
 import { Session, trimRemediation } from "./session.ts";
 import { isFinal } from "./state.ts";
 import { watchStopSwitch } from "./stop-switch.ts";
 import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
 import { startTargetController } from "./targets/target-controller.ts";
+import type { TurnLimits } from "./turn.ts";
+import { Turns } from "./turns.ts";
 import type { WalkerDeps } from "./walker.ts";
 import { refresh, walk } from "./walker.ts";
 
 export interface RemediatorOptions {
   /** How many remediations may be worked on at the same moment; those that only wait for something do not count. */
   concurrency: number;
+  /** How many hosts may be remediated at the same moment, in all and in one failure zone. */
+  limits: TurnLimits;
+  /** Label of a node that names its failure zone. */
+  zoneLabel: string;
+  /** The node that this agent runs on, which it never powers off; undefined where it is not told. */
+  ownNode: string | undefined;
+  /** Gives the agent's lease to another one. It may do nothing where there is none to give. */
+  handOver: (why: string) => void;
 }
 
 export interface RemediatorDeps {
@@ -55,12 +66,32 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const index = new RemediationIndex();
   const sessions = new Map<string, Session>();
   const metrics = createMetrics(deps.registry);
+  const { limits, zoneLabel, ownNode, handOver } = deps.options;
+  const latest = function* (): Generator<BareMetalRemediation> {
+    for (const watched of remediations.values()) {
+      const session = sessions.get(keyText(keyOf(watched)));
+      yield session?.uid === watched.metadata.uid ? session.remediation : watched;
+    }
+  };
+  const turns = new Turns({
+    clock: runtime.clock,
+    limits,
+    zoneLabel,
+    nodes,
+    remediations: latest,
+    wake: (remediation) => controller.enqueue(keyText(keyOf(remediation))),
+    onWaiting: (count) => metrics.waiting(count),
+  });
   const walker: WalkerDeps = {
     runtime,
     nodes,
     directory,
     stopSwitch,
     metrics,
+    turns,
+    zoneLabel,
+    ownNode,
+    handOver,
     siblingsOf: (session) => index.ofNode(session.nodeName).filter((other) => other.metadata.uid !== session.uid),
   };
 
@@ -70,6 +101,8 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     const session = sessions.get(key);
     sessions.delete(key);
     metrics.inFlight(sessions.size);
+    if (session !== undefined) turns.leave(session.uid);
+    turns.review();
     if (session === undefined) return;
     for (const tell of letGo) tell(session.nodeName);
     await session.close();
@@ -95,6 +128,8 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       if (session === undefined) return endSession(key);
       session.absorb(watched);
       const requeueAfterMs = await walk(walker, session, signal);
+      // One that has stored its beginning, or its end, counts by that.
+      if ((session.status.phase ?? "Resolving") !== "Resolving") turns.leave(session.uid);
       if (requeueAfterMs !== undefined) return { requeueAfterMs };
       if (isFinal(session.status.phase)) await endSession(key);
     },
@@ -113,7 +148,10 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       // Who waits for a host looks again when a remediation of the same node moves.
       wake(index.siblings(change.object));
     }),
-    nodes.subscribe(({ object }) => wake(index.ofNode(object.metadata.name))),
+    nodes.subscribe(({ object }) => {
+      wake(index.ofNode(object.metadata.name));
+      if (mayRunEtcd(object)) turns.review();
+    }),
     directory.subscribe((concerned) => {
       for (const target of concerned) wake(index.ofTarget(target));
     }),

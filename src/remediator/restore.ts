@@ -32,6 +32,17 @@ export function backupOf(node: Node, earlier: Backup | undefined): Backup {
   };
 }
 
+/**
+ * Largest backup that is kept in a status. The API server lets all annotations of an object have 256 KiB; etcd takes 1.5 MiB a
+ * request, of which everything else in the status needs less than 200 KiB.
+ */
+export const BACKUP_BYTES_MAX = 1_048_576;
+
+/** Bytes of a backup as it is stored. */
+export function backupBytes(backup: Backup): number {
+  return Buffer.byteLength(JSON.stringify(backup));
+}
+
 /** The patch that gives a new Node object what is missing of a backup: what is there wins. Empty where nothing is missing. */
 export function restorePatch(node: Node, backup: Backup): readonly JsonPatchOperation[] {
   const operations: JsonPatchOperation[] = [];

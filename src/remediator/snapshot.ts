@@ -4,7 +4,9 @@ import type { BootOverride, PowerState } from "../bmc/driver.ts";
 import type { Plan } from "./plan.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { Attempt, State } from "./state.ts";
+import type { EtcdMember } from "./quorum.ts";
 import type { FencedHost, HostOwner, IdentityVerdict, LookupFailure } from "./targets/host.ts";
+import type { Turn } from "./turn.ts";
 
 /** The two times that a decision needs: one for what people and other machines read, one for waits. */
 export interface Now {
@@ -33,6 +35,12 @@ export interface Snapshot {
   host: { found: true; facts: HostFacts } | LookupFailure;
   /** Why no new power order may be sent. */
   stop: { reason: "Paused" | "Maintenance"; message: string } | undefined;
+  /** What it was told when it asked for its turn; undefined where it has not. */
+  turn: Turn | undefined;
+  /** The node's failure zone by its label. */
+  zone: string | undefined;
+  /** The agent itself runs on the node. */
+  runsHere: boolean;
   /** Remediations of the same node beside this one. */
   siblings: readonly Sibling[];
   /** What is left of the present state's time on this process's own clock, which cannot jump. */
@@ -66,6 +74,8 @@ export interface Seen {
     | undefined;
   /** The live node at the start of this attempt; `undefined` inside where there is none. */
   examined: { node: Node | undefined } | undefined;
+  /** The members of etcd, looked at live with a node that may run one. */
+  members: readonly EtcdMember[];
   /** Used up by the next power order. */
   identity: { verdict: IdentityVerdict; atMs: number } | undefined;
   lease: LeaseSeen | undefined;
@@ -137,6 +147,11 @@ export interface PowerSeen {
 /** One thing to do, by the shell, one at a time. What it finds goes into `Seen`. */
 export type Effect =
   | { do: "addFinalizer" }
+  /** Asks for the turn to begin. */
+  | { do: "askForTurn" }
+  | { do: "leaveTurn" }
+  /** Hands the lease over to another agent, since this one runs on the node. */
+  | { do: "handOver" }
   | { do: "claimHost" }
   /** Reads node, lease and identity at once. */
   | { do: "examine" }
@@ -230,6 +245,7 @@ export function nothingSeen(): Seen {
 function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased"> {
   return {
     examined: undefined,
+    members: [],
     identity: undefined,
     order: undefined,
     power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },

@@ -124,6 +124,16 @@ export function mayHaveTurnedOff({ action, done }: Attempt): boolean {
   return action === "On" ? !done : action !== "None";
 }
 
+/**
+ * Whether a remediation has a host under way, by what it has stored: from the look before the power-off until the verdict.
+ * One that takes back what it has not begun has not.
+ */
+export function isUnderWay(status: BareMetalRemediationStatus | undefined): boolean {
+  const { phase = "Resolving", attempt } = status ?? {};
+  if (phase === "Undoing") return attempt?.action !== "None";
+  return phase !== "Resolving" && !isFinal(phase);
+}
+
 /** Whether a remediation in that state has its verdict. */
 export function isFinal(phase: string | undefined): boolean {
   return phase === "Succeeded" || phase === "Failed";

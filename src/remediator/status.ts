@@ -100,6 +100,11 @@ export function conditionOf(status: BareMetalRemediationStatus, type: ConditionT
   return status.conditions?.find((condition) => condition.type === type);
 }
 
+/** A Node that was deleted is there again: the health check need not spare the remediation any more. */
+export function nodeRejoined(message: string): ConditionChange {
+  return { type: "PermanentNodeDeletionExpected", status: "False", reason: "NodeRejoined", message };
+}
+
 /** Processing and Succeeded while the remediation is under way. */
 export function processing(reason: string, message: string): ConditionChange[] {
   return [

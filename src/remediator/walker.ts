@@ -14,6 +14,7 @@ import { fieldsOf } from "./effect-context.ts";
 import { FINALIZER, runEffect } from "./effects.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import { isWaiting } from "./ownership.ts";
+import { etcdNodes } from "./quorum.ts";
 import type { Session } from "./session.ts";
 import type { Decision, HostFacts, Note, Sibling, Snapshot } from "./snapshot.ts";
 import { seenAfter } from "./snapshot.ts";
@@ -23,6 +24,8 @@ import type { StopSwitch } from "./stop-switch.ts";
 import type { FencedHost, HostDirectory, LookupFailure } from "./targets/host.ts";
 import { compareIdentity } from "./targets/identity.ts";
 import { API_RETRY_MAX_MS, API_RETRY_MIN_MS } from "./timings.ts";
+import { zoneOf } from "./turn.ts";
+import type { Turns } from "./turns.ts";
 
 /** Steps of one run, after which others get their turn. */
 const STEPS_MAX = 100;
@@ -42,6 +45,11 @@ export interface WalkerDeps {
   directory: HostDirectory;
   stopSwitch: StopSwitch;
   metrics: RemediatorMetrics;
+  turns: Turns;
+  zoneLabel: string;
+  /** The node that this agent runs on; undefined where it is not told. */
+  ownNode: string | undefined;
+  handOver: (why: string) => void;
   /** Other remediations of a node. */
   siblingsOf(session: Session): readonly BareMetalRemediation[];
 }
@@ -72,6 +80,9 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
         host: host.found ? host.host : undefined,
         node: snapshot.node,
         siblings: snapshot.siblings,
+        turns: deps.turns,
+        handOver: deps.handOver,
+        etcdNodes: () => etcdNodes(deps.nodes.values()),
         mayOrder: () => mayOrder(deps, session, host),
       };
       for (const effect of decision.effects) {
@@ -225,6 +236,7 @@ function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup): boolea
 function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: Lookup): Snapshot {
   const { metadata } = session.remediation;
   const { plan } = session;
+  const node = deps.nodes.get({ name: session.nodeName });
   return {
     remediation: {
       uid: session.uid,
@@ -237,7 +249,10 @@ function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: 
     state,
     status: session.status,
     nodeName: session.nodeName,
-    node: deps.nodes.get({ name: session.nodeName }),
+    node,
+    turn: deps.turns.of(session.uid),
+    zone: zoneOf(node, deps.zoneLabel),
+    runsHere: session.nodeName === deps.ownNode,
     host: lookup.found ? { found: true, facts: factsOf(lookup.host) } : lookup,
     stop: stopOf(deps.stopSwitch, lookup),
     siblings: deps.siblingsOf(session).map(siblingOf),

@@ -122,7 +122,13 @@ async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
       namespace: NAMESPACE,
       openDevice,
       registry: new Registry(),
-      options: { concurrency: 10 },
+      options: {
+        concurrency: 10,
+        limits: { hosts: Infinity, perZone: Infinity },
+        zoneLabel: "topology.kubernetes.io/zone",
+        ownNode: undefined,
+        handOver: () => assert.fail("no lease is to be handed over"),
+      },
     },
     stop.signal,
   );

@@ -8,10 +8,13 @@ import { BmcError } from "../../src/bmc/errors.ts";
 import { runDetector } from "../../src/detector/detector.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { KubeError } from "../../src/kube/errors.ts";
+import { guardWrites } from "../../src/kube/guarded-transport.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import { runLeaderElection } from "../../src/kube/leader-election.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
+import type { RemediatorOptions } from "../../src/remediator/remediator.ts";
+import type { TurnLimits } from "../../src/remediator/turn.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
@@ -55,6 +58,12 @@ export interface AgentProcessOptions {
   detector?: boolean;
   seed: number;
   interference?: Interference;
+  /** How many hosts may be remediated at once: any number where absent. */
+  limits?: TurnLimits;
+  /** The node that it runs on. */
+  ownNode?: string | undefined;
+  /** Told that it wants to hand its lease over. */
+  onHandOver?: (why: string) => unknown;
   /** Told once when the process has ended by itself or by a crash. */
   onEnd?(why: Error): void;
   onNote?(note: EventNote): void;
@@ -133,8 +142,10 @@ export class AgentProcess {
     const random = seededRandom(seed);
     const { clock } = this;
     const logger = createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug");
+    // As in the agent: asked at the last moment, since a process that was stopped runs on before its timers tell it.
+    let mayAct = (): boolean => true;
     const created = createKubeRuntime({
-      transport: this.#transport(this.#cluster.server.transport({ client: name })),
+      transport: guardWrites(this.#transport(this.#cluster.server.transport({ client: name })), () => mayAct()),
       clock,
       random,
       logger,
@@ -152,7 +163,7 @@ export class AgentProcess {
       );
       const deps = { runtime, nodes, registry: new Registry() };
       const remediator = runRemediator(
-        { ...deps, targets, namespace: NAMESPACE, openDevice, options: { concurrency: 50 } },
+        { ...deps, targets, namespace: NAMESPACE, openDevice, options: this.#remediatorOptions() },
         leading,
       );
       const detecting =
@@ -162,8 +173,20 @@ export class AgentProcess {
       await Promise.all([remediator, detecting]);
     };
     if (lease !== true) return lead(signal);
-    const options = { ...AGENT_LEASE, identity: name, lead };
+    const options = {
+      ...AGENT_LEASE,
+      identity: name,
+      lead: (leading: AbortSignal, isHeld: () => boolean) => {
+        mayAct = isHeld;
+        return lead(leading);
+      },
+    };
     return runLeaderElection({ clock, random, logger, client: created.leaseClient }, options, signal);
+  }
+
+  #remediatorOptions(): RemediatorOptions {
+    const { limits = { hosts: Infinity, perZone: Infinity }, ownNode, onHandOver = () => undefined } = this.#options;
+    return { concurrency: 50, limits, zoneLabel: "topology.kubernetes.io/zone", ownNode, handOver: onHandOver };
   }
 
   #onEnd(why: Error): void {

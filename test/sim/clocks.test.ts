@@ -40,7 +40,7 @@ describe("an agent whose clock is ten minutes ahead", () => {
 });
 
 describe("a node that comes back while its BMC is away", () => {
-  it("is looked at anew before the order: it is quarantined, and the boot that ends is the one on record", () =>
+  it("is not powered off for an outage that is over", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");
@@ -48,6 +48,24 @@ describe("a node that comes back while its BMC is away", () => {
       await world.until("it waits", () => world.condition("n1", "Processing") === "True BMCUnreachable", 5_000);
       world.somebodyOrders("n1", "ForceRestart");
       await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.rack.bmc("n1").setReachability("up");
+      await world.phase("n1", "Succeeded");
+      const steps = world.remediation("n1")?.status?.timeline?.map(({ step }) => step);
+      assert.equal(steps?.includes("Recovered"), true, String(steps));
+      assert.deepEqual(world.powerLog, ["n1 ForceRestart"]);
+      assert.deepEqual(world.markLog, []);
+      world.assertClean();
+    }));
+
+  it("is, where it was Ready from the start: looked at anew before the order, quarantined, and its last boot on record", () =>
+    World.run({}, async (world) => {
+      world.rack.bmc("n1").setReachability("refused");
+      world.remediate("n1");
+      await world.until("it waits", () => world.condition("n1", "Processing") === "True BMCUnreachable", 5_000);
+      world.somebodyOrders("n1", "ForceRestart");
+      const before = world.node("n1")?.status.nodeInfo?.bootID;
+      const isRebooted = (): boolean => world.node("n1")?.status.nodeInfo?.bootID !== before && world.isReady("n1");
+      await world.until("n1 has rebooted", isRebooted);
       const { bootID } = world.rack.host("n1");
       world.rack.bmc("n1").setReachability("up");
       await world.phase("n1", "PoweringOff");

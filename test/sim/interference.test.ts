@@ -125,7 +125,7 @@ describe("durations without sense", () => {
 
 describe("an Escalate that deletes the Node in its reboots", () => {
   it("never reprovisions a control plane host whose Node object is gone", () =>
-    World.run({ labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+    World.run({ hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       await world.clock.advance(100);
       world.rack.host("n1").failDisk();
       await world.until("n1 is not Ready", () => !world.isReady("n1"));

@@ -96,7 +96,7 @@ describe("a reprovision", () => {
     }));
 
   it("is never done to a control plane node", () =>
-    World.run({ labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+    World.run({ hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       await world.hang("n1");
       world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
       await world.phase("n1", "Failed");
@@ -197,7 +197,7 @@ describe("an escalation in one remediation", () => {
     }));
 
   it("reboots a control plane node, and does not reprovision it", () =>
-    World.run({ labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+    World.run({ hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       world.rack.host("n1").failDisk();
       await world.until("n1 is not Ready", () => !world.isReady("n1"));
       world.remediate("n1", { ...QUICK, type: "Escalate" });

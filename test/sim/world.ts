@@ -12,6 +12,7 @@ import type { EventNote } from "../../src/kube/events.ts";
 import { AgentProcess } from "./agent-process.ts";
 import type { Interference } from "./agent-process.ts";
 import { Cluster, NAMESPACE } from "./cluster.ts";
+import type { TurnLimits } from "../../src/remediator/turn.ts";
 import { INVARIANTS } from "./invariants/all.ts";
 
 export { NAMESPACE };
@@ -24,6 +25,10 @@ export interface WorldOptions {
   seed?: number;
   /** How far the agent's wall clock is ahead of everybody else's. */
   agentAheadMs?: number;
+  /** How many hosts may be remediated at once: any number where absent. */
+  limits?: TurnLimits;
+  /** The node that the agent runs on. */
+  agentOn?: string;
   /** What happens to the agent on its way to the cluster. */
   interference?: Interference;
 }
@@ -37,18 +42,22 @@ export class World extends Cluster {
   readonly markLog: string[] = [];
   /** Names of states that remediations passed through, in order, by `name`. */
   readonly phases = new Map<string, string[]>();
+  /** Why the agent wanted to hand its lease over. */
+  readonly handedOver: string[] = [];
+  readonly #agentOptions: Pick<WorldOptions, "limits" | "agentOn">;
   readonly #aheadMs: number;
   readonly #interference: Interference | undefined;
   #agent: AgentProcess | undefined;
   #agents = 0;
 
-  constructor({ agentAheadMs = 0, interference, controllers, ...options }: WorldOptions) {
+  constructor({ agentAheadMs = 0, interference, controllers, limits, agentOn, ...options }: WorldOptions) {
     super({
       ...options,
       controllers: { statefulSets: false, scheduler: false, ...controllers },
       invariants: INVARIANTS,
     });
     this.#aheadMs = agentAheadMs;
+    this.#agentOptions = { ...(limits && { limits }), ...(agentOn !== undefined && { agentOn }) };
     this.#interference = interference;
     if (agentAheadMs !== 0) this.observer.doubtClocks();
     this.#keepLogs();
@@ -87,6 +96,9 @@ export class World extends Cluster {
       name: "agent",
       clock: { aheadMs: this.#aheadMs },
       seed: 100 + this.#agents,
+      ...(this.#agentOptions.limits !== undefined && { limits: this.#agentOptions.limits }),
+      ownNode: this.#agentOptions.agentOn,
+      onHandOver: (why) => this.handedOver.push(why),
       ...(this.#interference !== undefined && { interference: this.#interference }),
       onNote: (note) => this.notes.push(note),
       onEnd: (why) => this.observer.report("-", `the remediator ended: ${why.message}`),

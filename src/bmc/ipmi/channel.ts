@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import type { Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import type { IpmiAddress } from "../address.ts";
-import { BmcError } from "../errors.ts";
+import { BmcError, orderNotAllowed } from "../errors.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 
@@ -18,6 +18,8 @@ export interface Exchange<T> {
   /** The datagram to send; called anew for each transmission, since its number rises. */
   encode(): Buffer;
   hear(datagram: Buffer): Heard<T>;
+  /** Asked before each transmission, the repeated ones included; absent: always. */
+  mayTransmit?: (() => boolean) | undefined;
   /** How long each transmission is waited for; as many as there are waits. */
   waitsMs: readonly number[];
 }
@@ -98,6 +100,10 @@ export class Channel {
         const waitMs = exchange.waitsMs[transmissions];
         if (waitMs === undefined) {
           end(() => reject(noAnswer(exchange.what, dropped)));
+          return;
+        }
+        if (exchange.mayTransmit?.() === false) {
+          end(() => reject(orderNotAllowed(exchange.what)));
           return;
         }
         transmissions += 1;

@@ -9,13 +9,12 @@ import { sharedOn } from "../shared.ts";
 import type { Shared } from "../shared.ts";
 import type { Turn } from "../turn.ts";
 import type { IpmiAddress } from "../address.ts";
-import type { DeviceTimeouts } from "../driver.ts";
+import type { DeviceDeps, DeviceTimeouts } from "../driver.ts";
 import { BmcError } from "../errors.ts";
 import type { BmcErrorCode } from "../errors.ts";
 import { abortReason, sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 
 /** Longest silence after a command, retransmissions included; less where the device's calls must be shorter. */
 const ANSWER_TIMEOUT_MS_MAX = 5_000;
@@ -35,7 +34,7 @@ export interface ClientOptions {
   login: Login;
   suites: readonly CipherSuiteId[];
   timeouts: DeviceTimeouts;
-  deps: { clock: Clock; logger: Logger };
+  deps: DeviceDeps;
 }
 
 /** A BMC that commands can be sent to: logs in on first use, keeps the session while it is used, ends it when closed. */
@@ -96,7 +95,13 @@ export class Client {
   async order(what: string, request: Request, signal: AbortSignal): Promise<Response> {
     const session = await this.#open(signal);
     try {
-      const { answer, transmissions } = await this.#command(session, what, request, signal);
+      const { answer, transmissions } = await this.#command(
+        session,
+        what,
+        request,
+        signal,
+        this.#options.deps.mayOrder,
+      );
       if (transmissions > 1) await this.#end(session);
       return answer;
     } catch (error) {
@@ -145,10 +150,11 @@ export class Client {
     what: string,
     request: Request,
     callerSignal: AbortSignal,
+    mayTransmit?: () => boolean,
   ): Promise<{ answer: Response; transmissions: number }> {
     const signal = AbortSignal.any([callerSignal, this.#lifetime.signal]);
     const waitsMs = growingWaits(this.#answerTimeoutMs);
-    return this.#turn.run(signal, () => session.command(what, request, waitsMs, signal));
+    return this.#turn.run(signal, () => session.command(what, request, waitsMs, signal, mayTransmit));
   }
 
   /** The session: the present one, or a new one where there is none or it is too old to be relied on. */

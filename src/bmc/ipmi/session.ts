@@ -44,6 +44,7 @@ export class Session {
    * Sends a command and waits for its answer, whatever its completion code. Each transmission may be carried out.
    *
    * @param what for error messages.
+   * @param mayTransmit asked before each transmission; absent: always.
    * @throws BmcError as `Channel.exchange`; the reason of `signal` on abort.
    */
   async command(
@@ -51,11 +52,18 @@ export class Session {
     request: Request,
     waitsMs: readonly number[],
     signal: AbortSignal,
+    mayTransmit?: () => boolean,
   ): Promise<{ answer: Response; transmissions: number }> {
     this.#requestSequence = (this.#requestSequence + 1) % REQUEST_SEQUENCES;
     const sequence = this.#requestSequence;
     return this.#channel.exchange(
-      { what, waitsMs, encode: () => this.#seal(request, sequence), hear: (it) => this.#hear(it, request, sequence) },
+      {
+        what,
+        waitsMs,
+        encode: () => this.#seal(request, sequence),
+        hear: (it) => this.#hear(it, request, sequence),
+        mayTransmit,
+      },
       signal,
     );
   }

@@ -7,7 +7,8 @@ import type { JsonObject } from "./json.ts";
 import { logIn } from "./login.ts";
 import type { Access } from "./login.ts";
 import { pathOnOrigin } from "./reference.ts";
-import { BmcError } from "../errors.ts";
+import type { DeviceDeps } from "../driver.ts";
+import { BmcError, orderNotAllowed } from "../errors.ts";
 import type { Login } from "../login-breaker.ts";
 import { sharedOn } from "../shared.ts";
 import type { Shared } from "../shared.ts";
@@ -41,6 +42,7 @@ export class Service {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #mayOrder: () => boolean;
   readonly #lifetime = new AbortController();
   readonly #breaker: Shared["breaker"];
   /** One untried login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
@@ -56,17 +58,13 @@ export class Service {
   #refusal: BmcError | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(options: {
-    connection: Connection;
-    login: Login;
-    callTimeoutMs: number;
-    deps: { clock: Clock; logger: Logger };
-  }) {
+  constructor(options: { connection: Connection; login: Login; callTimeoutMs: number; deps: DeviceDeps }) {
     this.#connection = options.connection;
     this.#login = options.login;
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.deps.clock;
     this.#logger = options.deps.logger;
+    this.#mayOrder = options.deps.mayOrder ?? (() => true);
     const shared = sharedOn(this.#clock);
     const { turn, release } = shared.turnOf(this.origin);
     this.#breaker = shared.breaker;
@@ -231,6 +229,7 @@ export class Service {
   async #send(call: Call, signal: AbortSignal): Promise<Answer> {
     try {
       const isRead = call.method === "GET";
+      if (!isRead && !this.#mayOrder()) throw orderNotAllowed(`${call.method} ${this.origin}${call.path}`);
       const answer = isRead ? await this.#readOnce(call, signal) : await this.#connection.send(call, signal);
       if (answer.status === 503) this.#interruptions += 1;
       return answer;

@@ -58,6 +58,9 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
     host: { open: () => Promise.resolve(power) } as unknown as NonNullable<EffectContext["host"]>,
     node: undefined,
     siblings: [],
+    turns: { ask: () => undefined, leave: () => undefined },
+    handOver: () => undefined,
+    etcdNodes: () => [],
     mayOrder: () => true,
     closed: () => closed,
   };

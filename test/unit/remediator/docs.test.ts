@@ -1,14 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { Registry } from "prom-client";
 import { createMetrics } from "../../../src/remediator/metrics.ts";
 import { REASONS } from "../../../src/remediator/reasons.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
-
-const text = readFileSync(new URL("../../../docs/remediation.md", import.meta.url), "utf8");
-const diagram = /```mermaid\n([\s\S]*?)```/.exec(text)?.[1] ?? "";
-const arrows = [...diagram.matchAll(/^ {2}(\S+) --> ([^\s:]+)/gm)].map(([, from = "", to = ""]) => ({ from, to }));
+import { ARROWS as arrows, REMEDIATION_DOC as text } from "./diagram.ts";
 
 /** First cells of the table under a heading. */
 function rowsUnder(heading: string): string[] {

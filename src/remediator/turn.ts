@@ -1,0 +1,141 @@
+import type { Node } from "../api/core.ts";
+import type { EtcdMember } from "./quorum.ts";
+import { keepsQuorum } from "./quorum.ts";
+
+/** How many hosts may be remediated at the same moment: from the look before the power-off until the verdict. */
+export interface TurnLimits {
+  hosts: number;
+  /** Of one failure zone. Nodes without a zone count towards `hosts` alone. */
+  perZone: number;
+}
+
+/** A remediation that has a host under way, or waits to. */
+export interface Contender {
+  uid: string;
+  /** `namespace/name`, for messages. */
+  name: string;
+  node: string;
+  zone: string | undefined;
+  createdAtMs: number;
+  /** Another remediation may have left the host off for this one. */
+  inherits: boolean;
+}
+
+/** Whether a remediation may begin, and if not, why: with its place among those that wait. */
+export type Turn =
+  | { granted: true }
+  | { granted: false; reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
+
+/** Names in one message. */
+const NAMES_MAX = 3;
+
+/**
+ * Whose turn it is. Whoever may have been left with a host that is off goes first; then the zone with the fewest hosts under
+ * way, so that a rack that fails as a whole does not hold up a lone host elsewhere; within a zone the oldest. One that a
+ * full zone or etcd's quorum holds back keeps nobody else waiting. Pure.
+ */
+export function allot(
+  underWay: readonly Contender[],
+  waiting: readonly Contender[],
+  limits: TurnLimits,
+  members: readonly EtcdMember[],
+): Map<string, Turn> {
+  const turns = new Map<string, Turn>();
+  const busy = [...underWay];
+  const held: { uid: string; why: Held }[] = [];
+  for (const next of inTurn(waiting, busy)) {
+    const why = heldByQuorum(next, busy, members) ?? heldByLimit(next, busy, limits);
+    if (why !== undefined) {
+      held.push({ uid: next.uid, why });
+      continue;
+    }
+    turns.set(next.uid, { granted: true });
+    busy.push(next);
+  }
+  for (const [index, { uid, why }] of held.entries()) {
+    const message = `${why.message}; place ${index + 1} of the ${held.length} that wait`;
+    turns.set(uid, { granted: false, reason: why.reason, message });
+  }
+  return turns;
+}
+
+/** Those that wait, in the order in which they would begin. */
+function* inTurn(waiting: readonly Contender[], busy: readonly Contender[]): Generator<Contender> {
+  const inZone = new Map<string | undefined, number>();
+  const count = ({ zone }: Contender): unknown => inZone.set(zone, (inZone.get(zone) ?? 0) + 1);
+  busy.forEach(count);
+  const queues = [...Map.groupBy(waiting.toSorted(byAge), ({ zone }) => zone).values()].map((queue) => queue.values());
+  const heads = new Map(queues.map((queue) => [queue, queue.next().value]));
+  for (;;) {
+    let first: { queue: (typeof queues)[number]; contender: Contender } | undefined;
+    for (const [queue, contender] of heads) {
+      if (contender === undefined) continue;
+      if (first === undefined || goesBefore(contender, first.contender, inZone)) first = { queue, contender };
+    }
+    if (first === undefined) return;
+    heads.set(first.queue, first.queue.next().value);
+    count(first.contender);
+    yield first.contender;
+  }
+}
+
+function goesBefore(a: Contender, b: Contender, inZone: ReadonlyMap<string | undefined, number>): boolean {
+  if (a.inherits !== b.inherits) return a.inherits;
+  const [busyA, busyB] = [inZone.get(a.zone) ?? 0, inZone.get(b.zone) ?? 0];
+  return busyA === busyB ? byAge(a, b) < 0 : busyA < busyB;
+}
+
+function byAge(a: Contender, b: Contender): number {
+  if (a.inherits !== b.inherits) return a.inherits ? -1 : 1;
+  if (a.createdAtMs !== b.createdAtMs) return a.createdAtMs - b.createdAtMs;
+  return a.uid < b.uid ? -1 : 1;
+}
+
+type Held = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
+
+function heldByLimit({ zone }: Contender, busy: readonly Contender[], limits: TurnLimits): Held | undefined {
+  if (busy.length >= limits.hosts) {
+    const message = `${busy.length} of ${limits.hosts} hosts are being remediated: ${namesOf(busy)}`;
+    return { reason: "WaitingForTurn", message };
+  }
+  if (zone === undefined) return undefined;
+  const inSame = busy.filter((other) => other.zone === zone);
+  if (inSame.length < limits.perZone) return undefined;
+  const message = `${inSame.length} of ${limits.perZone} hosts of zone ${zone} are being remediated: ${namesOf(inSame)}`;
+  return { reason: "WaitingForTurn", message };
+}
+
+/** A member of etcd that another remediation has under way comes back by itself; one that is down may not. */
+function heldByQuorum(
+  { node }: Contender,
+  busy: readonly Contender[],
+  members: readonly EtcdMember[],
+): Held | undefined {
+  const inWork = busy.filter((other) => other.node !== node && members.some((member) => member.node === other.node));
+  const nodes = new Set(inWork.map((other) => other.node));
+  const left = members.map((member) => ({ ...member, up: member.up && !nodes.has(member.node) }));
+  if (keepsQuorum(left, node)) return undefined;
+  const later = members.map((member) => ({ ...member, up: member.up || nodes.has(member.node) }));
+  if (keepsQuorum(later, node)) {
+    const message = `etcd needs the node while others of the control plane are being remediated: ${namesOf(inWork)}`;
+    return { reason: "WaitingForTurn", message };
+  }
+  return { reason: "ControlPlaneQuorum", message: quorumMessage(left, node) };
+}
+
+export function quorumMessage(members: readonly EtcdMember[], node: string): string {
+  const down = members.filter((member) => member.node !== node && !member.up).map((member) => member.node);
+  const why = down.length === 0 ? `there are only ${members.length} members` : `not Ready: ${down.join(", ")}`;
+  return `etcd would lose its quorum of ${members.length} members without node ${node} (${why}): it is not powered off`;
+}
+
+function namesOf(contenders: readonly Contender[]): string {
+  const names = contenders.slice(0, NAMES_MAX).map(({ name }) => name);
+  return contenders.length > NAMES_MAX ? `${names.join(", ")}, …` : names.join(", ");
+}
+
+/** The failure zone of a node by its label; an empty one is none. */
+export function zoneOf(node: Node | undefined, label: string): string | undefined {
+  const zone = node?.metadata.labels?.[label];
+  return zone === "" ? undefined : zone;
+}

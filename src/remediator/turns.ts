@@ -1,0 +1,118 @@
+import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
+import type { Node } from "../api/core.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { parseTimeMs } from "../runtime/time.ts";
+import { isReady } from "./marks.ts";
+import type { EtcdMember } from "./quorum.ts";
+import { etcdNodes, mayRunEtcd } from "./quorum.ts";
+import { nodeNameOf } from "./session.ts";
+import { isUnderWay } from "./state.ts";
+import type { Contender, Turn, TurnLimits } from "./turn.ts";
+import { allot, zoneOf } from "./turn.ts";
+
+export interface TurnsDeps {
+  clock: Clock;
+  limits: TurnLimits;
+  /** Label of a node that names its failure zone. */
+  zoneLabel: string;
+  nodes: { get(key: { name: string }): Node | undefined; values(): Iterable<Node> };
+  /** Every remediation, each as new as this process knows it: what it has stored itself may not have been watched yet. */
+  remediations(): Iterable<BareMetalRemediation>;
+  /** Wakes a remediation whose turn may have come. */
+  wake(remediation: BareMetalRemediation): void;
+  /** Told how many wait. */
+  onWaiting(count: number): void;
+}
+
+/** How old the place may be that a waiting remediation has been told: each one told is a write. */
+const RETELL_MS = 60_000;
+
+/**
+ * Hands out the turns to begin. Who has begun is read from the stored states, so that a restart or a change of leader
+ * exceeds no limit; here is kept only who has asked, and who was granted a turn and has not stored its beginning yet.
+ */
+export class Turns {
+  readonly #deps: TurnsDeps;
+  readonly #granted = new Set<string>();
+  readonly #waiting = new Map<string, BareMetalRemediation>();
+  readonly #told = new Map<string, { turn: Turn; atMs: number }>();
+
+  constructor(deps: TurnsDeps) {
+    this.#deps = deps;
+  }
+
+  /** What a remediation that has asked is told; undefined for one that has not. */
+  of(uid: string): Turn | undefined {
+    return this.#granted.has(uid) ? { granted: true } : this.#told.get(uid)?.turn;
+  }
+
+  ask(remediation: BareMetalRemediation): void {
+    this.#waiting.set(remediation.metadata.uid, remediation);
+    this.review();
+  }
+
+  /** Forgets one that has begun, has ended, or waits no longer: the stored states tell the rest. */
+  leave(uid: string): void {
+    const wasKnown = this.#granted.delete(uid) || this.#waiting.delete(uid);
+    this.#told.delete(uid);
+    if (wasKnown) this.review();
+  }
+
+  /** Looks again whose turn it is; to be called whenever a remediation or a node of the control plane has changed. */
+  review(): void {
+    const { limits } = this.#deps;
+    if (this.#waiting.size > 0) {
+      const turns = allot(this.#underWay(), [...this.#waiting.values()].map(this.#contender), limits, this.#members());
+      for (const [uid, turn] of turns) this.#tell(uid, turn);
+    }
+    this.#deps.onWaiting(this.#waiting.size);
+  }
+
+  #tell(uid: string, turn: Turn): void {
+    const remediation = this.#waiting.get(uid);
+    const told = this.#told.get(uid);
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (remediation === undefined) return;
+    if (turn.granted) {
+      this.#waiting.delete(uid);
+      this.#told.delete(uid);
+      this.#granted.add(uid);
+    } else {
+      const isNews = told === undefined || told.turn.granted || told.turn.reason !== turn.reason;
+      if (!isNews && nowMs - told.atMs < RETELL_MS) return;
+      this.#told.set(uid, { turn, atMs: nowMs });
+    }
+    this.#deps.wake(remediation);
+  }
+
+  #underWay(): Contender[] {
+    const begun = [...this.#deps.remediations()].filter(
+      ({ metadata, status }) => isUnderWay(status) || this.#granted.has(metadata.uid),
+    );
+    return begun.map(this.#contender);
+  }
+
+  readonly #contender = (remediation: BareMetalRemediation): Contender => {
+    const { metadata, status } = remediation;
+    const node = nodeNameOf(remediation);
+    return {
+      uid: metadata.uid,
+      name: `${metadata.namespace}/${metadata.name}`,
+      node,
+      // As stored, since its Node may be gone by now.
+      zone: status?.node?.zone ?? zoneOf(this.#deps.nodes.get({ name: node }), this.#deps.zoneLabel),
+      createdAtMs: parseTimeMs(metadata.creationTimestamp) ?? 0,
+      inherits: status?.attempt?.action === "Inherited",
+    };
+  };
+
+  #members(): EtcdMember[] {
+    const { nodes } = this.#deps;
+    // Nodes are looked through only where somebody waits whom that concerns.
+    const concerns = [...this.#waiting.values()].some((remediation) => {
+      const node = nodes.get({ name: nodeNameOf(remediation) });
+      return node !== undefined && mayRunEtcd(node);
+    });
+    return concerns ? etcdNodes(nodes.values()).map((node) => ({ node: node.metadata.name, up: isReady(node) })) : [];
+  }
+}

@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NODES } from "../../src/api/core-types.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { isUnderWay } from "../../src/remediator/state.ts";
+import { World } from "./world.ts";
+
+const HOSTS = ["n1", "n2", "n3", "n4", "n5", "n6"];
+const PLANE = { hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } };
+
+const all = (world: World): BareMetalRemediation[] => [
+  ...world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values(),
+];
+
+/** Keeps count of how many hosts are under way, by what is stored, whenever that changes. */
+function countUnderWay(world: World, inZone: (node: string) => boolean = () => true): () => number {
+  let most = 0;
+  world.server.onChange(({ object }) => {
+    if (object.kind !== "BareMetalRemediation") return;
+    const count = all(world).filter(({ metadata, status }) => isUnderWay(status) && inZone(metadata.name)).length;
+    most = Math.max(most, count);
+  });
+  return () => most;
+}
+
+const done = (world: World): boolean => all(world).every(({ status }) => status?.phase === "Succeeded");
+
+async function hangAll(world: World, hosts: readonly string[]): Promise<void> {
+  for (const name of hosts) world.rack.host(name).hang();
+  await world.until("all are down", () => hosts.every((name) => !world.isReady(name)));
+}
+
+describe("many hosts that fail at once", () => {
+  it("are remediated no more at a time than the limit, each waits for its turn and says where it stands", () =>
+    World.run({ hosts: HOSTS, limits: { hosts: 2, perZone: Infinity } }, async (world) => {
+      const most = countUnderWay(world);
+      await hangAll(world, HOSTS);
+      for (const name of HOSTS) world.remediate(name);
+      await world.until("four wait", () => HOSTS.filter((name) => waits(world, name)).length === 4, 20_000);
+      const said = HOSTS.flatMap((name) => processingOf(world, name)?.message ?? []).filter((text) =>
+        /place/.test(text),
+      );
+      assert.match(said.join("\n"), /2 of 2 hosts are being remediated: .*; place \d of the 4 that wait/);
+      assert.ok(world.notes.some(({ reason, type }) => reason === "WaitingForTurn" && type === "Normal"));
+      await world.until("all are back", () => done(world));
+      assert.equal(most(), 2);
+      assert.equal(world.powerLog.filter((entry) => entry.endsWith("ForceOff")).length, HOSTS.length);
+      world.assertClean();
+    }));
+
+  it("no more after the agent is killed again and again, since what counts is what is stored", () =>
+    World.run({ hosts: HOSTS, limits: { hosts: 2, perZone: Infinity } }, async (world) => {
+      const most = countUnderWay(world);
+      await hangAll(world, HOSTS);
+      for (const name of HOSTS) world.remediate(name);
+      for (let kills = 0; kills < 8; kills += 1) {
+        await world.clock.advance(1_700);
+        await world.killAgent();
+        world.startAgent();
+      }
+      await world.until("all are back", () => done(world));
+      assert.equal(most(), 2);
+      for (const name of HOSTS) {
+        assert.ok(world.powerLog.filter((entry) => entry === `${name} ForceOff`).length >= 1);
+      }
+      world.assertClean();
+    }));
+
+  it("of one failure zone have a limit of their own, also where the Node with the zone's label is deleted", () =>
+    World.run({ hosts: HOSTS, limits: { hosts: Infinity, perZone: 1 } }, async (world) => {
+      const rack = ["n1", "n2", "n3"];
+      for (const name of rack) {
+        const labels = { "topology.kubernetes.io/zone": "rack-1" };
+        world.server.collection(NODES).mergePatch({ name }, { metadata: { labels } });
+      }
+      const most = countUnderWay(world, (node) => rack.includes(node));
+      await hangAll(world, HOSTS);
+      for (const name of HOSTS) world.remediate(name, { workloadRelease: "DeleteNode" });
+      await world.until("the others go on", () => ["n4", "n5", "n6"].every((name) => !waits(world, name)), 20_000);
+      const first = rack.find((name) => !waits(world, name)) ?? "";
+      await world.until("its Node is deleted", () => world.node(first) === undefined, 60_000);
+      await world.killAgent();
+      world.startAgent();
+      await world.until("all are back", () => done(world));
+      assert.equal(most(), 1);
+      world.assertClean();
+    }));
+});
+
+describe("the control plane", () => {
+  it("loses no more than etcd can do without: two that fail at once are left alone, and that is said", () =>
+    World.run(PLANE, async (world) => {
+      await hangAll(world, ["n1", "n2"]);
+      for (const name of ["n1", "n2"]) world.remediate(name, { powerOffTimeout: "30s" });
+      await world.phase("n1", "Failed");
+      await world.phase("n2", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneQuorum");
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
+  it("is remediated one node after the other where two are ailing, though Ready", () =>
+    World.run(PLANE, async (world) => {
+      const most = countUnderWay(world);
+      world.remediate("n1");
+      world.remediate("n2");
+      await world.until("both are back", () => done(world));
+      assert.equal(most(), 1);
+      assert.equal(world.powerLog.filter((entry) => entry.endsWith("ForceOff")).length, 2);
+      world.assertClean();
+    }));
+
+  it("is looked at live right before the power-off: a member that went down meanwhile counts", () =>
+    World.run(PLANE, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("refused");
+      world.remediate("n1", { powerOffTimeout: "300s" });
+      await world.until("it waits", () => world.condition("n1", "Processing") === "True BMCUnreachable", 20_000);
+      await world.hang("n2");
+      world.rack.bmc("n1").setReachability("up");
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True ControlPlaneQuorum", 60_000);
+      assert.deepEqual(world.powerLog, []);
+      world.somebodyOrders("n2", "ForceRestart");
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n2 ForceRestart", "n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("the node that the agent runs on", () => {
+  it("is not powered off: the lease is handed over first, once", () =>
+    World.run({ agentOn: "n1" }, async (world) => {
+      world.remediate("n1", { powerOffTimeout: "60s" });
+      await world.until("the lease is handed over", () => world.handedOver.length > 0, 5_000);
+      // Nobody takes it, and the same agent leads again.
+      await world.killAgent();
+      world.startAgent();
+      await world.phase("n1", "Failed");
+      assert.equal(world.handedOver.length, 1);
+      assert.equal(world.condition("n1", "Succeeded"), "False OwnNode");
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+});
+
+function processingOf(world: World, name: string): { reason: string; message: string } | undefined {
+  return world.remediation(name)?.status?.conditions?.find(({ type }) => type === "Processing");
+}
+
+function waits(world: World, name: string): boolean {
+  return processingOf(world, name)?.reason === "WaitingForTurn";
+}

@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import * as fc from "fast-check";
+import type { Node } from "../../../src/api/core.ts";
+import type { EtcdMember } from "../../../src/remediator/quorum.ts";
+import { etcdNodes, keepsQuorum } from "../../../src/remediator/quorum.ts";
+import type { Contender, Turn } from "../../../src/remediator/turn.ts";
+import { allot } from "../../../src/remediator/turn.ts";
+
+const contender = (uid: string, changes: Partial<Contender> = {}): Contender => ({
+  uid,
+  name: `ns/${uid}`,
+  node: `node-${uid}`,
+  zone: undefined,
+  createdAtMs: 0,
+  inherits: false,
+  ...changes,
+});
+const ANY = { hosts: Infinity, perZone: Infinity };
+const UP: EtcdMember[] = ["a", "b", "c"].map((node) => ({ node, up: true }));
+
+/** Who may begin, then who waits in which place. */
+function outcome(turns: Map<string, Turn>): { begin: string[]; wait: string[] } {
+  const begin = [...turns].filter(([, turn]) => turn.granted).map(([uid]) => uid);
+  const places = [...turns].flatMap(([uid, turn]) =>
+    turn.granted ? [] : [{ uid, place: Number(/place (\d+)/.exec(turn.message)?.[1]) }],
+  );
+  return { begin, wait: places.sort((a, b) => a.place - b.place).map(({ uid }) => uid) };
+}
+
+describe("the turns to begin", () => {
+  it("go to the oldest, as many as there are places, and the others are told theirs", () => {
+    const waiting = ["c", "a", "b"].map((uid, index) => contender(uid, { createdAtMs: index }));
+    const turns = allot([contender("busy")], waiting, { hosts: 2, perZone: Infinity }, []);
+    assert.deepEqual(outcome(turns), { begin: ["c"], wait: ["a", "b"] });
+    const told = turns.get("b");
+    const message = "2 of 2 hosts are being remediated: ns/busy, ns/c; place 2 of the 2 that wait";
+    assert.deepEqual(told, { granted: false, reason: "WaitingForTurn", message });
+  });
+
+  it("of a full zone keep nobody else waiting", () => {
+    const waiting = [contender("a", { zone: "r1" }), contender("b", { zone: "r2", createdAtMs: 1 })];
+    const turns = allot([contender("busy", { zone: "r1" })], waiting, { hosts: 9, perZone: 1 }, []);
+    assert.deepEqual(outcome(turns), { begin: ["b"], wait: ["a"] });
+  });
+
+  it("count nodes without a zone towards the limit of all alone", () => {
+    const waiting = [contender("a"), contender("b"), contender("c", { createdAtMs: 1 })];
+    assert.deepEqual(outcome(allot([], waiting, { hosts: 2, perZone: 1 }, [])).begin, ["a", "b"]);
+  });
+
+  it("go to the zone with the fewest hosts under way: a rack that fails as a whole holds up no lone host", () => {
+    const rack = Array.from({ length: 5 }, (_, index) => contender(`r${index}`, { zone: "rack", createdAtMs: index }));
+    const lone = contender("lone", { zone: "other", createdAtMs: 99 });
+    assert.deepEqual(outcome(allot([], [...rack, lone], { hosts: 2, perZone: Infinity }, [])), {
+      begin: ["r0", "lone"],
+      wait: ["r1", "r2", "r3", "r4"],
+    });
+  });
+
+  it("go first to who may have been left with a host that is off", () => {
+    const waiting = [contender("a"), contender("b", { createdAtMs: 5, inherits: true })];
+    assert.deepEqual(outcome(allot([], waiting, { hosts: 1, perZone: Infinity }, [])), { begin: ["b"], wait: ["a"] });
+  });
+
+  it("never exceed a limit, and leave no place empty that somebody could take", () => {
+    const some = fc.array(
+      fc.record({ zone: fc.constantFrom(undefined, "r1", "r2", "r3"), createdAtMs: fc.nat(9), inherits: fc.boolean() }),
+      { maxLength: 12 },
+    );
+    const limits = fc.record({ hosts: fc.nat(8), perZone: fc.nat(4) });
+    fc.assert(
+      fc.property(some, some, limits, (busyOnes, waitingOnes, { hosts, perZone }) => {
+        const busy = busyOnes.map((changes, index) => contender(`busy${index}`, changes));
+        const waiting = waitingOnes.map((changes, index) => contender(`w${index}`, changes));
+        const turns = allot(busy, waiting, { hosts, perZone }, []);
+        assert.equal(turns.size, waiting.length);
+        const begun = waiting.filter(({ uid }) => turns.get(uid)?.granted === true);
+        const all = [...busy, ...begun];
+        const inZone = (zone: string | undefined): number => all.filter((other) => other.zone === zone).length;
+        if (begun.length > 0) assert.ok(all.length <= hosts);
+        for (const { zone } of begun) assert.ok(zone === undefined || inZone(zone) <= perZone);
+        for (const { uid, zone } of waiting) {
+          const fits = all.length < hosts && (zone === undefined || inZone(zone) < perZone);
+          assert.ok(turns.get(uid)?.granted === true || !fits, uid);
+        }
+      }),
+    );
+  });
+
+  it("reach everybody in the end, whatever comes after: the places of a zone that works are given to the others", () => {
+    const flood = Array.from({ length: 20 }, (_, index) => contender(`f${index}`, { zone: "a", createdAtMs: index }));
+    const other = contender("other", { zone: "b", createdAtMs: 1_000 });
+    const turns = allot([contender("busy", { zone: "b" })], [...flood, other], { hosts: 3, perZone: Infinity }, []);
+    assert.deepEqual(outcome(turns).wait[0], "other");
+  });
+});
+
+describe("etcd's quorum", () => {
+  it("lets one of three control plane nodes begin, and the next one only after it", () => {
+    const waiting = [contender("1", { node: "a" }), contender("2", { node: "b", createdAtMs: 1 })];
+    const turns = allot([], waiting, ANY, UP);
+    assert.deepEqual(outcome(turns), { begin: ["1"], wait: ["2"] });
+    const told = turns.get("2");
+    assert.ok(told?.granted === false && told.reason === "WaitingForTurn");
+    assert.match(told.message, /others of the control plane are being remediated: ns\/1/);
+  });
+
+  it("refuses a node while another member is down, and says which", () => {
+    const members = UP.map((member) => ({ ...member, up: member.node !== "c" }));
+    const told = allot([], [contender("1", { node: "a" })], ANY, members).get("1");
+    assert.ok(told?.granted === false && told.reason === "ControlPlaneQuorum");
+    assert.match(told.message, /not Ready: c/);
+  });
+
+  it("holds nobody else up", () => {
+    const members = UP.map((member) => ({ ...member, up: false }));
+    const waiting = [contender("1", { node: "a" }), contender("2", { node: "worker", createdAtMs: 1 })];
+    assert.deepEqual(outcome(allot([], waiting, ANY, members)).begin, ["2"]);
+  });
+
+  const cases: [members: number, down: number, keeps: boolean][] = [
+    [1, 0, false],
+    [2, 0, false],
+    [3, 0, true],
+    [3, 1, false],
+    [4, 0, true],
+    [4, 1, false],
+    [5, 1, true],
+    [5, 2, false],
+    [7, 2, true],
+    [7, 3, false],
+  ];
+  for (const [count, down, keeps] of cases) {
+    it(`${keeps ? "stands" : "falls"} without one of ${count} members when ${down} others are down`, () => {
+      const members = Array.from({ length: count }, (_, index) => ({
+        node: `m${index}`,
+        up: index === 0 || index > down,
+      }));
+      assert.equal(keepsQuorum(members, "m0"), keeps);
+    });
+  }
+
+  it("is no matter of a node that runs none", () => assert.equal(keepsQuorum(UP, "worker"), true));
+
+  it("is that of the nodes with the role of etcd, else of the control plane", () => {
+    const node = (name: string, ...roles: string[]): Node => ({
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: {
+        name,
+        uid: name,
+        resourceVersion: "1",
+        labels: Object.fromEntries(roles.map((role) => [`node-role.kubernetes.io/${role}`, ""])),
+      },
+      spec: {},
+      status: {},
+    });
+    const names = (nodes: Node[]): string[] => etcdNodes(nodes).map(({ metadata }) => metadata.name);
+    const plane = [node("a", "control-plane"), node("b", "master"), node("w", "worker")];
+    assert.deepEqual(names(plane), ["a", "b"]);
+    assert.deepEqual(names([...plane, node("e", "etcd")]), ["e"]);
+  });
+});
