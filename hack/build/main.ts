@@ -28,8 +28,10 @@ if (argument === "--help" || argument === "-h") {
     platform: "node",
     target: "node24",
     format: "esm",
-    // Names stay readable in stack traces; the file is small enough without minification of identifiers.
+    // Names stay readable in stack traces. V8 keeps the source in memory, two bytes a character where a single one is not of
+    // Latin-1, as in the comments of dependencies: they go, with all space.
     minifySyntax: true,
+    minifyWhitespace: true,
     legalComments: "eof",
     banner: { js: `${NODE_GUARD}\n${REQUIRE_SHIM}` },
     logLevel: "warning",

@@ -1,7 +1,8 @@
-import { Counter, Gauge, Histogram } from "prom-client";
+import { Counter, Gauge } from "prom-client";
 import type { Registry } from "prom-client";
 import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
 import { parseTimeMs } from "../runtime/time.ts";
+import { CompactHistogram } from "../telemetry/compact-histogram.ts";
 
 // Names, labels and buckets are upstream's, so that dashboards and alerts go on working. `name` is the node's name,
 // `remediation` the kind of the CR and `namespace` the CR's.
@@ -16,7 +17,7 @@ type Labels = Record<(typeof LABELS)[number], string>;
 export class DetectorMetrics {
   readonly #old: Counter<"name" | "namespace">;
   readonly #ongoing: Gauge<(typeof LABELS)[number]>;
-  readonly #durations: Histogram<(typeof LABELS)[number]>;
+  readonly #durations: CompactHistogram<(typeof LABELS)[number]>;
 
   readonly #registry: Registry;
 
@@ -35,12 +36,11 @@ export class DetectorMetrics {
       labelNames: LABELS,
       registers,
     });
-    this.#durations = new Histogram({
+    this.#durations = new CompactHistogram({
       name: DURATION,
       help: "How long nodes were unhealthy, from the start of a remediation on",
-      labelNames: LABELS,
       buckets: [30, 60, 120, 180, 240, 300, 600, 1_200, 2_400, 3_600],
-      registers,
+      registry,
     });
   }
 

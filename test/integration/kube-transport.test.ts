@@ -66,6 +66,21 @@ test("sends method, path, body and headers, and reads any answer whole", async (
   assert.equal(seen?.headers["user-agent"], "ironfence");
 });
 
+test("a deletion with preconditions leaves its connection to the next call", async () => {
+  const ports = new Set<number | undefined>();
+  stub.handle((_request, response, raw) => {
+    ports.add(raw.socket.remotePort);
+    json(response, 200, {});
+  });
+  const body = JSON.stringify({ kind: "DeleteOptions", apiVersion: "v1", preconditions: { uid: "u" } });
+  for (let turn = 0; turn < 10; turn++) {
+    await transport.send({ ...get("/api/v1/nodes/a"), method: "DELETE", body }, never);
+  }
+  // Two: a connection needs a turn of the event loop before it takes the next call.
+  assert.ok(ports.size <= 2, `${ports.size} connections`);
+  assert.equal(stub.requests[0]?.body, body);
+});
+
 test("calls share connections, lanes do not", async () => {
   const ports = new Map<string, Set<number | undefined>>();
   stub.handle(({ url }, response, raw) => {
