@@ -29,5 +29,7 @@ export const QUARANTINED_BY = "ironfence.io/quarantined-by";
 export const ATTEMPT_BUDGET = "ironfence.io/attempt-budget";
 /** On a health check: `false` keeps a node that no step could mend from being tried anew. */
 export const START_ANEW = "ironfence.io/start-anew";
+/** On a health check: `true` skips the rest of a duration where the node is not Ready and its host is proven off. */
+export const SKIP_DURATION_IF_OFF = "ironfence.io/skip-duration-if-off";
 /** On a health check: JSON, each node's remediations that count against its budget, `<uid>@<time>` separated by commas. */
 export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";

@@ -120,9 +120,26 @@ const fencingTargetStatusSchema = z.object({
     })
     .optional()
     .meta({ description: "The last reboot in which the host was proven off and then ordered on." }),
+  offProof: z
+    .object({
+      time: timeSchema.meta({
+        description: "When the second reading was made. A proof is worth something for seconds.",
+      }),
+      nodeUID: z.string(),
+      bootID: z.string().optional(),
+      notReadySince: timeSchema.meta({
+        description: "The outage that it is of: when the node's Ready condition changed.",
+      }),
+    })
+    .optional()
+    .meta({
+      description:
+        "Two readings in a row said Off while the node was not Ready, of a host whose identity was verified. Looked for where a health check asks for it; the next reading that says otherwise, and every owner, takes it away.",
+    }),
   conditions: conditionsSchema.optional(),
 });
 export type FencingTargetStatus = z.infer<typeof fencingTargetStatusSchema>;
+export type OffProof = NonNullable<FencingTargetStatus["offProof"]>;
 
 /** `ironfence.io/v1alpha1` FencingTarget. */
 export interface FencingTarget extends KubeObject {

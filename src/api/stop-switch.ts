@@ -1,3 +1,5 @@
+import type { ConfigMap } from "./core.ts";
+
 // The stop switch: a ConfigMap in the agent's namespace. While it stops, no new power order is sent.
 
 export const STOP_SWITCH_NAME = "ironfence-pause";
@@ -12,4 +14,16 @@ export const STOP_SWITCH_REASON = "reason";
  */
 export function stops(data: Record<string, string> | undefined): boolean {
   return data?.[STOP_SWITCH_PAUSED]?.trim().toLowerCase() !== "false";
+}
+
+/** Why no power order may be sent, by the stop switch as it is; undefined where one may, and where there is none. */
+export function stoppedBy(configMap: ConfigMap | undefined): { reason: string } | undefined {
+  if (configMap === undefined || !stops(configMap.data)) return undefined;
+  const { data } = configMap;
+  const { namespace, name } = configMap.metadata;
+  const pausedBy = `paused by ConfigMap ${namespace}/${name}`;
+  const reason = data?.[STOP_SWITCH_REASON]?.trim();
+  if (reason !== undefined && reason !== "") return { reason: `${pausedBy}: ${reason}` };
+  if (data?.[STOP_SWITCH_PAUSED] === "true") return { reason: pausedBy };
+  return { reason: `${pausedBy}, although its data.paused is not "true": set it to "false" or delete it to resume` };
 }

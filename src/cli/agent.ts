@@ -177,7 +177,7 @@ async function runComponents(
   };
   const components: Promise<void>[] = [];
   if (options.components.has("detector")) {
-    const detectorOptions = { leaseNamespace: options.nodeLeaseNamespace };
+    const detectorOptions = { leaseNamespace: options.nodeLeaseNamespace, namespace: options.namespace };
     components.push(guard("detector", runDetector({ runtime, nodes, registry, options: detectorOptions }, running)));
   }
   if (options.components.has("remediator")) {

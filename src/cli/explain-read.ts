@@ -1,3 +1,4 @@
+import type { DetectorOptions } from "../detector/detector.ts";
 import type { LiveDecisions } from "../detector/live.ts";
 import { decideLive } from "../detector/live.ts";
 import type { KubeClient } from "../kube/client.ts";
@@ -18,14 +19,14 @@ const READ_TIMEOUT_MS = 60_000;
  */
 export async function readDecisions(
   runtime: KubeRuntime,
-  leaseNamespace: string,
+  options: DetectorOptions,
   signal: AbortSignal,
 ): Promise<LiveDecisions> {
   const refused: KubeError[] = [];
   const client = readOnly(runtime.client, refused);
   const once: KubeRuntime = { ...runtime, client, watch: (options, until) => listOnce(client, options, until) };
   const decisions = await withDeadline(runtime.clock, "reading the cluster", READ_TIMEOUT_MS, signal, (within) =>
-    decideLive({ runtime: once, leaseNamespace }, within),
+    decideLive({ runtime: once, ...options }, within),
   );
   if (refused[0] !== undefined) throw refused[0];
   return decisions;

@@ -7,6 +7,7 @@ import type { Action, NodeFacts, Snapshot } from "../detector/decision.ts";
 import { isOfStep } from "../detector/escalation.ts";
 import type { HealthRule } from "../detector/health.ts";
 import type { LiveCheck, LiveDecisions } from "../detector/live.ts";
+import { judgeOff } from "../detector/skip-duration.ts";
 import { readStorm } from "../detector/status.ts";
 import { isControlPlane } from "../detector/template.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
@@ -154,6 +155,11 @@ function nodeReasons(
     const found = others.length === 0 ? "no other node of it is in remediation" : `${others.join(", ")} in remediation`;
     reasons.push({ what: "control plane", found });
   }
+  if (policy.skipsDurationIfOff && facts?.sight !== undefined) {
+    const verdict = judgeOff(node, facts.sight, nowMs);
+    const found = verdict.proven ? `yes: ${verdict.proof}` : `no: ${verdict.why}`;
+    reasons.push({ what: "proven off", found });
+  }
   if (facts?.rival !== undefined) reasons.push({ what: "other check", found: facts.rival });
   if (facts?.hold !== undefined) {
     const { reason, untilMs } = facts.hold;
@@ -190,7 +196,7 @@ function tellAttempt(steps: Snapshot["policy"]["steps"], record: RemediationReco
 
 /** What decides whether anything new may start, whatever the node. */
 function gateReasons(
-  { policy, templates, selectedNodes, nodes, standstill, status }: Snapshot,
+  { policy, templates, selectedNodes, nodes, standstill, status, sightProblem }: Snapshot,
   nowMs: number,
 ): Reason[] {
   const census = takeCensus(selectedNodes, nodes);
@@ -210,6 +216,7 @@ function gateReasons(
     const found = untilMs === undefined ? storm.state : `cooldown until ${tellTime(toTime(untilMs), nowMs)}`;
     reasons.push({ what: "storm guard", found });
   }
+  if (sightProblem !== undefined) reasons.push({ what: "durations", found: `never skipped: ${sightProblem}` });
   if (standstill !== undefined) reasons.push({ what: "standstill", found: standstill });
   return reasons;
 }

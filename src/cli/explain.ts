@@ -35,7 +35,10 @@ function explainCommand(
       const cluster = resolveClusterOptions(flags, env);
       const output = requireOption(OUTPUT_OPTION, flags, env);
       const leaseNamespace = requireOption(RUN_OPTIONS.nodeLeaseNamespace, flags, env);
-      const live = await withRuntime(this, cluster, (runtime) => readDecisions(runtime, leaseNamespace, this.signal));
+      const { namespace } = cluster;
+      const live = await withRuntime(this, cluster, (runtime) =>
+        readDecisions(runtime, { leaseNamespace, namespace }, this.signal),
+      );
       const { json, lines } = report(live, name);
       if (output === "json") printLine(this, JSON.stringify(json));
       else for (const line of lines) printLine(this, line);

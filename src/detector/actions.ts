@@ -15,6 +15,7 @@ import type { Action, DeletionReason, EventReason } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { findEtcdObjection } from "./etcd-guard.ts";
 import { judgeHealth } from "./health.ts";
+import type { HostPower } from "./host-power.ts";
 import type { DetectorMetrics } from "./metrics.ts";
 import type { NodeTracker } from "./node-tracker.ts";
 import type { NodeLeases } from "./node-lease.ts";
@@ -23,6 +24,8 @@ import type { Policy } from "./policy.ts";
 import type { RemediationStore } from "./remediation-store.ts";
 import type { Remediation } from "./remediation.ts";
 import { isOwnedBy, readRemediation, trimRemediation } from "./remediation.ts";
+import type { HostSight } from "./skip-duration.ts";
+import { skipDuration } from "./skip-duration.ts";
 import { buildRemediation, isControlPlane } from "./template.ts";
 
 /** How soon a node is looked at again whose lease somebody else holds. */
@@ -50,6 +53,7 @@ export interface ActionDeps {
   remediations: RemediationStore;
   leases: NodeLeases;
   metrics: DetectorMetrics;
+  hostPower: Pick<HostPower, "readSight">;
 }
 
 /** What is taken one by one; attempts of many nodes are recorded together, in one place. */
@@ -65,6 +69,8 @@ export interface ActionContext {
   isOkd: boolean;
   /** Whether a remediation may still start now: the decision is some requests old when its last action is taken. */
   mayStart: () => boolean;
+  /** What is known of a node's host now, without a request. */
+  sightOf: (nodeName: string) => HostSight;
   tell: (type: "Normal" | "Warning", reason: EventReason, note: string, related: KubeObject | undefined) => void;
 }
 
@@ -123,11 +129,14 @@ async function create(
 ): Promise<void> {
   const { client, logger, remediations } = deps;
   const { check, state, mayStart } = context;
-  const { template, leaseDurationMs } = action;
+  const { template, leaseDurationMs, skipped } = action;
   const { name } = action.node.metadata;
-  const node = await readNode(deps, name, signal);
-  if (node === undefined || !stillNeeds(deps, context, action.node, node)) {
-    logger.info({ nodeHealthCheck: check.metadata.name, node: name }, "not remediated: it is well by a live read");
+  const [node, sight] = await Promise.all([
+    readNode(deps, name, signal),
+    skipped === undefined ? undefined : deps.hostPower.readSight(name, signal),
+  ]);
+  if (node === undefined || !stillNeeds(deps, context, action.node, node, sight)) {
+    logger.info({ nodeHealthCheck: check.metadata.name, node: name }, "not remediated: a live read shows it otherwise");
     hold(deps, state, name, { reason: "a live read shows it otherwise", forMs: STALE_RETRY_MS, announce: false });
     return;
   }
@@ -138,12 +147,17 @@ async function create(
   const machine = await readMachine(deps, node, template.namespace, signal);
   if (!(await takeLease(deps, context, node, leaseDurationMs, signal))) return;
   // Nothing is awaited between this last look and the request.
-  if (!mayStart()) return;
+  if (!mayStart() || !stillNeeds(deps, context, action.node, node, sight && context.sightOf(name))) return;
   const body = buildRemediation(template, node, { healthCheck: ownerReference(check), machine });
   try {
     const created = await client.create<KubeObject>(template.type, body, {}, signal);
     remediations.wrote(trimRemediation(created), undefined);
     context.tell("Normal", "RemediationCreated", `Created remediation object for node ${name}`, node);
+    if (skipped !== undefined) {
+      const seconds = Math.max(0, Math.round((skipped.durationUntilMs - deps.clock.nowMs()) / 1_000));
+      const note = `Node ${name} is remediated ${seconds} s before its duration is over: ${skipped.proof}`;
+      context.tell("Normal", "DurationSkipped", note, node);
+    }
     logger.info(
       { nodeHealthCheck: check.metadata.name, node: name, kind: created.kind, remediation: created.metadata.uid },
       "created a remediation",
@@ -163,10 +177,21 @@ async function create(
   }
 }
 
-/** Whether the node, as read live, is the one that the decision was about and still wants a remediation. */
-function stillNeeds(deps: ActionDeps, context: ActionContext, decided: Node, live: Node): boolean {
+/**
+ * Whether the node, as read live, is the one that the decision was about and still wants a remediation.
+ *
+ * @param sight what is known of its host, where the decision rests on that before the duration is over.
+ */
+function stillNeeds(
+  deps: ActionDeps,
+  context: ActionContext,
+  decided: Node,
+  live: Node,
+  sight: HostSight | undefined,
+): boolean {
   const { policy, tracker } = context;
   const { uid, labels } = live.metadata;
+  const nowMs = deps.clock.nowMs();
   // What differs from the view has not been seen to change yet: it is judged once it has.
   const seen = live.status.conditions?.filter((condition) =>
     decided.status.conditions?.some(
@@ -179,7 +204,7 @@ function stillNeeds(deps: ActionDeps, context: ActionContext, decided: Node, liv
     uid === decided.metadata.uid &&
     policy.selects(labels) &&
     labels?.[EXCLUDE_FROM_REMEDIATION] !== "true" &&
-    tracker.judge(known, deps.clock.nowMs()).state === "unhealthy"
+    skipDuration({ node: known, health: tracker.judge(known, nowMs), sight }, policy, nowMs).state === "unhealthy"
   );
 }
 

@@ -1,16 +1,17 @@
 import type { Node } from "../api/core.ts";
 import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
 import type { CountedAttempt } from "./attempts.ts";
-import type { Health } from "./health.ts";
+import type { Health, Skipped } from "./health.ts";
 import type { PlatformFacts } from "./platform.ts";
 import type { Policy, Step } from "./policy.ts";
 import type { Remediation } from "./remediation.ts";
+import type { HostSight } from "./skip-duration.ts";
 import type { Disabled } from "./status.ts";
 import type { Template } from "./template.ts";
 
 // What `decide` is given and what it answers.
 
-/** Reasons of the events on a NodeHealthCheck; all but ClockSkew are upstream's. */
+/** Reasons of the events on a NodeHealthCheck; all but ClockSkew, DurationSkipped and OffProofUnavailable are upstream's. */
 export type EventReason =
   | "Enabled"
   | "Disabled"
@@ -21,6 +22,8 @@ export type EventReason =
   | "InvalidNodeLabel"
   | "NoTemplateLeft"
   | "ClockSkew"
+  | "DurationSkipped"
+  | "OffProofUnavailable"
   | "StormRecoveryStarted"
   | "StormRecoveryCooldownStarted"
   | "StormRecoveryEnded";
@@ -66,6 +69,8 @@ export interface NodeFacts {
   leaseRenewAtMs: number | undefined;
   /** What is wrong with its transition times, in words; `health` is judged with that in mind. */
   skew: string | undefined;
+  /** What is known of its host's power; undefined where the health check does not ask. */
+  sight: HostSight | undefined;
 }
 
 /** The world as one health check sees it, at one moment. */
@@ -93,6 +98,8 @@ export interface Snapshot {
   standstill: string | undefined;
   /** How far this process' clock is off, in words. */
   clockSkew: string | undefined;
+  /** Why no host can be known to be off though the health check asks, in words. */
+  sightProblem: string | undefined;
 }
 
 /** `startedAnew`: its list of steps has failed to the end and begins from the start. */
@@ -100,7 +107,7 @@ export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "s
 
 export type Action =
   /** Take the node's lease for `leaseDurationMs`, then create the CR. */
-  | { type: "create"; node: Node; template: Template; leaseDurationMs: number }
+  | { type: "create"; node: Node; template: Template; leaseDurationMs: number; skipped: Skipped | undefined }
   /** `value` undefined removes the annotation. */
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
   /** `because` is what must hold on a live read. */

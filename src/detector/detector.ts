@@ -4,7 +4,7 @@ import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
 import { apiVersionOf } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
-import { sleep } from "../runtime/clock.ts";
+import { whenServed } from "../kube/when-served.ts";
 import { trimHealthCheck } from "./health-check.ts";
 import { DetectorMetrics } from "./metrics.ts";
 import { NodeHealthCheckController } from "./node-health-check-controller.ts";
@@ -22,6 +22,8 @@ export interface DetectorDeps {
 export interface DetectorOptions {
   /** Where the lease `node-<node>` of each node lies, which node-maintenance tools take as well; `medik8s-leases` upstream. */
   leaseNamespace: string;
+  /** The agent's own namespace: FencingTargets and the stop switch are looked at nowhere else. */
+  namespace: string;
 }
 
 /**
@@ -29,8 +31,11 @@ export interface DetectorOptions {
  * while the agent's lease is held, with a signal that aborts when the lease is lost.
  */
 export async function runDetector(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
+  const { kind } = NODE_HEALTH_CHECKS;
+  const fields = { apiVersion: apiVersionOf(NODE_HEALTH_CHECKS), kind };
+  const onAbsent = (): void => deps.runtime.logger.warn(fields, "waiting: the CRD is not installed; apply deploy/crds");
   try {
-    await whenServed(deps.runtime, signal);
+    await whenServed(deps.runtime, NODE_HEALTH_CHECKS, { retryMs: CRD_RETRY_MS, onAbsent }, signal);
     await serve(deps, signal);
   } catch (error) {
     // Being stopped is the one good end, at whatever it was waiting for.
@@ -47,28 +52,10 @@ async function serve(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
   try {
     const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, everything);
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
-    const { leaseNamespace } = options;
-    const controller = new NodeHealthCheckController({ runtime, nodes, checks, metrics, leaseNamespace }, everything);
+    const controller = new NodeHealthCheckController({ runtime, nodes, checks, metrics, ...options }, everything);
     await controller.run(everything);
   } finally {
     scope.abort(new Error("the detector has ended"));
     metrics.close();
-  }
-}
-
-/** Waits for the CRD of NodeHealthChecks, saying once that it is missing. */
-async function whenServed(runtime: KubeRuntime, signal: AbortSignal): Promise<void> {
-  const { client, clock, logger } = runtime;
-  const { kind } = NODE_HEALTH_CHECKS;
-  const apiVersion = apiVersionOf(NODE_HEALTH_CHECKS);
-  for (let told = false; ; told = true) {
-    try {
-      if ((await client.discover(apiVersion, kind, signal)) !== undefined) return;
-      if (!told) logger.warn({ apiVersion, kind }, "waiting: the CRD is not installed; apply deploy/crds");
-    } catch (error) {
-      signal.throwIfAborted();
-      logger.warn({ err: error, apiVersion, kind }, "cannot find out whether the API server serves a kind");
-    }
-    await sleep(clock, CRD_RETRY_MS, signal);
   }
 }

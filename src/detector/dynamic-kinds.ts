@@ -17,6 +17,10 @@ export type KindState<T extends KubeObject> =
   | { state: "absent" };
 
 export interface DynamicKindsOptions<T extends KubeObject> {
+  /** Absent: all namespaces. */
+  namespace?: string;
+  /** Absent: all objects. */
+  fieldSelector?: string;
   trim: (raw: KubeObject) => T;
   /** Called when a kind's state changes, and for every change of an object of a watched kind. */
   onChange: (change: Change<T> | undefined) => void;
@@ -100,18 +104,21 @@ export class DynamicKinds<T extends KubeObject> {
 
   async #find(apiVersion: string, kind: string, signal: AbortSignal): Promise<KindState<T>> {
     const { client } = this.#runtime;
+    const { namespace, fieldSelector, trim } = this.#options;
+    const within = namespace === undefined ? {} : { namespace };
+    const selected = fieldSelector === undefined ? {} : { fieldSelector };
     const type = await client.discover(apiVersion, kind, signal);
     if (type === undefined) return { state: "absent" };
     try {
       // A reflector does not say that it is refused, so the question is asked first.
-      await client.list(type, { pageSize: 1, fieldSelector: "metadata.name=-" }, signal);
+      await client.list(type, { pageSize: 1, fieldSelector: "metadata.name=-", ...within, ...selected }, signal);
     } catch (error) {
       if (isKubeError(error, "Forbidden", "MethodNotAllowed"))
         return { state: "forbidden", type, message: error.message };
       if (isKubeError(error, "NotFound")) return { state: "absent" };
       throw error;
     }
-    const view = this.#runtime.watch({ type, trim: this.#options.trim }, signal);
+    const view = this.#runtime.watch({ type, trim, ...within, ...selected }, signal);
     await view.whenSynced(signal);
     return { state: "watched", type, view };
   }

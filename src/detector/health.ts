@@ -11,8 +11,19 @@ export interface HealthRule {
 /** How a node is by its conditions. "Soon unhealthy" is neither: a rule matches, and its duration is not over before `untilMs`. */
 export type Health =
   | { state: "healthy" }
-  | { state: "soonUnhealthy"; rule: HealthRule; untilMs: number }
-  | { state: "unhealthy"; rule: HealthRule; sinceMs: number };
+  /** `notSkipped`: why its duration is not skipped, where it would be if the host were proven off. */
+  | { state: "soonUnhealthy"; rule: HealthRule; untilMs: number; notSkipped?: string }
+  | { state: "unhealthy"; rule: HealthRule; sinceMs: number; skipped?: Skipped };
+
+/** Why a node counts as unhealthy before its duration is over. */
+export interface Skipped {
+  /** The proof that its host is off, in words. */
+  proof: string;
+  /** How long that proof counts. */
+  untilMs: number;
+  /** When the duration would be over. */
+  durationUntilMs: number;
+}
 
 const HEALTHY: Health = { state: "healthy" };
 

@@ -10,9 +10,11 @@ import { parseTimeMs } from "../runtime/time.ts";
 import { ETCD_RETRY_MS, holderOf } from "./actions.ts";
 import { newCheckState } from "./check-state.ts";
 import type { Decision, Snapshot } from "./decision.ts";
+import type { DetectorOptions } from "./detector.ts";
 import { findEtcdObjection } from "./etcd-guard.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { trimHealthCheck } from "./health-check.ts";
+import { HostPower } from "./host-power.ts";
 import { leaseName, readTaken } from "./node-lease.ts";
 import { renewLeaseAfterMs } from "./plan-node.ts";
 import { decide, decideInvalid } from "./plan.ts";
@@ -56,15 +58,16 @@ export interface LiveDecisions {
  * @throws KubeError where something that bears on the decision cannot be read.
  */
 export async function decideLive(
-  deps: { runtime: KubeRuntime; leaseNamespace: string },
+  deps: { runtime: KubeRuntime } & DetectorOptions,
   signal: AbortSignal,
 ): Promise<LiveDecisions> {
-  const { runtime, leaseNamespace } = deps;
+  const { runtime, leaseNamespace, namespace } = deps;
   const scope = new AbortController();
   const reading = AbortSignal.any([signal, scope.signal]);
   const remediations = new RemediationStore(runtime, () => undefined, reading);
   const templates = new TemplateResolver(runtime, remediations, () => undefined, reading);
   const platform = new Platform(runtime, () => undefined, reading);
+  const hostPower = new HostPower(runtime, namespace, () => undefined, reading);
   try {
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, reading);
     const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, reading);
@@ -77,6 +80,11 @@ export async function decideLive(
     }));
     const platformFacts = await readPlatform(runtime, platform, reading);
     const resolved = await resolveAll(runtime, peers, { remediations, templates }, reading);
+    if (peers.some(({ state }) => "policy" in state.compiled && state.compiled.policy.skipsDurationIfOff)) {
+      while (hostPower.pending) await sleep(runtime.clock, KINDS_POLL_MS, reading);
+      // As with templates: the agent may see what this person may not.
+      if (hostPower.refusal !== undefined) throw new KubeError("Forbidden", hostPower.refusal, { status: 403 });
+    }
     const nowMs = runtime.clock.nowMs();
     for (const peer of peers) recallLeases(peer, { nodes, leases: leases.items }, nowMs);
     if (platformFacts.isOkd) await askEtcd(runtime, peers, reading);
@@ -100,6 +108,7 @@ export async function decideLive(
         clockSkew: tellOffset(runtime.clockOffset?.()),
         canSee: (record: Parameters<Snapshot["canSee"]>[0]) => remediations.canSee(record),
         standstill: undefined,
+        hostPower: seenNow(hostPower),
       };
       const snapshot = takeSnapshot(world, nowMs);
       return { check, snapshot, decision: decide(snapshot, nowMs) };
@@ -107,8 +116,21 @@ export async function decideLive(
     return { nowMs, nodes, checks: decided };
   } finally {
     scope.abort(new Error("everything is read"));
-    await Promise.all([remediations.settled(), templates.settled(), platform.settled()]);
+    await Promise.all([remediations, templates, platform, hostPower].map((reader) => reader.settled()));
   }
+}
+
+/** Nobody has watched proofs come: how old they are is told by their own times alone. */
+function seenNow(hostPower: HostPower): Pick<HostPower, "sightOf" | "problem"> {
+  return {
+    get problem() {
+      return hostPower.problem;
+    },
+    sightOf: (nodeName) => {
+      const { targets, ...sight } = hostPower.sightOf(nodeName);
+      return { ...sight, targets: targets.map(({ target }) => ({ target, proofSeenAgoMs: 0 })) };
+    },
+  };
 }
 
 async function readPlatform(runtime: KubeRuntime, platform: Platform, signal: AbortSignal): Promise<PlatformFacts> {

@@ -19,6 +19,7 @@ import type { Action, Announcement, Decision, EventReason, Snapshot } from "./de
 import { KIND_RETRY_MS, kindKey } from "./dynamic-kinds.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { trimHealthCheck } from "./health-check.ts";
+import { HostPower } from "./host-power.ts";
 import type { DetectorMetrics } from "./metrics.ts";
 import { NodeLeases } from "./node-lease.ts";
 import { differs } from "./node-tracker.ts";
@@ -60,6 +61,8 @@ export interface NodeHealthCheckDeps {
   checks: Watched<HealthCheckObject>;
   metrics: DetectorMetrics;
   leaseNamespace: string;
+  /** The agent's own. */
+  namespace: string;
 }
 
 /** Serves all NodeHealthChecks: gathers what bears on one, has `decide` decide, and does what it says. */
@@ -70,6 +73,7 @@ export class NodeHealthCheckController {
   readonly #remediations: RemediationStore;
   readonly #templates: TemplateResolver;
   readonly #platform: Platform;
+  readonly #hostPower: HostPower;
   readonly #actions: ActionDeps;
   readonly #states = new Map<string, CheckState>();
   readonly #times: SteadyTimes;
@@ -78,7 +82,7 @@ export class NodeHealthCheckController {
 
   /** @param signal ends everything that this controller starts. */
   constructor(deps: NodeHealthCheckDeps, signal: AbortSignal) {
-    const { runtime, nodes, checks, metrics, leaseNamespace } = deps;
+    const { runtime, nodes, checks, metrics, leaseNamespace, namespace } = deps;
     this.#deps = deps;
     this.#controller = new Controller(runtime, {
       name: "node-health-check",
@@ -90,6 +94,7 @@ export class NodeHealthCheckController {
     this.#remediations = new RemediationStore(runtime, (change) => this.#onRemediation(change), signal);
     this.#templates = new TemplateResolver(runtime, this.#remediations, () => this.#enqueueAll(), signal);
     this.#platform = new Platform(runtime, () => this.#enqueueAll(), signal);
+    this.#hostPower = new HostPower(runtime, namespace, (nodeName) => this.#onHostPower(nodeName), signal);
     this.#actions = {
       client: runtime.client,
       clock: runtime.clock,
@@ -97,6 +102,7 @@ export class NodeHealthCheckController {
       remediations: this.#remediations,
       leases: new NodeLeases(runtime, leaseNamespace),
       metrics,
+      hostPower: this.#hostPower,
     };
     this.#times = new SteadyTimes(runtime.clock, runtime.clockOffset?.());
     checks.subscribe((change) => this.#onCheck(change));
@@ -115,7 +121,8 @@ export class NodeHealthCheckController {
       await this.#controller.run(signal);
     } finally {
       this.#checks.close();
-      await Promise.all([this.#remediations.settled(), this.#templates.settled(), this.#platform.settled()]);
+      const watchers = [this.#remediations, this.#templates, this.#platform, this.#hostPower];
+      await Promise.all(watchers.map((watcher) => watcher.settled()));
     }
   }
 
@@ -149,6 +156,13 @@ export class NodeHealthCheckController {
     // The end of one may be what another health check waits for.
     if (change.type === "deleted") return this.#enqueueAll();
     for (const [name, state] of this.#states) if (isOwnedBy(change.object, state.uid)) this.#controller.enqueue(name);
+  }
+
+  #onHostPower(nodeName: string | undefined): void {
+    for (const [name, { compiled }] of this.#states) {
+      if ("problem" in compiled || !compiled.policy.skipsDurationIfOff) continue;
+      if (nodeName === undefined || compiled.tracker.isAiling(nodeName)) this.#controller.enqueue(name);
+    }
   }
 
   #enqueueAll(): void {
@@ -237,6 +251,7 @@ export class NodeHealthCheckController {
         ...found,
         canSee: (record) => this.#remediations.canSee(record),
         standstill: silentMs > NODES_STALE_MS ? "the API server has not told of nodes for minutes" : undefined,
+        hostPower: this.#hostPower,
       },
       runtime.clock.nowMs(),
     );
@@ -261,6 +276,7 @@ export class NodeHealthCheckController {
       state,
       isOkd: platform !== "pending" && platform.isOkd,
       mayStart: () => this.#mayStart(check, state, compiled),
+      sightOf: (nodeName) => this.#hostPower.sightOf(nodeName),
       tell: (type, reason, note, related) => this.#tell(check, { type, reason, note }, related),
     };
     state.census = undefined;

@@ -6,6 +6,7 @@ import { parseTimeMs, toTime } from "../runtime/time.ts";
 import type { NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation.ts";
+import type { Health, Skipped } from "./health.ts";
 import type { Pass } from "./pass.ts";
 import { announce, checkAgain, skip, verdict } from "./pass.ts";
 import { clearAway, isBudgetSpent, isResting, recordAttempts, remove, restartFailed } from "./plan-attempts.ts";
@@ -53,8 +54,8 @@ function planByState(pass: Pass, facts: NodeFacts, records: RemediationRecord[])
   if (node === undefined) return underWay ? planGone(pass, facts, records) : undefined;
   if (health.state === "healthy") return planHealthy(pass, facts, node, records, underWay);
   if (!selected) return underWay ? planRelabelled(pass, facts, records) : undefined;
-  if (health.state === "soonUnhealthy") return planSoonUnhealthy(pass, facts, records, health.untilMs);
-  return planUnhealthy(pass, facts, node, records, health.rule);
+  if (health.state === "soonUnhealthy") return planSoonUnhealthy(pass, facts, node, records, health);
+  return planUnhealthy(pass, facts, node, records, health);
 }
 
 /** The node object is gone: for most remediators the end of their work, for some a step of it. */
@@ -125,13 +126,23 @@ function planRelabelled(pass: Pass, facts: NodeFacts, records: RemediationRecord
 function planSoonUnhealthy(
   pass: Pass,
   facts: NodeFacts,
+  node: Node,
   records: RemediationRecord[],
-  untilMs: number,
+  { untilMs, notSkipped }: Extract<Health, { state: "soonUnhealthy" }>,
 ): UnhealthyNode | undefined {
   checkAgain(pass, untilMs);
   warnOfSkew(pass, facts);
-  verdict(pass, facts, "soonUnhealthy", `Unhealthy from ${toTime(untilMs)} on, unless its conditions change`);
+  const reason = `Unhealthy from ${toTime(untilMs)} on, unless its conditions change`;
+  verdict(
+    pass,
+    facts,
+    "soonUnhealthy",
+    notSkipped === undefined ? reason : `${reason}; not sooner, since ${notSkipped}`,
+  );
   clearDelay(pass, facts);
+  const next = nextStep(pass.snapshot.policy.steps, records);
+  const running = runningOf(facts, records, next);
+  if (running?.terminating === false && next !== undefined) holdLease(pass, facts, node, next.step);
   return facts.previous === undefined && records.length === 0 ? undefined : entryOf(facts, records);
 }
 
@@ -140,23 +151,21 @@ function planUnhealthy(
   facts: NodeFacts,
   node: Node,
   records: RemediationRecord[],
-  rule: { type: string; status: string },
+  { rule, skipped }: Extract<Health, { state: "unhealthy" }>,
 ): UnhealthyNode {
   const { name, previous } = facts;
   if (previous === undefined) {
     const note = `Node matches unhealthy condition. Node "${name}", condition type "${rule.type}", condition status "${rule.status}"`;
     announce(pass, { key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
   }
+  if (skipped !== undefined) checkAgain(pass, Math.min(skipped.untilMs, skipped.durationUntilMs));
   clearDelay(pass, facts);
   warnOfSkew(pass, facts);
   warnOfLabel(pass, node);
   const { steps } = pass.snapshot.policy;
   const updated = forgetRounds(steps, restartFailed(pass, facts, giveUpOverdue(pass, facts, records)));
   const next = nextStep(steps, updated);
-  const running = facts.remediations.find(
-    ({ uid }) =>
-      next !== undefined && updated.some((record) => record.resource.uid === uid && isOpen(record, next.step)),
-  );
+  const running = runningOf(facts, updated, next);
   if (running !== undefined && !running.terminating && next !== undefined) {
     holdLease(pass, facts, node, next.step);
     verdict(pass, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
@@ -164,17 +173,30 @@ function planUnhealthy(
     // A relapse while the CR of the recovery before is still being undone. The next one starts from nothing.
     verdict(pass, facts, "waiting", "Its last remediation is still being deleted");
   } else {
-    start(pass, facts, node, next);
+    start(pass, facts, node, next, skipped);
   }
   return entryOf(facts, updated);
 }
 
-function isOpen(record: RemediationRecord, step: Step): boolean {
-  return record.timedOut === undefined && isOfStep(step, record);
+/** The remediation of the step that is being tried. */
+function runningOf(
+  facts: NodeFacts,
+  records: readonly RemediationRecord[],
+  next: NextStep | undefined,
+): Remediation | undefined {
+  const isOpen = (record: RemediationRecord): boolean =>
+    next !== undefined && record.timedOut === undefined && isOfStep(next.step, record);
+  return facts.remediations.find(({ uid }) => records.some((record) => record.resource.uid === uid && isOpen(record)));
 }
 
 /** Starts a step, or says why not. */
-function start(pass: Pass, facts: NodeFacts, node: Node, next: NextStep | undefined): void {
+function start(
+  pass: Pass,
+  facts: NodeFacts,
+  node: Node,
+  next: NextStep | undefined,
+  skipped: Skipped | undefined,
+): void {
   const { snapshot, nowMs, decision, gate, controlPlaneBusy } = pass;
   const { name, rival, hold } = facts;
   if (gate !== undefined) return verdict(pass, facts, gate.outcome, gate.reason);
@@ -218,8 +240,9 @@ function start(pass: Pass, facts: NodeFacts, node: Node, next: NextStep | undefi
     return hold.announce ? skip(pass, facts, "held", reason) : verdict(pass, facts, "held", reason);
   }
   if (isControlPlane(node)) controlPlaneBusy.add(name);
-  decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step) });
-  verdict(pass, facts, "create", `A ${template.type.kind} is created from ${template.name}`);
+  decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), skipped });
+  const why = skipped === undefined ? "" : `, before its duration is over: ${skipped.proof}`;
+  verdict(pass, facts, "create", `A ${template.type.kind} is created from ${template.name}${why}`);
 }
 
 /**

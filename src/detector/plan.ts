@@ -7,6 +7,7 @@ import { isOfStep } from "./escalation.ts";
 import type { Gate, Pass } from "./pass.ts";
 import { checkAgain } from "./pass.ts";
 import { planNode } from "./plan-node.ts";
+import { skipDuration } from "./skip-duration.ts";
 import type { Disabled } from "./status.ts";
 import { composeStatus, disabledNote, readDisabled, readStorm } from "./status.ts";
 import type { Storm } from "./storm.ts";
@@ -20,8 +21,10 @@ const DISABLED_RETRY_MS = 15_000;
  *
  * At most as many remediations start as the threshold allows, since every node that has or gets one counts as not healthy.
  */
-export function decide(snapshot: Snapshot, nowMs: number): Decision {
-  const { policy, status: previous } = snapshot;
+export function decide(given: Snapshot, nowMs: number): Decision {
+  const { policy, status: previous } = given;
+  const nodes = given.nodes.map((facts) => ({ ...facts, health: skipDuration(facts, policy, nowMs) }));
+  const snapshot = { ...given, nodes };
   const census = takeCensus(snapshot.selectedNodes, snapshot.nodes);
   const allowance = judgeThreshold(policy.threshold, census);
   const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.holds, nowMs);
@@ -40,6 +43,10 @@ export function decide(snapshot: Snapshot, nowMs: number): Decision {
   if (gate?.announcement !== undefined && entries.length > 0) decision.standing.push(gate.announcement);
   if (snapshot.clockSkew !== undefined) {
     decision.standing.push({ key: "skew", type: "Warning", reason: "ClockSkew", note: snapshot.clockSkew });
+  }
+  if (snapshot.sightProblem !== undefined) {
+    const note = `No duration is skipped, whatever hosts are off: ${snapshot.sightProblem}`;
+    decision.standing.push({ key: "sight", type: "Warning", reason: "OffProofUnavailable", note });
   }
   if (disabled !== undefined) checkAgain(pass, nowMs + DISABLED_RETRY_MS);
   if (storm.state === "cooldown") checkAgain(pass, storm.sinceMs + (policy.stormCooldownMs ?? 0));

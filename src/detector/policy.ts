@@ -1,4 +1,4 @@
-import { ATTEMPT_BUDGET, START_ANEW } from "../api/annotations.ts";
+import { ATTEMPT_BUDGET, SKIP_DURATION_IF_OFF, START_ANEW } from "../api/annotations.ts";
 import type { EscalatingRemediation, NodeHealthCheckSpec } from "../api/node-health-check.ts";
 import { nodeHealthCheckSpecSchema } from "../api/node-health-check.ts";
 import type { ObjectReference } from "../api/meta.ts";
@@ -43,12 +43,14 @@ export interface Policy {
   attemptBudget: AttemptBudget;
   /** Whether the steps are tried anew once the last has failed. */
   startsAnew: boolean;
+  /** Whether the rest of a duration is skipped where the node is not Ready and its host is proven off. */
+  skipsDurationIfOff: boolean;
 }
 
 export type PolicyResult = { policy: Policy } | { problem: string };
 
 /** Annotations of a health check that `compilePolicy` reads. */
-export const POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, START_ANEW];
+export const POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, START_ANEW, SKIP_DURATION_IF_OFF];
 
 const STEP_TIMEOUT_MIN_MS = 60_000;
 const TEMPLATE_SUFFIX = "Template";
@@ -98,6 +100,7 @@ function compile(spec: NodeHealthCheckSpec, annotations: Readonly<Record<string,
     steps: compileSteps(spec),
     attemptBudget: attemptBudget(annotations[ATTEMPT_BUDGET]),
     startsAnew: flag(annotations, START_ANEW, true),
+    skipsDurationIfOff: flag(annotations, SKIP_DURATION_IF_OFF, false),
   };
 }
 

@@ -8,6 +8,7 @@ import type { NodeFacts, Snapshot } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { isOlder } from "./health-check.ts";
 import type { Health } from "./health.ts";
+import type { HostPower } from "./host-power.ts";
 import type { NodeTracker } from "./node-tracker.ts";
 import type { PlatformFacts } from "./platform.ts";
 import type { Policy } from "./policy.ts";
@@ -43,6 +44,8 @@ export interface World {
   platform: PlatformFacts;
   canSee: Snapshot["canSee"];
   standstill: string | undefined;
+  /** What is known of hosts' power, for health checks that ask. */
+  hostPower: Pick<HostPower, "sightOf" | "problem">;
 }
 
 const HEALTHY: Health = { state: "healthy" };
@@ -56,6 +59,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
   const names = new Set([...tracker.notable.keys(), ...previous.keys(), ...own.keys()]);
   const rivals = new Rivals(world);
   const attempts = readAttempts(check);
+  const hostPower = policy.skipsDurationIfOff ? world.hostPower : undefined;
   const attemptsOfOthers = world.peers.map((peer) => readAttempts(peer.check));
   const nodes = [...names].map((name): NodeFacts => {
     const node = world.nodes.get({ name });
@@ -74,6 +78,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       hold: state.holds.get(name),
       leaseRenewAtMs: state.leaseRenewals.get(name),
       skew: world.skewOf?.(name),
+      sight: hostPower?.sightOf(name),
     };
   });
   return {
@@ -96,6 +101,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       ),
     canSee: world.canSee,
     clockSkew: world.clockSkew,
+    sightProblem: hostPower?.problem,
     standstill:
       check.metadata.deletionTimestamp === undefined
         ? (world.standstill ?? world.platform.unknown)

@@ -1,6 +1,6 @@
 import { CONFIG_MAPS } from "../api/core-types.ts";
 import type { ConfigMap } from "../api/core.ts";
-import { STOP_SWITCH_NAME, STOP_SWITCH_PAUSED, STOP_SWITCH_REASON, stops } from "../api/stop-switch.ts";
+import { STOP_SWITCH_NAME, stoppedBy } from "../api/stop-switch.ts";
 import { trimMeta } from "../api/trim.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeObject } from "../kube/resource.ts";
@@ -57,25 +57,13 @@ function stopSwitchOf(
         return { reason: view.problem === undefined ? notRead : `${notRead}: ${view.problem}` };
       }
       const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
-      return configMap === undefined ? undefined : stoppedBy(configMap);
+      return stoppedBy(configMap);
     },
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
-}
-
-/** What one ConfigMap says; pure. */
-function stoppedBy(configMap: ConfigMap): { reason: string } | undefined {
-  const { data } = configMap;
-  if (!stops(data)) return undefined;
-  const { namespace, name } = configMap.metadata;
-  const pausedBy = `paused by ConfigMap ${namespace}/${name}`;
-  const reason = data?.[STOP_SWITCH_REASON]?.trim();
-  if (reason !== undefined && reason !== "") return { reason: `${pausedBy}: ${reason}` };
-  if (data?.[STOP_SWITCH_PAUSED] === "true") return { reason: pausedBy };
-  return { reason: `${pausedBy}, although its data.paused is not "true": set it to "false" or delete it to resume` };
 }
 
 function trimSwitch(raw: KubeObject): ConfigMap {
@@ -89,7 +77,7 @@ function trimSwitch(raw: KubeObject): ConfigMap {
 }
 
 function logChange(runtime: KubeRuntime, change: Change<ConfigMap>): void {
-  const stopped = change.type === "deleted" ? undefined : stoppedBy(change.object);
+  const stopped = stoppedBy(change.type === "deleted" ? undefined : change.object);
   if (stopped === undefined) runtime.logger.info("power orders are allowed: the stop switch is off");
   else runtime.logger.warn({ reason: stopped.reason }, "no new power orders: the stop switch is on");
 }

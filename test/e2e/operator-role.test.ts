@@ -9,6 +9,7 @@ import type { Rack } from "../../hack/rack/rack.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
 import { EXIT_FAILURE, EXIT_REFUSED } from "../../src/cli/failures.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
@@ -65,7 +66,7 @@ void describe("the shipped operator's rights", () => {
     await api.create("/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks", {
       apiVersion: "remediation.medik8s.io/v1alpha1",
       kind: "NodeHealthCheck",
-      metadata: { name: "workers" },
+      metadata: { name: "workers", annotations: { [SKIP_DURATION_IF_OFF]: "true" } },
       spec: {
         selector: { matchLabels: { "kubernetes.io/os": "linux" } },
         remediationTemplate: { ...template, ...reference },

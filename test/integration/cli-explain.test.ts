@@ -206,7 +206,11 @@ async function decisionsIn(world: DetectorWorld) {
     controllerName: "ironfence.io/cli",
     instance: "cli",
   });
-  const reading = readDecisions(runtime, "medik8s-leases", new AbortController().signal);
+  const reading = readDecisions(
+    runtime,
+    { leaseNamespace: "medik8s-leases", namespace: "fencing" },
+    new AbortController().signal,
+  );
   let isOver = false;
   const over = () => (isOver = true);
   void reading.then(over, over);

@@ -120,7 +120,7 @@ export class DetectorWorld {
         runtime: { ...runtime, events },
         nodes,
         registry: this.registry,
-        options: { leaseNamespace: "medik8s-leases" },
+        options: { leaseNamespace: "medik8s-leases", namespace: "fencing" },
       },
       signal,
     );

@@ -168,7 +168,7 @@ export class AgentProcess {
       );
       const detecting =
         detector === true
-          ? runDetector({ ...deps, options: { leaseNamespace: "medik8s-leases" } }, leading)
+          ? runDetector({ ...deps, options: { leaseNamespace: "medik8s-leases", namespace: NAMESPACE } }, leading)
           : Promise.resolve();
       await Promise.all([remediator, detecting]);
     };

@@ -31,6 +31,8 @@ export interface WorldOptions {
   agentOn?: string;
   /** What happens to the agent on its way to the cluster. */
   interference?: Interference;
+  /** Whether the agent runs the detector too. */
+  detector?: boolean;
 }
 
 /** A cluster with one agent that runs the whole remediator, and what tests ask of it. The safety rules hold at every step. */
@@ -47,10 +49,19 @@ export class World extends Cluster {
   readonly #agentOptions: Pick<WorldOptions, "limits" | "agentOn">;
   readonly #aheadMs: number;
   readonly #interference: Interference | undefined;
+  readonly #detector: boolean;
   #agent: AgentProcess | undefined;
   #agents = 0;
 
-  constructor({ agentAheadMs = 0, interference, controllers, limits, agentOn, ...options }: WorldOptions) {
+  constructor({
+    agentAheadMs = 0,
+    interference,
+    detector = false,
+    controllers,
+    limits,
+    agentOn,
+    ...options
+  }: WorldOptions) {
     super({
       ...options,
       controllers: { statefulSets: false, scheduler: false, ...controllers },
@@ -59,6 +70,7 @@ export class World extends Cluster {
     this.#aheadMs = agentAheadMs;
     this.#agentOptions = { ...(limits && { limits }), ...(agentOn !== undefined && { agentOn }) };
     this.#interference = interference;
+    this.#detector = detector;
     if (agentAheadMs !== 0) this.observer.doubtClocks();
     this.#keepLogs();
   }
@@ -99,9 +111,10 @@ export class World extends Cluster {
       ...(this.#agentOptions.limits !== undefined && { limits: this.#agentOptions.limits }),
       ownNode: this.#agentOptions.agentOn,
       onHandOver: (why) => this.handedOver.push(why),
+      detector: this.#detector,
       ...(this.#interference !== undefined && { interference: this.#interference }),
       onNote: (note) => this.notes.push(note),
-      onEnd: (why) => this.observer.report("-", `the remediator ended: ${why.message}`),
+      onEnd: (why) => this.observer.report("-", `the agent ended: ${why.message}`),
     });
   }
 

@@ -19,6 +19,8 @@ export interface ProbeIntervals {
   changeMs: number;
   /** Least mean time between the probes of any two devices: it stretches the other intervals in large clusters. */
   spacingMs: number;
+  /** After a probe of a host whose node is not Ready, where a health check wants it proven off; doubling up to `quietMs`. */
+  outageMs: number;
 }
 
 /**
@@ -32,6 +34,7 @@ export const DEFAULT_PROBE_INTERVALS: ProbeIntervals = {
   authRetryMs: 900_000,
   changeMs: 5_000,
   spacingMs: 2_500,
+  outageMs: 15_000,
 };
 
 /** What a target was like when it was last looked at; a probe is due as soon as that no longer holds. */
@@ -40,6 +43,8 @@ export interface ProbeTrigger {
   fingerprint: string;
   /** The node's system UUID while it is Ready, else empty: a node that has just come may give a pin. */
   readyUuid: string;
+  /** The outage of the node in which its host is to be proven off, else empty. */
+  outage: string;
 }
 
 /** When a target is due, by what is known of it. */
@@ -54,7 +59,8 @@ export interface ProbePlan {
 export function dueAtMs(plan: ProbePlan, trigger: ProbeTrigger, intervals: ProbeIntervals): number {
   const changed =
     plan.trigger.fingerprint !== trigger.fingerprint ||
-    (trigger.readyUuid !== "" && trigger.readyUuid !== plan.trigger.readyUuid);
+    (trigger.readyUuid !== "" && trigger.readyUuid !== plan.trigger.readyUuid) ||
+    (trigger.outage !== "" && trigger.outage !== plan.trigger.outage);
   if (!changed) return plan.dueAtMs;
   return plan.probedAtMs === undefined ? 0 : Math.min(plan.dueAtMs, plan.probedAtMs + intervals.changeMs);
 }
@@ -65,7 +71,7 @@ export function dueAtMs(plan: ProbePlan, trigger: ProbeTrigger, intervals: Probe
  */
 export function firstDelayMs(
   target: FencingTarget,
-  deviceCount: number,
+  { deviceCount, inOutage }: { deviceCount: number; inOutage: boolean },
   intervals: ProbeIntervals,
   random: Random,
 ): number {
@@ -75,17 +81,26 @@ export function firstDelayMs(
   // What ended a conflict may have happened while no agent ran, and only a probe can say what the target is now.
   if (ready?.reason === "Ambiguous") return 0;
   if (reachable.reason === "AuthenticationFailed") return jittered(intervals.authRetryMs, random);
-  return quietMs(deviceCount, intervals) * random.next();
+  return inOutage ? 0 : quietMs(deviceCount, intervals) * random.next();
 }
 
-/** How long after a probe the next one is due. */
+/**
+ * How long after a probe the next one is due.
+ *
+ * @param probe.inOutage how many probes there were in the outage in which the host is to be proven off; 0 outside of one.
+ */
 export function nextDelayMs(
-  probe: { healthy: boolean; loginRefused: boolean; failuresInARow: number },
-  counts: { devices: number; failingTargets: number },
+  probe: { healthy: boolean; loginRefused: boolean; failuresInARow: number; inOutage: number },
+  counts: { devices: number; failingTargets: number; outages: number },
   intervals: ProbeIntervals,
   random: Random,
 ): number {
-  if (probe.healthy) return jittered(quietMs(counts.devices, intervals), random);
+  if (probe.healthy) {
+    const restMs = jittered(quietMs(counts.devices, intervals), random);
+    if (probe.inOutage === 0) return restMs;
+    const outageMs = backoffMs(random, intervals.outageMs, intervals.quietMs, probe.inOutage - 1);
+    return Math.min(restMs, Math.max(outageMs, counts.outages * intervals.spacingMs));
+  }
   const floorMs = counts.failingTargets * intervals.spacingMs;
   if (probe.loginRefused) return jittered(Math.max(intervals.authRetryMs, floorMs), random);
   const retryMs = backoffMs(random, intervals.retryMinMs, intervals.retryMaxMs, probe.failuresInARow - 1);

@@ -1,16 +1,16 @@
-import { LEASES } from "../../api/core-types.ts";
-import type { Lease, Node } from "../../api/core.ts";
-import type { Device, FencingTarget } from "../../api/fencing-target.ts";
+import type { Node } from "../../api/core.ts";
+import type { Device, FencingTarget, OffProof } from "../../api/fencing-target.ts";
 import type { HostIdentity, PowerReading } from "../../bmc/driver.ts";
 import type { BmcErrorCode } from "../../bmc/errors.ts";
 import { BmcError } from "../../bmc/errors.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import { parseTimeMs } from "../../runtime/time.ts";
 import type { Credentials, OpenDevicesDeps, OpenedDevice } from "./devices.ts";
 import { openDevices, sameCredentials } from "./devices.ts";
 import { compareIdentity, expectedIdentity, meaningfulUuid } from "./identity.ts";
+import { hasFreshLease, isReady } from "./node-alive.ts";
+import { proveOff } from "./prove-off.ts";
 
 /** What one device answered. */
 export type DeviceProbe = {
@@ -43,6 +43,8 @@ export interface ProbeResult {
   /** The system UUID to pin, where this probe found one. */
   pin: { nodeName: string; systemUUID: string } | undefined;
   refused: RefusedLogin[];
+  /** That the host is off, where that was to be proven and was. */
+  offProof: OffProof | undefined;
 }
 
 /** Longest time for one device's probe, whatever deadlines its spec asks for. */
@@ -51,14 +53,15 @@ const DEVICE_PROBE_TIMEOUT_MS = 120_000;
 /**
  * Asks every device of a target who it is and how its power stands; it never orders anything.
  *
- * @param refused logins that are not tried again: their devices count as failed without being spoken to.
+ * @param options.refused logins that are not tried again: their devices count as failed without being spoken to.
+ * @param options.toProve whether a host that reads Off is read again, to prove it.
  * @throws KubeError where the API server cannot be reached, the abort reason of `signal`; a device's failure is a result.
  */
 export async function probeTarget(
   deps: OpenDevicesDeps,
   target: FencingTarget,
   node: Node | undefined,
-  refused: readonly RefusedLogin[],
+  { refused, toProve }: { refused: readonly RefusedLogin[]; toProve: boolean },
   signal: AbortSignal,
 ): Promise<ProbeResult> {
   const opened = await openDevices(deps, target, signal).catch((error: unknown) => {
@@ -71,7 +74,7 @@ export async function probeTarget(
       const { address, level } = device;
       return { address, level, index, ok: false, reason: "SecretUnreadable", message };
     };
-    return { devices: target.spec.devices.map(unreadable), pin: undefined, refused: [] };
+    return { devices: target.spec.devices.map(unreadable), pin: undefined, refused: [], offProof: undefined };
   }
   try {
     const devices = await Promise.all(
@@ -85,6 +88,7 @@ export async function probeTarget(
         if (probe.ok || probe.reason !== "AuthenticationFailed" || credentials === undefined) return [];
         return [{ address: probe.address, credentials }];
       }),
+      offProof: toProve ? await proveOff(deps.runtime, target, node, opened, devices, signal) : undefined,
     };
   } finally {
     await Promise.all(opened.map((device) => device.driver.close()));
@@ -159,22 +163,4 @@ async function findPin(
   }
   const { nodeName } = target.spec;
   return (await hasFreshLease(runtime, nodeName, signal)) ? { nodeName, systemUUID } : undefined;
-}
-
-/** Whether the node controller holds the node for healthy. */
-export function isReady(node: Node | undefined): boolean {
-  return node?.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
-}
-
-async function hasFreshLease(runtime: KubeRuntime, nodeName: string, signal: AbortSignal): Promise<boolean> {
-  try {
-    const { spec } = await runtime.client.get<Lease>(LEASES, { namespace: "kube-node-lease", name: nodeName }, signal);
-    const renewedMs = parseTimeMs(spec.renewTime);
-    const { leaseDurationSeconds } = spec;
-    if (renewedMs === undefined || leaseDurationSeconds === undefined) return false;
-    return Math.abs(runtime.clock.nowMs() - renewedMs) <= leaseDurationSeconds * 1_000;
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return false;
-    throw error;
-  }
 }

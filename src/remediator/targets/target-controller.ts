@@ -1,6 +1,8 @@
 import { SECRETS } from "../../api/core-types.ts";
 import type { Node } from "../../api/core.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { FencingTarget, OffProof } from "../../api/fencing-target.ts";
+import type { Outage } from "../../api/off-proof.ts";
+import { isSameOutage, outageOf } from "../../api/off-proof.ts";
 import type { openDevice } from "../../bmc/open-device.ts";
 import { Controller } from "../../kube/controller.ts";
 import type { KubeObject } from "../../kube/resource.ts";
@@ -10,10 +12,13 @@ import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { FencingTargetDirectory } from "./fencing-target.ts";
 import { meaningfulUuid } from "./identity.ts";
+import { isReady } from "./node-alive.ts";
 import type { ProbeResult } from "./probe.ts";
-import { isReady, probeTarget } from "./probe.ts";
+import { probeTarget } from "./probe.ts";
 import type { LockedLogin, ProbeIntervals, ProbePlan, ProbeTrigger } from "./probe-schedule.ts";
 import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstDelayMs, lockedLogins, nextDelayMs } from "./probe-schedule.ts";
+import type { ProofsWanted } from "./proofs-wanted.ts";
+import { watchProofsWanted } from "./proofs-wanted.ts";
 import type { TargetFacts } from "./target-status.ts";
 import { isHealthy, readyOf, statusChange } from "./target-status.ts";
 import { isLive, updateTargetStatus } from "./target-store.ts";
@@ -43,7 +48,8 @@ const SECRETS_WAIT_MS = 30_000;
 export async function startTargetController(deps: TargetControllerDeps, signal: AbortSignal): Promise<void> {
   const { runtime, targets, nodes, directory, namespace } = deps;
   const secrets = runtime.watch({ type: SECRETS, namespace, trim: trimSecret }, signal);
-  const prober = new Prober(deps, secrets);
+  const proofs = watchProofsWanted(runtime, () => enqueue([...targets.values()]), signal);
+  const prober = new Prober(deps, secrets, proofs);
   const controller = new Controller(runtime, {
     name: "fencing-targets",
     concurrency: PROBES_AT_ONCE,
@@ -75,6 +81,7 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
     if (!signal.aborted) throw error;
   } finally {
     for (const unsubscribe of subscriptions) unsubscribe();
+    await proofs.settled();
   }
 }
 
@@ -84,6 +91,8 @@ interface Memory extends ProbePlan {
   /** The last probe, until the spec that it was of has changed. */
   probe: { result: ProbeResult; atMs: number; generation: number | undefined } | undefined;
   locked: LockedLogin[];
+  /** Probes in the present outage of its node, where its host is to be proven off; else 0. */
+  inOutage: number;
 }
 
 class Prober {
@@ -91,11 +100,14 @@ class Prober {
   readonly #secrets: Watched<KubeObject>;
   readonly #intervals: ProbeIntervals;
   readonly #memories = new Map<string, Memory>();
+  readonly #proofs: ProofsWanted;
   #failingTargets = 0;
+  #outages = 0;
 
-  constructor(deps: TargetControllerDeps, secrets: Watched<KubeObject>) {
+  constructor(deps: TargetControllerDeps, secrets: Watched<KubeObject>, proofs: ProofsWanted) {
     this.#deps = deps;
     this.#secrets = secrets;
+    this.#proofs = proofs;
     this.#intervals = deps.intervals ?? DEFAULT_PROBE_INTERVALS;
   }
 
@@ -104,7 +116,10 @@ class Prober {
     for (const { metadata } of concerned) {
       if (this.#deps.directory.index.byUid(metadata.uid) !== undefined) continue;
       const memory = this.#memories.get(metadata.uid);
-      if (memory !== undefined) this.#setFailures(memory, 0);
+      if (memory !== undefined) {
+        this.#setFailures(memory, 0);
+        this.#setInOutage(memory, 0);
+      }
       this.#memories.delete(metadata.uid);
     }
   }
@@ -119,28 +134,34 @@ class Prober {
     const memory = this.#memoryOf(target, trigger);
     const conflict = directory.index.conflictOf(target.metadata.uid);
     memory.dueAtMs = dueAtMs(memory, trigger, this.#intervals);
+    if (trigger.outage !== memory.trigger.outage) this.#setInOutage(memory, 0);
+    let proven: OffProof | undefined | "asBefore" = "asBefore";
     // A target that nobody trusts is not probed; it becomes due again with the change that ends the conflict.
     if (conflict === undefined && memory.dueAtMs <= runtime.clock.monotonicMs()) {
-      await this.#probe(target, memory, signal);
+      proven = await this.#probe(target, memory, signal);
       memory.trigger = trigger;
     }
-    await this.#writeStatus(target, memory, signal);
+    await this.#writeStatus(target, memory, proven, signal);
     if (conflict !== undefined) return {};
     return { requeueAfterMs: Math.max(0, memory.dueAtMs - runtime.clock.monotonicMs()) };
   }
 
-  async #probe(target: FencingTarget, memory: Memory, signal: AbortSignal): Promise<void> {
+  /** @returns the proof that the host is off, where it was to be made and was. */
+  async #probe(target: FencingTarget, memory: Memory, signal: AbortSignal): Promise<OffProof | undefined> {
     const { runtime, nodes, directory } = this.#deps;
     const { clock, random } = runtime;
     const owner = target.status?.owner;
     if (owner !== undefined && (await isLive(runtime, owner, signal))) {
       // Its release changes the trigger; the interval is for an owner that goes without giving the host up.
       memory.dueAtMs = clock.monotonicMs() + this.#intervals.retryMaxMs;
-      return;
+      return undefined;
     }
     const startMs = clock.monotonicMs();
     const refused = memory.locked.filter((login) => login.untilMs > startMs);
-    const result = await probeTarget(this.#deps, target, nodes.get({ name: target.spec.nodeName }), refused, signal);
+    const node = nodes.get({ name: target.spec.nodeName });
+    const toProve = this.#outageOf(target) !== undefined;
+    const result = await probeTarget(this.#deps, target, node, { refused, toProve }, signal);
+    this.#setInOutage(memory, toProve ? memory.inOutage + 1 : 0);
     const nowMs = clock.monotonicMs();
     memory.probe = { result, atMs: clock.nowMs(), generation: target.metadata.generation };
     memory.probedAtMs = nowMs;
@@ -148,15 +169,26 @@ class Prober {
     const healthy = isHealthy(this.#factsOf(target, memory));
     this.#setFailures(memory, healthy ? 0 : memory.failuresInARow + 1);
     const delayMs = nextDelayMs(
-      { healthy, loginRefused: memory.locked.length > 0, failuresInARow: memory.failuresInARow },
-      { devices: directory.index.deviceCount, failingTargets: this.#failingTargets },
+      {
+        healthy,
+        loginRefused: memory.locked.length > 0,
+        failuresInARow: memory.failuresInARow,
+        inOutage: memory.inOutage,
+      },
+      { devices: directory.index.deviceCount, failingTargets: this.#failingTargets, outages: this.#outages },
       this.#intervals,
       random,
     );
     memory.dueAtMs = nowMs + delayMs;
+    return result.offProof;
   }
 
-  async #writeStatus(target: FencingTarget, memory: Memory, signal: AbortSignal): Promise<void> {
+  async #writeStatus(
+    target: FencingTarget,
+    memory: Memory,
+    proven: OffProof | undefined | "asBefore",
+    signal: AbortSignal,
+  ): Promise<void> {
     const { runtime, namespace } = this.#deps;
     const { uid, name, generation } = target.metadata;
     const ref = { kind: target.kind, namespace, name, uid };
@@ -169,7 +201,7 @@ class Prober {
         before = live;
         // A newer spec has its own turn; what was found is about this one.
         const isOther = live.metadata.generation !== generation;
-        change = isOther ? undefined : statusChange(this.#factsOf(live, memory), runtime.clock.nowMs());
+        change = isOther ? undefined : statusChange(this.#factsOf(live, memory), proven, runtime.clock.nowMs());
         return change;
       },
       signal,
@@ -206,14 +238,21 @@ class Prober {
       nodeExists: node !== undefined,
       nodeSystemUUID: node?.status.nodeInfo?.systemUUID,
       probe: probe?.generation === target.metadata.generation ? probe : undefined,
+      outage: this.#outageOf(target),
     };
+  }
+
+  #outageOf(target: FencingTarget): Outage | undefined {
+    return this.#proofs.wanted ? outageOf(this.#deps.nodes.get({ name: target.spec.nodeName })) : undefined;
   }
 
   #memoryOf(target: FencingTarget, trigger: ProbeTrigger): Memory {
     const known = this.#memories.get(target.metadata.uid);
     if (known !== undefined) return known;
     const { clock, random } = this.#deps.runtime;
-    const delayMs = firstDelayMs(target, this.#deps.directory.index.deviceCount, this.#intervals, random);
+    const { deviceCount } = this.#deps.directory.index;
+    const inOutage = trigger.outage !== "";
+    const delayMs = firstDelayMs(target, { deviceCount, inOutage }, this.#intervals, random);
     const memory: Memory = {
       trigger,
       probedAtMs: undefined,
@@ -221,6 +260,7 @@ class Prober {
       failuresInARow: 0,
       probe: undefined,
       locked: [],
+      inOutage: 0,
     };
     this.#memories.set(target.metadata.uid, memory);
     return memory;
@@ -236,7 +276,14 @@ class Prober {
     const node = nodes.get({ name: target.spec.nodeName });
     const uuid = isReady(node) ? meaningfulUuid(node?.status.nodeInfo?.systemUUID) : undefined;
     const parts = [target.metadata.generation ?? 0, target.status?.owner?.uid ?? "", ...versions];
-    return { fingerprint: parts.join(" "), readyUuid: uuid ?? "" };
+    const { nodeUID, bootID, notReadySince } = this.#outageOf(target) ?? {};
+    const outage = nodeUID === undefined ? "" : `${nodeUID} ${bootID ?? ""} ${notReadySince}`;
+    return { fingerprint: parts.join(" "), readyUuid: uuid ?? "", outage };
+  }
+
+  #setInOutage(memory: Memory, inOutage: number): void {
+    this.#outages += Number(inOutage > 0) - Number(memory.inOutage > 0);
+    memory.inOutage = inOutage;
   }
 
   #setFailures(memory: Memory, failuresInARow: number): void {
@@ -249,8 +296,11 @@ class Prober {
 function mattersToTargets(change: Change<Node>): boolean {
   if (change.type !== "updated") return true;
   const { object, previous } = change;
+  const [before, now] = [outageOf(previous), outageOf(object)];
   return (
-    isReady(object) !== isReady(previous) || object.status.nodeInfo?.systemUUID !== previous.status.nodeInfo?.systemUUID
+    isReady(object) !== isReady(previous) ||
+    (before !== now && !isSameOutage(before, now)) ||
+    object.status.nodeInfo?.systemUUID !== previous.status.nodeInfo?.systemUUID
   );
 }
 

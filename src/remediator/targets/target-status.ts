@@ -1,6 +1,9 @@
-import type { FencingTarget, FencingTargetStatus } from "../../api/fencing-target.ts";
+import type { FencingTarget, FencingTargetStatus, OffProof } from "../../api/fencing-target.ts";
 import type { Condition } from "../../api/meta.ts";
+import type { Outage } from "../../api/off-proof.ts";
+import { isSameOutage } from "../../api/off-proof.ts";
 import { parseBmcAddress } from "../../bmc/address.ts";
+import type { PowerState } from "../../bmc/driver.ts";
 import type { IdentityVerdict } from "../../bmc/topology.ts";
 import { levelPower } from "../../bmc/topology.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
@@ -24,12 +27,22 @@ export interface TargetFacts {
   nodeSystemUUID: string | undefined;
   /** The last probe of this very spec; undefined where there was none yet. */
   probe: { result: ProbeResult; atMs: number } | undefined;
+  /** The outage of its node for which a health check wants the host proven off; undefined where none does. */
+  outage: Outage | undefined;
 }
 
 type Verdict = Pick<Condition, "status" | "reason" | "message">;
 
-/** What to change in the target's status; undefined where it says it all already. */
-export function statusChange(facts: TargetFacts, nowMs: number): StatusChange | undefined {
+/**
+ * What to change in the target's status; undefined where it says it all already.
+ *
+ * @param proven the proof that a probe has just made, or none; `asBefore` where there was no probe since the last look.
+ */
+export function statusChange(
+  facts: TargetFacts,
+  proven: OffProof | undefined | "asBefore",
+  nowMs: number,
+): StatusChange | undefined {
   const { probe } = facts;
   const present = facts.target.status;
   const target = withPin(facts);
@@ -43,8 +56,10 @@ export function statusChange(facts: TargetFacts, nowMs: number): StatusChange | 
   });
   // The power of another host is nobody's business here.
   const powerState = identity?.status === "False" ? "Unknown" : probe && powerOf(probe.result.devices);
+  const offProof = standingProof(facts, proven, ready);
   const generation = target.metadata.generation;
   const same =
+    sameProof(offProof, present?.offProof) &&
     sameConditions(conditions, present?.conditions ?? []) &&
     (powerState === undefined || powerState === present?.powerState) &&
     target.status?.identity?.systemUUID === present?.identity?.systemUUID &&
@@ -57,7 +72,27 @@ export function statusChange(facts: TargetFacts, nowMs: number): StatusChange | 
     ...(probe !== undefined && { lastProbeTime: toTime(probe.atMs) }),
     ...(probe !== undefined && generation !== undefined && { observedGeneration: generation }),
     ...(probe?.result.pin !== undefined && { identity: probe.result.pin }),
+    ...(offProof !== undefined && { offProof: { ...offProof, bootID: offProof.bootID ?? null } }),
+    ...(offProof === undefined && present?.offProof !== undefined && { offProof: null }),
   };
+}
+
+/**
+ * The proof that the host is off, as long as nothing speaks against it. One that an owner has voided does not come back: only
+ * the look that follows a probe may add one.
+ */
+function standingProof(
+  { target, outage }: TargetFacts,
+  proven: OffProof | undefined | "asBefore",
+  ready: Verdict | undefined,
+): OffProof | undefined {
+  const proof = proven === "asBefore" ? target.status?.offProof : proven;
+  const isUsable = ready?.status === "True" && target.status?.owner === undefined;
+  return isUsable && isSameOutage(proof, outage) ? proof : undefined;
+}
+
+function sameProof(a: OffProof | undefined, b: OffProof | undefined): boolean {
+  return a?.time === b?.time && (a === undefined || isSameOutage(a, b));
 }
 
 /** Whether a probe found all that a fence needs; one that did not is tried again sooner. */
@@ -124,7 +159,7 @@ function identityOf(target: FencingTarget, facts: TargetFacts, devices: readonly
 }
 
 /** The target as it were if it did not wave its identity check. */
-function required(target: FencingTarget): FencingTarget {
+export function required(target: FencingTarget): FencingTarget {
   const identity = { ...target.spec.identity, verification: "Required" as const };
   return { ...target, spec: { ...target.spec, identity } };
 }
@@ -179,13 +214,18 @@ function hasOneBmc(target: FencingTarget): boolean {
 }
 
 function powerOf(devices: readonly DeviceProbe[]): FencingTargetStatus["powerState"] {
+  return decidingLevel(devices).state;
+}
+
+/** How the power stands by the first level that can tell, and the devices of that level. */
+export function decidingLevel(devices: readonly DeviceProbe[]): { level: DeviceProbe[]; state: PowerState } {
   const levels = [...Map.groupBy(devices, (device) => device.level)].toSorted(([a], [b]) => a - b);
   for (const [, level] of levels) {
     const readings = level.flatMap((device) => (device.ok ? [device.reading] : []));
     const { state } = levelPower(readings, level.length);
-    if (state !== "Unknown") return state;
+    if (state !== "Unknown") return { level, state };
   }
-  return "Unknown";
+  return { level: [], state: "Unknown" };
 }
 
 /** Conditions with `wanted` among them; the time of one moves only with its status (`metav1.Condition`). */

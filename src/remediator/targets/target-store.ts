@@ -44,7 +44,8 @@ export async function claimTarget(
         rival = { uid: present.uid, kind: present.kind, namespace: present.namespace, name: present.name };
         return undefined;
       }
-      return { owner: { uid, kind, namespace, name, since: toTime(runtime.clock.nowMs()) } };
+      // An owner switches the host: from now on what was read before proves nothing.
+      return { owner: { uid, kind, namespace, name, since: toTime(runtime.clock.nowMs()) }, offProof: null };
     },
     signal,
   );

@@ -2,12 +2,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { explainCheck, explainNode, tellDuration, tellTime } from "../../../src/cli/explain-words.ts";
 import { listedView } from "../../../src/cli/listed.ts";
+import { SKIP_DURATION_IF_OFF } from "../../../src/api/annotations.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
 import type { LiveDecisions } from "../../../src/detector/live.ts";
 import { decide, decideInvalid } from "../../../src/detector/plan.ts";
+import type { HostSight } from "../../../src/detector/skip-duration.ts";
 import { toTime } from "../../../src/runtime/time.ts";
-import { escalation, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0 } from "../detector/world.ts";
+import { escalation, factsOf, nodeOf, policyOf, remediationOf, sightOf, snapshotOf, T0 } from "../detector/world.ts";
 
 function checkOf(snapshot: Snapshot | undefined) {
   const metadata = { name: "check", uid: "check-1", resourceVersion: "1" };
@@ -54,6 +56,20 @@ describe("an explanation", () => {
     assert.equal(explain([bare], []).said.get("Ready=False for 10s"), "the node has no condition Ready");
     const timeless: Node = { ...unhealthy, status: { conditions: [{ type: "Ready", status: "Unknown" }] } };
     assert.match(explain([timeless], []).said.get("Ready=Unknown for 10s") ?? "", /not since when/);
+  });
+
+  it("says whether the host is proven off, where the health check asks", () => {
+    const failed = nodeOf("n1", "Unknown", T0 - 5_000);
+    const policy = policyOf({}, { [SKIP_DURATION_IF_OFF]: "true" });
+    const under = (sight: HostSight) => {
+      const snapshot = snapshotOf(policy, [factsOf(policy, failed, T0, { sight })]);
+      const [found] = explainNode(liveOf([failed], snapshot), "n1") ?? [];
+      return [found?.outcome, found?.reasons.find(({ what }) => what === "proven off")?.found];
+    };
+    const proof = `FencingTarget fencing/t1 read its host Off twice in a row, at ${toTime(T0 - 1_000)}`;
+    assert.deepEqual(under(sightOf(failed)), ["create", `yes: ${proof}`]);
+    assert.deepEqual(under(sightOf(failed, { stopped: "paused" })), ["soonUnhealthy", "no: paused"]);
+    assert.equal(explain([failed], [factsOf(policyOf(), failed, T0)]).said.get("proven off"), undefined);
   });
 
   it("gives each node the time at which its own answer changes", () => {

@@ -1,11 +1,14 @@
 import type { Node, NodeCondition } from "../../../src/api/core.ts";
+import type { Condition } from "../../../src/api/meta.ts";
 import type { NodeHealthCheckStatus } from "../../../src/api/node-health-check.ts";
+import { outageOf } from "../../../src/api/off-proof.ts";
 import { countAttempts } from "../../../src/detector/attempts.ts";
 import type { NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
 import type { Policy, Step } from "../../../src/detector/policy.ts";
 import { compilePolicy, remediationKind } from "../../../src/detector/policy.ts";
 import type { Remediation } from "../../../src/detector/remediation.ts";
 import { readRemediation } from "../../../src/detector/remediation.ts";
+import type { HostSight, TargetSight } from "../../../src/detector/skip-duration.ts";
 import type { Template } from "../../../src/detector/template.ts";
 import { judgeHealth } from "../../../src/detector/health.ts";
 import { toTime } from "../../../src/runtime/time.ts";
@@ -129,6 +132,7 @@ export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial
     hold: undefined,
     leaseRenewAtMs: nowMs + 3_600_000,
     skew: undefined,
+    sight: undefined,
     ...more,
   };
 }
@@ -147,6 +151,7 @@ export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Sna
     canSee: () => true,
     standstill: undefined,
     clockSkew: undefined,
+    sightProblem: undefined,
     platform: { isOkd: false, upgrading: undefined, hasTerminationHandler: false },
     ...more,
   };
@@ -155,4 +160,33 @@ export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Sna
 /** The entry of a node in a status. */
 export function entryIn(status: NodeHealthCheckStatus, name: string) {
   return status.unhealthyNodes?.find((entry) => entry.name === name);
+}
+
+export function conditionOf(type: string, status: Condition["status"], message = ""): Condition {
+  return { type, status, message, reason: "Test", lastTransitionTime: toTime(T0) };
+}
+
+/** A FencingTarget that has proven the host of `node` off a second before T0. */
+export function targetOf(node: Node, more: Partial<TargetSight> = {}, name = "t1"): TargetSight {
+  const outage = outageOf(node);
+  return {
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "FencingTarget",
+    metadata: { namespace: "fencing", name, uid: `uid-${name}`, resourceVersion: "1" },
+    nodeName: node.metadata.name,
+    maintenance: false,
+    isOwned: false,
+    isObserved: true,
+    powerState: "Off",
+    ready: conditionOf("Ready", "True"),
+    identityVerified: conditionOf("IdentityVerified", "True"),
+    offProof: outage && { time: toTime(T0 - 1_000), ...outage },
+    ...more,
+  };
+}
+
+/** What is seen of a node's host that is proven off. */
+export function sightOf(node: Node, more: Partial<HostSight> = {}, target: Partial<TargetSight> = {}): HostSight {
+  const targets = [{ target: targetOf(node, target), proofSeenAgoMs: 1_000 }];
+  return { problem: undefined, stopped: undefined, targets, ...more };
 }

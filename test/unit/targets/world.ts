@@ -4,6 +4,7 @@ import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { Lease, Node, SecretObject } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { DeviceConfig, openDevice } from "../../../src/bmc/open-device.ts";
@@ -263,7 +264,7 @@ export class World {
     create: unused,
     patch: unused,
     delete: unused,
-    discover: unused,
+    discover: (_apiVersion, kind) => Promise.resolve(kind === NODE_HEALTH_CHECKS.kind ? NODE_HEALTH_CHECKS : undefined),
   };
 
   readonly runtime: KubeRuntime = {

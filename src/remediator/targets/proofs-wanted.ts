@@ -1,0 +1,62 @@
+import { SKIP_DURATION_IF_OFF } from "../../api/annotations.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
+import { trimMeta } from "../../api/trim.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { whenServed } from "../../kube/when-served.ts";
+
+/** How often an API server that does not serve health checks is asked again: somebody else's may be what is used. */
+const CRD_RETRY_MS = 60_000;
+
+/** Whether any health check asks for hosts to be proven off. */
+export interface ProofsWanted {
+  readonly wanted: boolean;
+  /** Resolves once nothing runs on in the background; abort the signal before. */
+  settled(): Promise<void>;
+}
+
+/**
+ * Watches health checks for the annotation by which they ask for proofs, so that no BMC has anything to do for it in
+ * clusters where none asks. Health checks that cannot be seen ask for nothing.
+ *
+ * @param onChange is called when `wanted` has changed.
+ */
+export function watchProofsWanted(runtime: KubeRuntime, onChange: () => void, signal: AbortSignal): ProofsWanted {
+  let wanted = false;
+  let view: Watched<KubeObject> | undefined;
+  const look = (): void => {
+    const asked = [...(view?.values() ?? [])].some((check) => asks(check));
+    if (asked === wanted) return;
+    wanted = asked;
+    onChange();
+  };
+  const onAbsent = (): void => runtime.logger.debug("no health checks are served: no host is proven off beforehand");
+  const watch = async (): Promise<void> => {
+    try {
+      await whenServed(runtime, NODE_HEALTH_CHECKS, { retryMs: CRD_RETRY_MS, onAbsent }, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      throw error;
+    }
+    view = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimAsking }, signal);
+    view.subscribe(look);
+  };
+  const watching = watch();
+  return {
+    get wanted() {
+      return wanted;
+    },
+    settled: () => watching,
+  };
+}
+
+function asks({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[SKIP_DURATION_IF_OFF] === "true";
+}
+
+/** Leaves out those that do not ask. */
+function trimAsking(raw: KubeObject): KubeObject | undefined {
+  const { apiVersion, kind, metadata } = raw;
+  return asks(raw) ? { apiVersion, kind, metadata: trimMeta(metadata, [SKIP_DURATION_IF_OFF]) } : undefined;
+}

@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
+import { LEASES, NODES } from "../../src/api/core-types.ts";
+import type { Lease, Node } from "../../src/api/core.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { outageOf } from "../../src/api/off-proof.ts";
+import { toMicroTime, toTime } from "../../src/runtime/time.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+// Both halves on one rack. Durations are the 300 s of a health check that says nothing; a dead node is Unknown after 50 s.
+
+/** Well within the duration, and long enough for anything that would not wait for it. */
+const SOON_MS = 120_000;
+
+/** Runs `test` under a health check over all nodes. */
+function run(asks: boolean, test: (world: World) => Promise<void>): Promise<void> {
+  return World.run({ detector: true }, async (world) => {
+    const template = { namespace: NAMESPACE, name: "reboot" };
+    world.create(BARE_METAL_REMEDIATION_TEMPLATES, template, { spec: { template: { spec: {} } } });
+    const annotations = { [SKIP_DURATION_IF_OFF]: String(asks) };
+    const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
+    const spec = {
+      selector: { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] },
+      minHealthy: 0,
+      remediationTemplate: { ...kind, ...template },
+    };
+    world.create(NODE_HEALTH_CHECKS, { name: "all", annotations }, { spec });
+    // The first probe is over by then, and the next one may come at once.
+    await world.clock.advance(10_000);
+    await test(world);
+  });
+}
+
+const created = (world: World): number => [...world.server.collection(BARE_METAL_REMEDIATIONS).values()].length;
+const isUnknown = (world: World, name = "n1"): boolean => outageOf(world.node(name)) !== undefined;
+const proof = (world: World) => world.target("n1")?.status?.offProof;
+const notes = (world: World, reason: string): string[] =>
+  world.notes.filter((note) => note.reason === reason).map(({ note }) => note);
+
+/** Somebody powers n1's host off, and the cluster notices. */
+async function powerOff(world: World): Promise<void> {
+  world.somebodyOrders("n1", "ForceOff");
+  await world.until("n1 is Unknown", () => isUnknown(world));
+}
+
+function patchTarget(world: World, content: Record<string, unknown>, subresource?: "status"): void {
+  world.server.collection(FENCING_TARGETS).mergePatch({ namespace: NAMESPACE, name: "n1" }, content, subresource);
+}
+
+function pauseCheck(world: World, pauseRequests: string[]): void {
+  world.server.collection(NODE_HEALTH_CHECKS).mergePatch({ name: "all" }, { spec: { pauseRequests } });
+}
+
+describe("the duration of a node whose host is proven off", () => {
+  it("is skipped: it is remediated at once, which is told once, and comes back", () =>
+    run(true, async (world) => {
+      world.createPod("n1", "db");
+      await powerOff(world);
+      const startMs = world.clock.nowMs();
+      await world.until("a remediation", () => created(world) === 1, 2_000);
+      assert.ok(world.clock.nowMs() - startMs <= 1_000, `${world.clock.nowMs() - startMs} ms`);
+      await world.until("n1 is back", () => created(world) === 0 && world.isReady("n1"));
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.deepEqual(world.pods("n1"), []);
+      assert.equal(notes(world, "DurationSkipped").length, 1);
+      assert.match(
+        notes(world, "DurationSkipped")[0] ?? "",
+        /Node n1 is remediated (29\d|300) s before its duration is over: FencingTarget ironfence\/n1 read its host Off twice/,
+      );
+      assert.equal(proof(world), undefined);
+      world.assertClean();
+    }));
+
+  it("is kept where no health check asks, and no BMC is asked a thing", () =>
+    run(false, async (world) => {
+      world.somebodyOrders("n1", "ForceOff");
+      const calls = world.devices.calls.length;
+      await world.until("n1 is Unknown", () => isUnknown(world));
+      await world.clock.advance(SOON_MS);
+      assert.equal(created(world), 0);
+      assert.equal(world.devices.calls.length, calls);
+      await world.until("a remediation", () => created(world) === 1, 200_000);
+      assert.deepEqual(notes(world, "DurationSkipped"), []);
+    }));
+});
+
+describe("no duration is skipped", () => {
+  const cases: [string, (world: World) => Promise<void>][] = [
+    [
+      "of a Ready node, though its BMC says Off and its target bears a proof",
+      async (world) => {
+        world.rack.bmc("n1").pretendPower("Off", 600_000);
+        const { uid } = world.node("n1")?.metadata ?? assert.fail();
+        const offProof = { time: toTime(world.clock.nowMs()), nodeUID: uid, notReadySince: toTime(0) };
+        patchTarget(world, { status: { powerState: "Off", offProof } }, "status");
+      },
+    ],
+    [
+      "of a node that hangs while its host is on",
+      async (world) => {
+        await world.hang("n1");
+      },
+    ],
+    [
+      "of a node whose kubelet lives and says that it is not Ready, though its BMC says Off",
+      async (world) => {
+        world.rack.bmc("n1").pretendPower("Off", 600_000);
+        world.rack.host("n1").hang();
+        const lastTransitionTime = toTime(world.clock.nowMs());
+        const conditions = [{ type: "Ready", status: "False", lastTransitionTime }];
+        world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { status: { conditions } }, "status");
+        for (let seconds = 0; seconds < 30; seconds += 10) {
+          const renewTime = toMicroTime(world.clock.nowMs());
+          const key = { namespace: "kube-node-lease", name: "n1" };
+          world.server.collection<Lease>(LEASES).mergePatch(key, { spec: { renewTime } });
+          await world.clock.advance(10_000);
+          assert.equal(created(world), 0);
+        }
+        world.rack.bmc("n1").pretendPower("On", 600_000);
+      },
+    ],
+    [
+      "under maintenance",
+      async (world) => {
+        patchTarget(world, { spec: { maintenance: true } });
+        await powerOff(world);
+      },
+    ],
+    [
+      "under the stop switch",
+      async (world) => {
+        world.pause(true);
+        await powerOff(world);
+      },
+    ],
+    [
+      "of a cordoned node",
+      async (world) => {
+        world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { spec: { unschedulable: true } });
+        await powerOff(world);
+      },
+    ],
+    [
+      "where another host answers",
+      async (world) => {
+        world.rack.bmc("n1").rewire(world.rack.host("n2"));
+        world.rack.host("n2").order("ForceOff");
+        await world.hang("n1");
+        world.server.collection(NODES).delete({ name: "n2" });
+      },
+    ],
+    [
+      "after one Off reading",
+      async (world) => {
+        const off = world.devices.calls.length;
+        world.somebodyOrders("n1", "ForceOff");
+        const read = (): boolean => world.devices.calls.slice(off).some(({ call }) => call === "readPower");
+        await world.clock.advance(40_000);
+        while (!read()) await world.clock.advance(5);
+        // The BMC answers that one yet.
+        await world.clock.advance(25);
+        world.rack.bmc("n1").pretendPower("PoweringOn", 600_000);
+      },
+    ],
+    [
+      "where two targets name the node",
+      async (world) => {
+        world.create(
+          FENCING_TARGETS,
+          { namespace: NAMESPACE, name: "n1-again" },
+          { spec: { nodeName: "n1", devices: [{ address: "redfish://n1", credentialsSecretRef: { name: "bmc" } }] } },
+        );
+        await powerOff(world);
+      },
+    ],
+    [
+      "by a stale proof, found after a restart with its BMC silent",
+      async (world) => {
+        pauseCheck(world, ["a test"]);
+        await powerOff(world);
+        await world.until("a proof", () => proof(world) !== undefined, 5_000);
+        await world.killAgent();
+        await world.clock.advance(20_000);
+        pauseCheck(world, []);
+        world.rack.bmc("n1").setReachability("silent");
+        world.startAgent();
+      },
+    ],
+    [
+      "of a host that was switched on again after its proof",
+      async (world) => {
+        pauseCheck(world, ["a test"]);
+        await powerOff(world);
+        await world.until("a proof", () => proof(world) !== undefined, 5_000);
+        world.rack.host("n1").failDisk();
+        world.somebodyOrders("n1", "On");
+        await world.until("no proof", () => proof(world) === undefined, 40_000);
+        pauseCheck(world, []);
+      },
+    ],
+  ];
+  for (const [name, arrange] of cases) {
+    it(name, () =>
+      run(true, async (world) => {
+        await arrange(world);
+        await world.clock.advance(SOON_MS);
+        assert.equal(created(world), 0);
+        assert.deepEqual(notes(world, "DurationSkipped"), []);
+      }),
+    );
+  }
+
+  it("by what a lagging watch shows: target and stop switch are read anew just before", () =>
+    run(true, async (world) => {
+      // Both come after the detector has decided, and before it has read.
+      let orders = 0;
+      const stop = world.server.onRequest(({ client, path, method, watch }) => {
+        if (client !== "agent" || watch || method !== "GET" || !path.startsWith("/api/v1/nodes/n1")) return;
+        orders += 1;
+        world.pause(true);
+      });
+      await powerOff(world);
+      await world.clock.advance(SOON_MS);
+      assert.ok(orders > 0);
+      assert.equal(created(world), 0);
+      stop();
+    }));
+});
