@@ -4,15 +4,20 @@ import { sleep } from "../runtime/clock.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 
-/** Shortest pause between reads of a state that is still to come. With `CONFIRM_MS`, no BMC is asked more than four times a second. */
-export const POLL_MS_MIN = 310;
+/**
+ * Shortest time from one read of a state that is still to come to the next. With the read that confirms, no BMC is asked more
+ * than four times in any second: the fourth comes after three of these and `CONFIRM_MS`.
+ */
+export const POLL_MS_MIN = 330;
 /** Pause between a read that shows the state and the one that confirms it. */
-const CONFIRM_MS = 70;
+const CONFIRM_MS = 20;
+/** Shortest pause after any other read: a BMC that takes long to answer is not kept busy by that alone. */
+const REST_MS = 100;
 
 /** How a power state is waited for. */
 export interface PowerWait {
   clock: Clock;
-  /** Pause between two reads, but for those that confirm; `POLL_MS_MIN` at least. */
+  /** Time from one read to the next, but for those that confirm; `POLL_MS_MIN` at least. */
   pollMs: number;
   /** After this the wait is over, proven or not. */
   timeoutMs: number;
@@ -42,7 +47,8 @@ export async function waitForPower(
   let last: PowerReading | undefined;
   let error: BmcError | undefined;
   for (;;) {
-    const leftMs = endMs - clock.monotonicMs();
+    const readAtMs = clock.monotonicMs();
+    const leftMs = endMs - readAtMs;
     if (leftMs <= 0) return { proven: false, last, error };
     try {
       last = await withDeadline(clock, "read of the power state", leftMs, signal, (signal) => device.readPower(signal));
@@ -55,8 +61,9 @@ export async function waitForPower(
       error = asBmcError(thrown);
       if (!error.retryable) return { proven: false, last, error };
     }
-    const pauseMs = count > 0 ? CONFIRM_MS : Math.max(pollMs, POLL_MS_MIN);
-    await sleep(clock, Math.min(pauseMs, Math.max(0, endMs - clock.monotonicMs())), signal);
+    const nowMs = clock.monotonicMs();
+    const pauseMs = count > 0 ? CONFIRM_MS : Math.max(readAtMs + Math.max(pollMs, POLL_MS_MIN) - nowMs, REST_MS);
+    await sleep(clock, Math.min(pauseMs, Math.max(0, endMs - nowMs)), signal);
   }
 }
 

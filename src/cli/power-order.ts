@@ -1,7 +1,7 @@
 import type { PowerReading } from "../bmc/driver.ts";
 import { BmcError } from "../bmc/errors.ts";
 import type { BmcErrorCode } from "../bmc/errors.ts";
-import { waitForPower } from "../bmc/wait-for-power.ts";
+import { POLL_MS_MIN, waitForPower } from "../bmc/wait-for-power.ts";
 import { REORDER_AFTER_MS } from "../remediator/timings.ts";
 import { confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
@@ -22,7 +22,6 @@ export interface OrderResult {
 
 const FRESH_READS = { Off: 2, On: 1 } as const;
 const OPPOSITE = { Off: "On", On: "Off" } as const;
-const POLL_MS = 500;
 /** A BMC that refused an order, as some do right after another one, is asked again so much later. */
 const REFUSED_RETRY_MS = 3_000;
 /** How long nothing may change before a person is told that it is still waited for. */
@@ -57,7 +56,7 @@ export async function orderPower(
   let sent = await send(context, powered, order);
   for (;;) {
     const timeoutMs = Math.min(endMs - clock.monotonicMs(), sent === "Refused" ? REFUSED_RETRY_MS : REORDER_AFTER_MS);
-    const wait = { clock, pollMs: POLL_MS, timeoutMs, freshReads: FRESH_READS[order] };
+    const wait = { clock, pollMs: POLL_MS_MIN, timeoutMs, freshReads: FRESH_READS[order] };
     const proof = await waitForPower(device, order, wait, signal);
     const elapsedMs = Math.round(clock.monotonicMs() - startMs);
     if (proof.proven) return { order, proven: true, ...proof.reading, elapsedMs };

@@ -5,12 +5,12 @@ export const POWER_PROOF_AGE_MAX_MS = 5_000;
 /** When it is read again, so that a slow answer still comes within POWER_PROOF_AGE_MAX_MS. */
 export const POWER_REREAD_MS = 1_500;
 /** Between the two readings that make a proof. */
-export const OFF_CONFIRM_GAP_MS = 70;
+export const OFF_CONFIRM_GAP_MS = 20;
 /**
  * Between readings while a change of power is awaited: short at first, since most BMCs take a second or two. With the
  * confirming one, no BMC is read more than four times in any second.
  */
-export const POLL_FAST_MS = 310;
+export const POLL_FAST_MS = 330;
 export const POLL_SLOW_MS = 1_000;
 /** How long after an order the short interval holds. */
 export const POLL_FAST_WINDOW_MS = 10_000;

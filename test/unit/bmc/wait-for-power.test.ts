@@ -5,6 +5,7 @@ import type { PowerReading, PowerState } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { POLL_MS_MIN, waitForPower } from "../../../src/bmc/wait-for-power.ts";
 import type { PowerProof } from "../../../src/bmc/wait-for-power.ts";
+import { sleep } from "../../../src/runtime/clock.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 
 type Step = PowerState | BmcError | "Hang";
@@ -44,20 +45,28 @@ const passing = (): BmcError => new BmcError("Unreachable", "gone");
 /** Plays the steps, the last one for ever, and notes when each read was made. */
 async function play(
   steps: readonly Step[],
-  options: { timeoutMs?: number; pollMs?: number; freshReads?: number; signal?: AbortSignal; want?: "Off" | "On" } = {},
+  options: {
+    timeoutMs?: number;
+    pollMs?: number;
+    freshReads?: number;
+    signal?: AbortSignal;
+    want?: "Off" | "On";
+    takesMs?: number;
+  } = {},
 ): Promise<{ proof: PowerProof; readsAtMs: number[] }> {
   const clock = jumpingClock();
+  const signal = options.signal ?? new AbortController().signal;
   const readsAtMs: number[] = [];
   const device = {
-    readPower: (): Promise<PowerReading> => {
+    readPower: async (): Promise<PowerReading> => {
       const step = steps[Math.min(readsAtMs.length, steps.length - 1)] ?? "Unknown";
       readsAtMs.push(clock.monotonicMs());
+      if (options.takesMs !== undefined) await sleep(clock, options.takesMs, signal);
       if (step === "Hang") return new Promise(() => undefined);
       return step instanceof BmcError ? Promise.reject(step) : Promise.resolve({ state: step, raw: step });
     },
   };
   const { timeoutMs = 10_000, pollMs = 500, freshReads = 2, want = "Off" } = options;
-  const signal = options.signal ?? new AbortController().signal;
   const proof = await waitForPower(device, want, { clock, pollMs, timeoutMs, freshReads }, signal);
   return { proof, readsAtMs };
 }
@@ -65,7 +74,7 @@ async function play(
 test("two Off reads in a row prove it, one does not", async () => {
   const { proof, readsAtMs } = await play(["On", "Off", "Off"]);
   assert.equal(proof.proven, true);
-  assert.deepEqual(readsAtMs, [0, 500, 570], "the confirming read does not wait for the next poll");
+  assert.deepEqual(readsAtMs, [0, 500, 520], "the confirming read does not wait for the next poll");
   assert.equal((await play(["Off", "On"])).proof.proven, false);
 });
 
@@ -103,6 +112,16 @@ test("a read that hangs ends with the wait, as a time-out", async () => {
 test("no BMC is polled faster than the bound", async () => {
   const { readsAtMs } = await play(["On"], { pollMs: 1, timeoutMs: 1_000 });
   assert.deepEqual(readsAtMs, [0, POLL_MS_MIN, 2 * POLL_MS_MIN, 3 * POLL_MS_MIN]);
+});
+
+test("what a read takes counts in the time to the next one, but for a rest of the BMC", async () => {
+  for (const [takesMs, fromOneToTheNextMs] of [
+    [200, 330],
+    [300, 400],
+  ] as const) {
+    const { readsAtMs } = await play(["On"], { pollMs: 1, timeoutMs: 1_500, takesMs });
+    assert.equal(readsAtMs[2], 2 * fromOneToTheNextMs);
+  }
 });
 
 test("polls and confirming read together are no more than four a second", async () => {

@@ -85,12 +85,13 @@ describe("a power order by hand", () => {
   });
 
   it("is sent again, after a new check, where it has shown no effect for long or was refused for now", async () => {
-    const forty = Array.from({ length: 60 }, (): PowerState => "On");
-    const ignored = await run("Off", { reads: [...forty, "Off", "Off"] });
+    const forLong = Array.from({ length: 80 }, (): PowerState => "On");
+    const ignored = await run("Off", { reads: [...forLong, "Off", "Off"] });
     assert.equal(proven(ignored.result), true);
     assert.deepEqual(ignored.calls, ["check", "forceOff", "check", "forceOff"]);
     const refusal = new BmcError("Refused", "not yet");
-    const tooSoon = await run("On", { reads: ["Off", "Off", "Off", "Off", "Off", "Off", "On"], failures: [refusal] });
+    const threeSeconds = Array.from({ length: 10 }, (): PowerState => "Off");
+    const tooSoon = await run("On", { reads: [...threeSeconds, "On"], failures: [refusal] });
     assert.equal(proven(tooSoon.result), true);
     assert.deepEqual(tooSoon.calls, ["check", "on", "check", "on"]);
     assert.match(tooSoon.notes, /refused for now \(not yet\)/);
