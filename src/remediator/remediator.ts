@@ -8,6 +8,7 @@ import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
+import { FINALIZER } from "./effects.ts";
 import { createMetrics } from "./metrics.ts";
 import { tendOrphans } from "./orphans.ts";
 import { mayRunEtcd } from "./quorum.ts";
@@ -111,9 +112,10 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     const session = new Session(runtime, watched, () => controller.enqueue(key));
     sessions.set(key, session);
     metrics.inFlight(sessions.size);
-    const { phase } = watched.status ?? {};
-    // What an earlier process or leader stored last counts, not what a watch shows that may lag behind it.
-    const mayLag = phase !== undefined && !isFinal(phase);
+    // What was stored last counts, by an earlier process or by the session before, not what a watch shows that may lag behind
+    // it. Of one that bears no finalizer nothing was begun: the guard of its first write tells.
+    const hasBegun = watched.metadata.finalizers?.includes(FINALIZER) === true;
+    const mayLag = hasBegun && !isFinal(watched.status?.phase);
     return !mayLag || (await refresh(runtime, session, running)) ? session : undefined;
   };
   const controller: Controller = new Controller(runtime, {

@@ -27,15 +27,15 @@ import type { CallFault, CallName, DeviceUser } from "./rack-driver.ts";
 
 /** What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after: it is answered. */
 export type EffectFault =
-  | { then: "crash"; place: "before" | "between" | "after" }
-  | { then: "stop"; forMs: number }
+  | { how: "crash"; place: "before" | "between" | "after" }
+  | { how: "stop"; forMs: number }
   /** The answer is lost, or the API server says that it is busy; the process goes on. */
-  | { then: "lost" | "unavailable" };
+  | { how: "lost" | "unavailable" };
 
 /** What happens to one watch event: it is held back, and then shown, or lost with its connection, or forgotten by the server, too. */
 export interface EventFault {
   holdMs: number;
-  then: "show" | "cut" | "compact";
+  how: "show" | "cut" | "compact";
 }
 
 /** What may happen to an agent on its way to the world. Everything is undisturbed where a method is absent. */
@@ -69,6 +69,10 @@ export interface AgentProcessOptions {
   onNote?(note: EventNote): void;
 }
 
+/** How long a process that is told to stop may take, and how often that is looked at. */
+const STOP_MAX_MS = 60_000;
+const STOP_LOOK_MS = 20;
+
 /**
  * One process of the agent: the real kube layer, remediator and, where asked for, detector and leader election. All that it
  * does goes through here, so that it can be crashed at any effect: what has crashed does nothing any more.
@@ -79,9 +83,9 @@ export class AgentProcess {
   readonly #cluster: Cluster;
   readonly #options: AgentProcessOptions;
   readonly #abort = new AbortController();
-  readonly #ended: Promise<void>;
   #isDead = false;
   #isDoomed = false;
+  #hasEnded = false;
   #resumed: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(cluster: Cluster, options: AgentProcessOptions) {
@@ -90,7 +94,7 @@ export class AgentProcess {
     this.#cluster = cluster;
     this.#options = options;
     if (options.lease === true) cluster.observer.useLease();
-    this.#ended = this.#run().then(
+    void this.#run().then(
       () => this.#onEnd(new Error("it has ended by itself")),
       (error: unknown) => this.#onEnd(error instanceof Error ? error : new Error(String(error))),
     );
@@ -105,7 +109,11 @@ export class AgentProcess {
     this.#abort.abort(new Error("stopped"));
     this.resume();
     await this.#cluster.clock.advance(0);
-    await this.#ended;
+    // What it still has to do, giving its lease back for one, takes its time.
+    for (let waitedMs = 0; !this.#hasEnded && waitedMs < STOP_MAX_MS; waitedMs += STOP_LOOK_MS) {
+      await this.#cluster.clock.advance(STOP_LOOK_MS);
+    }
+    if (!this.#hasEnded) throw new Error(`${this.name} did not end within ${STOP_MAX_MS} ms`);
   }
 
   /** Ends it as a kill does: nothing of it has any effect from now on. */
@@ -190,6 +198,7 @@ export class AgentProcess {
   }
 
   #onEnd(why: Error): void {
+    this.#hasEnded = true;
     const wasKilled = this.#abort.signal.aborted && !this.#isDead;
     if (!this.#isDead) this.#isDead = true;
     if (!wasKilled) this.#options.onEnd?.(why);
@@ -218,23 +227,23 @@ export class AgentProcess {
     if (interference === undefined) return send();
     const fault = what === undefined ? undefined : interference.effect?.(this.name, what);
     await this.#travel(signal);
-    if (fault?.then === "unavailable") {
+    if (fault?.how === "unavailable") {
       this.#cluster.observer.disturb();
       throw new KubeError("Unavailable", "the API server is busy");
     }
-    if (fault?.then === "crash" && fault.place === "before") this.crash();
+    if (fault?.how === "crash" && fault.place === "before") this.crash();
     if (this.#isDead) throw dead();
     const answer = await send();
-    if (fault?.then === "crash" && fault.place === "between") this.crash();
-    if (fault?.then === "stop") this.suspend(fault.forMs);
+    if (fault?.how === "crash" && fault.place === "between") this.crash();
+    if (fault?.how === "stop") this.suspend(fault.forMs);
     await this.#travel(signal);
     await this.#resumed?.promise;
     if (this.#isDead) throw dead();
-    if (fault?.then === "lost") {
+    if (fault?.how === "lost") {
       this.#cluster.observer.disturb();
       throw new KubeError("Network", "the connection broke before the answer");
     }
-    if (fault?.then === "crash") {
+    if (fault?.how === "crash") {
       // It hears the answer, and comes no further than to its next call.
       this.#isDoomed = true;
       this.#cluster.clock.schedule(0, () => this.crash());
@@ -270,8 +279,8 @@ export class AgentProcess {
           this.#cluster.observer.disturb();
           await sleep(this.#cluster.clock, fault.holdMs, signal);
           this.#cluster.observer.disturb();
-          if (fault.then === "compact") this.#cluster.server.compact();
-          if (fault.then !== "show") throw new KubeError("Network", "the watch was cut");
+          if (fault.how === "compact") this.#cluster.server.compact();
+          if (fault.how !== "show") throw new KubeError("Network", "the watch was cut");
         }
         await this.#resumed?.promise;
         yield `${line}\n`;

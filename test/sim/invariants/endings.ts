@@ -104,7 +104,8 @@ export const noOverrideLeft: Invariant = {
 
 /**
  * L1. Once faults have stopped for long enough: every remediation has its verdict, every Ready node is free of our marks,
- * and nothing is owned. Called at the end of a run, not at each step.
+ * and nothing is owned; with a health check every node is Ready again, and no remediation is left. Called at the end of a run,
+ * not at each step.
  *
  * @returns how each thing that is not settled stands.
  */
@@ -116,6 +117,7 @@ export function unsettled(facts: Facts): string[] {
     const { name, deletionTimestamp } = remediation.metadata;
     const succeeded = conditionOf(remediation, "Succeeded")?.status;
     if (deletionTimestamp !== undefined) left.push(`${name} is being deleted, in ${remediation.status?.phase}`);
+    else if (facts.checks.size > 0) left.push(`${name} is still there`);
     else if (succeeded !== "True" && succeeded !== "False")
       left.push(
         `${name} has no verdict, in ${remediation.status?.phase}: ${conditionOf(remediation, "Processing")?.reason}`,
@@ -125,6 +127,7 @@ export function unsettled(facts: Facts): string[] {
     const isReady = node.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
     const annotations = Object.keys(node.metadata.annotations ?? {});
     const marks = [FENCED_BY, QUARANTINED_BY].filter((mark) => annotations.includes(mark));
+    if (isReady !== true && facts.checks.size > 0) left.push(`${name} is not Ready`);
     if (isReady === true && marks.length > 0) left.push(`${name} is Ready and bears ${marks.join(", ")}`);
   }
   for (const [name, target] of facts.targets) {

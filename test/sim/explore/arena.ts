@@ -1,0 +1,238 @@
+import { STATEFUL_SETS } from "../../../hack/kube-mock/controllers/cluster-types.ts";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
+import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
+import type { Random } from "../../../src/runtime/random.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { AgentProcess } from "../agent-process.ts";
+import type { EffectFault, EventFault, Interference } from "../agent-process.ts";
+import { Cluster, NAMESPACE } from "../cluster.ts";
+import { INVARIANTS } from "../invariants/all.ts";
+import type { CallFault } from "../rack-driver.ts";
+import { QUICK } from "./deeds.ts";
+import type { Fault, Run } from "./run.ts";
+
+/** From a crash to the next process of that agent. */
+const RESTART_MS = 1_000;
+/** As short as kubelets' periods allow, so that little is simulated beside fences. */
+const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
+
+/** The world of one run: a cluster, its agents, and the points at which faults meet them. */
+export class Arena extends Cluster {
+  readonly effects: string[] = [];
+  readonly calls: string[] = [];
+  readonly events: string[] = [];
+  /** Told of what happens to agents. */
+  tell: (what: string) => void = () => undefined;
+  readonly #run: Run;
+  readonly #random: Random;
+  readonly #faults: ReadonlyMap<string, Fault>;
+  readonly #agents: (AgentProcess | undefined)[] = [];
+  #generations = 0;
+  #isOver = false;
+  #restarts = new Set<{ cancel(): void }>();
+
+  constructor(run: Run) {
+    const { shape, seed } = run;
+    const names = ["n1", "n2", "n3", "n4", "n5", "n6"].slice(0, shape.hosts ?? 3);
+    super({
+      hosts: names.map((name) => ({
+        name,
+        ...(shape.labels !== undefined && ["n1", "n2"].includes(name) && { labels: shape.labels }),
+      })),
+      controllers: { nodeLifecycle: MONITOR },
+      kubelets: { podPeriodMs: 4_000 },
+      seed,
+      turns: 1,
+      invariants: INVARIANTS,
+    });
+    this.#run = run;
+    this.#random = seededRandom(seed + 1);
+    this.#faults = new Map(run.faults.flatMap((fault) => placesOf(fault).map((place) => [place, fault])));
+    if (shape.agents?.some(({ aheadMs = 0, rate = 1 }) => aheadMs !== 0 || rate !== 1) === true) {
+      this.observer.doubtClocks();
+    }
+    this.#createWorkload();
+    if (shape.detector === true) this.#createHealthCheck();
+    for (let agent = 0; agent < (shape.agents?.length ?? 1); agent += 1) this.#start(agent);
+  }
+
+  /** Ends all of it. */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    for (const restart of this.#restarts) restart.cancel();
+    for (const agent of this.#agents) await agent?.stop();
+    await this.stopCluster();
+  }
+
+  crash(agent: number): void {
+    this.#agents[agent]?.crash();
+  }
+
+  suspend(agent: number, forMs: number): void {
+    this.#agents[agent]?.suspend(forMs);
+  }
+
+  jumpClock(agent: number, byMs: number): void {
+    this.observer.doubtClocks();
+    this.#agents[agent]?.clock.jump(byMs);
+  }
+
+  lagWatches(forMs: number, plural?: string): void {
+    this.observer.disturb();
+    const paths: Record<string, string> = {
+      nodes: "/api/v1/nodes",
+      pods: "/api/v1/pods",
+      leases: "/apis/coordination.k8s.io",
+      configmaps: `/api/v1/namespaces/${NAMESPACE}/configmaps`,
+    };
+    const pathPrefix = plural === undefined ? "/" : (paths[plural] ?? "/apis/ironfence.io");
+    this.server.faults.lagWatches({ client: "agent", pathPrefix }, forMs);
+  }
+
+  /** Makes an end of all that hampers agents, devices and hosts; what is broken for good (a disk, a wrong cable) stays. */
+  heal(): void {
+    this.observer.disturb();
+    this.server.faults.clear();
+    for (const host of this.rack.hosts) {
+      const bmc = this.rack.bmc(host.name);
+      bmc.setReachability("up");
+      bmc.orderDelayMs = 0;
+      host.restoreMains();
+    }
+    this.#healed = true;
+  }
+
+  #healed = false;
+
+  #start(agent: number): void {
+    const { shape, seed } = this.#run;
+    this.#generations += 1;
+    this.observer.disturb();
+    const name = `agent-${agent + 1}.${this.#generations}`;
+    this.#agents[agent] = new AgentProcess(this, {
+      name,
+      seed: seed * 1_000 + this.#generations,
+      lease: shape.agents !== undefined,
+      ...(shape.agents?.[agent] !== undefined && { clock: shape.agents[agent] }),
+      ...(shape.detector === true && { detector: true }),
+      interference: this.#interference(),
+      onEnd: (why) => {
+        this.tell(`${name} ends: ${why.message}`);
+        this.#restartLater(agent);
+      },
+    });
+  }
+
+  #restartLater(agent: number): void {
+    if (this.#isOver) return;
+    const timer = this.clock.schedule(RESTART_MS, () => {
+      this.#restarts.delete(timer);
+      this.#start(agent);
+    });
+    this.#restarts.add(timer);
+  }
+
+  #interference(): Interference {
+    const { latencyMs } = this.#run.shape;
+    return {
+      effect: (agent, what) => {
+        const fault = this.#faultAt("effect", this.effects.push(what) - 1);
+        if (fault?.at !== "effect") return undefined;
+        const { at: _at, index, ...effect } = fault;
+        this.tell(`${agent}: ${tellEffect(effect)} effect ${index}, ${what}`);
+        return effect;
+      },
+      call: (agent, what) => {
+        const fault = this.#faultAt("call", this.calls.push(what) - 1);
+        if (fault?.at !== "call") return undefined;
+        const { at: _at, index: _index, times: _times, ...call } = fault;
+        this.tell(`${agent}: call ${this.calls.length - 1}, ${what}, meets ${JSON.stringify(call)}`);
+        return call satisfies CallFault;
+      },
+      ...(this.#run.faults.some(({ at }) => at === "event") || this.#run.name !== "walk"
+        ? {
+            event: (agent: string, what: string): EventFault | undefined => {
+              const fault = this.#faultAt("event", this.events.push(what) - 1);
+              if (fault?.at !== "event") return undefined;
+              this.tell(`${agent}: event ${fault.index}, ${what}, is held for ${fault.holdMs} ms, then ${fault.how}`);
+              return { holdMs: fault.holdMs, how: fault.how };
+            },
+          }
+        : {}),
+      ...(latencyMs !== undefined && { latencyMs: () => Math.floor((this.#random.next() * latencyMs) / 2) }),
+    };
+  }
+
+  #faultAt(at: Fault["at"], index: number): Fault | undefined {
+    return this.#healed && at !== "effect" ? undefined : this.#faults.get(`${at} ${index}`);
+  }
+
+  /** One pod that writes to a volume that only one pod may write to. */
+  #createWorkload(): void {
+    this.create(
+      STATEFUL_SETS,
+      { namespace: "default", name: "db" },
+      {
+        spec: {
+          replicas: 1,
+          serviceName: "db",
+          selector: { matchLabels: { app: "db" } },
+          template: { metadata: { labels: { app: "db" } }, spec: { containers: [{ name: "db", image: "none" }] } },
+          volumeClaimTemplates: [
+            {
+              metadata: { name: "data" },
+              spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+            },
+          ],
+        },
+      },
+    );
+  }
+
+  #createHealthCheck(): void {
+    this.create(
+      BARE_METAL_REMEDIATION_TEMPLATES,
+      { namespace: NAMESPACE, name: "reboot" },
+      { spec: { template: { spec: { strategy: QUICK } } } },
+    );
+    const { group, version, kind } = BARE_METAL_REMEDIATION_TEMPLATES;
+    this.create(
+      NODE_HEALTH_CHECKS,
+      { name: "all" },
+      {
+        spec: {
+          selector: { matchLabels: { "kubernetes.io/os": "linux" } },
+          minHealthy: 2,
+          unhealthyConditions: ["False", "Unknown"].map((status) => ({ type: "Ready", status, duration: "5s" })),
+          remediationTemplate: { apiVersion: `${group}/${version}`, kind, namespace: NAMESPACE, name: "reboot" },
+        },
+      },
+    );
+  }
+
+  /** Remediations that are in storage. */
+  remediations(): BareMetalRemediation[] {
+    const { present, remediations } = this.observer.facts;
+    return [...present].flatMap((uid) => remediations.get(uid) ?? []);
+  }
+}
+
+/** The points at which a fault acts. */
+function placesOf(fault: Fault): string[] {
+  const times = fault.at === "call" ? fault.times : 1;
+  return Array.from({ length: times }, (_, more) => `${fault.at} ${fault.index + more}`);
+}
+
+function tellEffect(fault: EffectFault): string {
+  switch (fault.how) {
+    case "crash":
+      return { before: "crashes before", between: "crashes before it hears of", after: "crashes after" }[fault.place];
+    case "stop":
+      return `is stopped for ${fault.forMs} ms after`;
+    case "lost":
+      return "does not hear of";
+    default:
+      return "is told to come back later with";
+  }
+}

@@ -1,0 +1,200 @@
+import { NHC_TIMED_OUT } from "../../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import { NODES, PODS } from "../../../src/api/core-types.ts";
+import type { Taint } from "../../../src/api/core.ts";
+import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import { OUT_OF_SERVICE, sameTaint } from "../../../src/api/taints.ts";
+import { NAMESPACE } from "../cluster.ts";
+import type { Arena } from "./arena.ts";
+import type { Deed } from "./run.ts";
+
+/** Short times, so that a run shows what they lead to soon. */
+export const QUICK = {
+  retryLimit: 0,
+  powerOffTimeout: "60s",
+  powerOnTimeout: "60s",
+  drainTimeout: "20s",
+  timeout: "60s",
+};
+
+/** The pod of the StatefulSet that writes to a volume of its own. */
+export const DB_POD = { namespace: "default", name: "db-0" };
+
+/** Does it. What does not fit the moment (an object that is not there) is let pass: scripts are shrunk and drawn at random. */
+export function perform(arena: Arena, deed: Deed): void {
+  const { server, rack } = arena;
+  switch (deed.do) {
+    case "hang":
+    case "resume":
+    case "failDisk":
+    case "cutMains":
+    case "restoreMains":
+      return rack.host(deed.host)[deed.do]();
+    case "order":
+      return arena.somebodyOrders(deed.host, deed.order);
+    case "bmc":
+      return rack.bmc(deed.host).setReachability(deed.is);
+    case "restartBmc":
+      return rack.bmc(deed.host).restart(deed.forMs);
+    case "flapPower":
+      return rack.bmc(deed.host).flapPower(deed.forMs);
+    case "freezePower":
+      // A reading that was Off and stays so is no fault that anybody could see through.
+      return rack.host(deed.host).power === "Off" ? undefined : rack.bmc(deed.host).freezePower(deed.forMs);
+    case "delayOrders":
+      rack.bmc(deed.host).orderDelayMs = deed.forMs;
+      return undefined;
+    case "rewire":
+      rack.bmc(deed.host).rewire(rack.host(deed.to));
+      if (deed.lies === true) rack.bmc(deed.host).pretendIdentity({ systemUUID: rack.host(deed.host).spec.systemUUID });
+      return undefined;
+    case "remediate": {
+      const name = deed.name ?? deed.node;
+      if (arena.remediation(name) === undefined) arena.remediate(deed.node, { ...QUICK, ...deed.strategy }, name);
+      return undefined;
+    }
+    case "delete": {
+      const key = { namespace: NAMESPACE, name: deed.name };
+      if (arena.remediation(deed.name) !== undefined) server.collection(BARE_METAL_REMEDIATIONS).delete(key);
+      return undefined;
+    }
+    case "timeOut": {
+      const key = { namespace: NAMESPACE, name: deed.name };
+      const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+      if (arena.remediation(deed.name) === undefined) return undefined;
+      server.collection(BARE_METAL_REMEDIATIONS).mergePatch(key, { metadata: { annotations } });
+      return undefined;
+    }
+    case "holdPod":
+    case "freePod": {
+      const finalizers = deed.do === "holdPod" ? ["test/held"] : null;
+      const pod = server.collection(PODS).get(DB_POD);
+      const mayHold = deed.do === "freePod" || pod?.metadata.deletionTimestamp === undefined;
+      if (pod !== undefined && mayHold) server.collection(PODS).mergePatch(DB_POD, { metadata: { finalizers } });
+      return undefined;
+    }
+    case "pause":
+      return arena.pause(deed.on);
+    case "maintain": {
+      const key = { namespace: NAMESPACE, name: deed.host };
+      if (arena.target(deed.host) === undefined) return undefined;
+      server.collection(FENCING_TARGETS).mergePatch(key, { spec: { maintenance: deed.on } });
+      return undefined;
+    }
+    case "dropTarget": {
+      const key = { namespace: NAMESPACE, name: deed.host };
+      if (arena.target(deed.host) !== undefined) server.collection(FENCING_TARGETS).delete(key);
+      return undefined;
+    }
+    case "remakeTarget":
+      if (arena.target(deed.host) !== undefined) return undefined;
+      return arena.createTarget(deed.host, rack.host(deed.host).spec.systemUUID);
+    case "label":
+    case "annotate":
+    case "taint":
+    case "cordon":
+    case "outOfService":
+      return editNode(arena, deed.do, deed.node);
+    case "crash":
+      return arena.crash(deed.agent);
+    case "suspend":
+      return arena.suspend(deed.agent, deed.forMs);
+    case "jumpClock":
+      return arena.jumpClock(deed.agent, deed.byMs);
+    case "cutWatches":
+      arena.observer.disturb();
+      server.faults.cutWatches({ client: "agent" });
+      return undefined;
+    case "compact":
+      arena.observer.disturb();
+      server.compact();
+      server.faults.cutWatches({ client: "agent" });
+      return undefined;
+    case "lagWatches":
+      return arena.lagWatches(deed.forMs, deed.plural);
+  }
+}
+
+/** What a person or another controller does to a node, at any time. */
+function editNode(arena: Arena, what: "label" | "annotate" | "taint" | "cordon" | "outOfService", name: string): void {
+  const node = arena.node(name);
+  if (node === undefined) return;
+  const taints = node.spec.taints ?? [];
+  const withTaint = (taint: Taint): Record<string, unknown> =>
+    taints.some((present) => sameTaint(present, taint)) ? {} : { spec: { taints: [...taints, taint] } };
+  const patches: Record<typeof what, Record<string, unknown>> = {
+    label: { metadata: { labels: { "example.com/rack": "r7" } } },
+    annotate: { metadata: { annotations: { "example.com/note": "x" } } },
+    taint: withTaint({ key: "example.com/db", value: "yes", effect: "NoSchedule" }),
+    cordon: { spec: { unschedulable: true } },
+    outOfService: withTaint(OUT_OF_SERVICE),
+  };
+  arena.server.collection(NODES).mergePatch({ name }, patches[what]);
+}
+
+/** The deed as a sentence of a story. */
+export function tell(deed: Deed): string {
+  switch (deed.do) {
+    case "hang":
+      return `${deed.host} freezes`;
+    case "resume":
+      return `${deed.host} goes on as if nothing had been`;
+    case "failDisk":
+      return `the disk of ${deed.host} fails`;
+    case "cutMains":
+      return `${deed.host} loses mains power`;
+    case "restoreMains":
+      return `${deed.host} has mains power again`;
+    case "order":
+      return `somebody orders ${deed.host} ${deed.order}`;
+    case "bmc":
+      return `the BMC of ${deed.host} is ${deed.is}`;
+    case "restartBmc":
+      return `the BMC of ${deed.host} restarts for ${deed.forMs} ms`;
+    case "flapPower":
+      return `every other reading of ${deed.host} is Off for ${deed.forMs} ms`;
+    case "freezePower":
+      return `the BMC of ${deed.host} goes on saying what it says now for ${deed.forMs} ms`;
+    case "delayOrders":
+      return `orders reach ${deed.host} ${deed.forMs} ms late`;
+    case "rewire":
+      return `the BMC of ${deed.host} is wired to ${deed.to}${deed.lies === true ? `, and says that it is ${deed.host}` : ""}`;
+    case "remediate":
+      return `remediation ${deed.name ?? deed.node} of ${deed.node} is ordered${deed.strategy === undefined ? "" : ` with ${JSON.stringify(deed.strategy)}`}`;
+    case "delete":
+      return `remediation ${deed.name} is deleted`;
+    case "timeOut":
+      return `the health check gives remediation ${deed.name} up`;
+    case "holdPod":
+      return "a finalizer holds pod db-0";
+    case "freePod":
+      return "nothing holds pod db-0 any more";
+    case "pause":
+      return `the stop switch is turned ${deed.on ? "on" : "off"}`;
+    case "maintain":
+      return `maintenance of ${deed.host} ${deed.on ? "begins" : "ends"}`;
+    case "dropTarget":
+      return `the FencingTarget of ${deed.host} is deleted`;
+    case "remakeTarget":
+      return `the FencingTarget of ${deed.host} is made anew`;
+    case "label":
+    case "annotate":
+    case "taint":
+    case "cordon":
+      return `somebody sets a ${deed.do === "annotate" ? "annotation" : deed.do} on node ${deed.node}`;
+    case "outOfService":
+      return `somebody else puts the out-of-service taint on ${deed.node}`;
+    case "crash":
+      return `agent ${deed.agent + 1} is killed`;
+    case "suspend":
+      return `agent ${deed.agent + 1} is stopped for ${deed.forMs} ms`;
+    case "jumpClock":
+      return `the clock of agent ${deed.agent + 1} jumps by ${deed.byMs} ms`;
+    case "cutWatches":
+      return "the agents' watches are cut";
+    case "compact":
+      return "history is compacted, and the agents' watches are cut";
+    default:
+      return `the agents' watches of ${deed.plural ?? "everything"} lag by ${deed.forMs} ms`;
+  }
+}

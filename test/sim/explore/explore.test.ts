@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { tellFinding } from "./explorer.ts";
+import { ALL_SCENARIOS, MODES } from "./modes.ts";
+import { play } from "./play.ts";
+import type { Outcome, Run } from "./run.ts";
+import { scenario } from "./scenarios.ts";
+import { shrink } from "./shrink.ts";
+import { walkOf } from "./walk.ts";
+
+// A slice of what `npm run sim` plays, the same each time: every so many runs of each mode.
+
+const SLICE: Readonly<Record<string, number>> = {
+  plain: 1,
+  crash: 83,
+  answers: 97,
+  events: 499,
+  calls: 2_003,
+  clocks: 23,
+  leaders: 211,
+};
+const WALKS = 12;
+
+/** Most modes ask for the same runs, to know where faults can be set. */
+const asked = new Map<string, Promise<Outcome>>();
+
+function playOnce(run: Run): Promise<Outcome> {
+  const key = JSON.stringify(run);
+  const outcome = asked.get(key) ?? assertSafe(run);
+  asked.set(key, outcome);
+  return outcome;
+}
+
+async function assertSafe(run: Run): Promise<Outcome> {
+  const outcome = await play(run);
+  const [first] = outcome.violations;
+  if (first === undefined) return outcome;
+  const { story } = await play(run, { story: true });
+  return assert.fail(tellFinding({ mode: "test", ...first, run, shortest: run, story }));
+}
+
+describe("no rule is broken", () => {
+  for (const [mode, every] of Object.entries(SLICE)) {
+    it(`by every ${every}. run of mode ${mode}`, async () => {
+      const generate = MODES[mode] ?? assert.fail();
+      let at = 0;
+      for await (const run of generate({ play: playOnce, names: ALL_SCENARIOS, seed: 1, mine: () => true })) {
+        if (at % every === 0) await playOnce(run);
+        at += 1;
+      }
+      assert.ok(at > every, "there is something to play");
+    });
+  }
+
+  it(`by the random walks 1 to ${WALKS}`, async () => {
+    for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(walkOf(seed));
+  });
+});
+
+describe("a run", () => {
+  it("has the same outcome each time it is played, also from what was printed of it", async () => {
+    for (const run of [scenario("handOver"), walkOf(11)]) {
+      const once = await play(run, { story: true });
+      const again = await play(JSON.parse(JSON.stringify(run)) as Run, { story: true });
+      assert.deepEqual(again, once);
+    }
+  });
+
+  it("in which a rule is broken is told as a story, in the order of what happened", async () => {
+    const { story } = await play(scenario("reboot"), { story: true });
+    const told = [
+      "n1 freezes",
+      "orders n1 ForceOff",
+      "n1 is Off",
+      "puts on n1 ironfence.io/fenced-by",
+      "n1 has booted",
+    ];
+    const places = told.map((what) => story.findIndex((line) => line.includes(what)));
+    assert.ok(!places.includes(-1), story.join("\n"));
+    assert.deepEqual(
+      places,
+      [...places].sort((a, b) => a - b),
+    );
+  });
+});
+
+describe("a shrunk run", () => {
+  it("holds nothing that the broken rule does not need", async () => {
+    const run = walkOf(3);
+    const needed = { when: { atMs: 5 }, do: "freePod" } as const;
+    const script = [...run.script, needed, ...run.script];
+    const tried: Run[] = [];
+    const pretend = (candidate: Run): Promise<Outcome> => {
+      tried.push(candidate);
+      const breaks = candidate.script.some(({ do: deed }) => deed === "freePod");
+      const violations = breaks ? [{ invariant: "S1", atMs: 0, what: "" }] : [];
+      return Promise.resolve({ ...NOTHING, violations });
+    };
+    const shortest = await shrink(
+      { ...run, script: script.filter((act) => act === needed || act.do !== "freePod") },
+      "S1",
+      pretend,
+    );
+    assert.deepEqual(shortest.script, [needed]);
+    assert.deepEqual([shortest.faults, shortest.shape], [[], {}]);
+    assert.ok(tried.length < 100, `${tried.length} tries`);
+  });
+});
+
+const NOTHING: Outcome = {
+  violations: [],
+  effects: [],
+  calls: [],
+  events: [],
+  transitions: new Set(),
+  fences: 0,
+  verdicts: [],
+  endMs: 0,
+  story: [],
+};

@@ -1,0 +1,159 @@
+import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
+import type { CallFault, Lie } from "../rack-driver.ts";
+import type { Fault, Outcome, Run } from "./run.ts";
+import { scenario, SCENARIO_NAMES } from "./scenarios.ts";
+import { walkOf } from "./walk.ts";
+
+/** Runs of one kind of fault, each made of what the run before it came to. `play` is asked for the points of a scenario. */
+export type Mode = (deps: ModeDeps) => AsyncGenerator<Run>;
+
+export interface ModeDeps {
+  /** Plays a run that is needed to know its points; it counts like any other. */
+  play(run: Run): Promise<Outcome>;
+  /** Names of the scenarios to be played. */
+  names: readonly string[];
+  /** First seed of what is drawn at random. */
+  seed: number;
+  /** Runs for which this is false are another worker's. */
+  mine(at: number): boolean;
+}
+
+/** Every mode by its name, in the order in which they are played; `walk` has no end. */
+export const MODES: Readonly<Record<string, Mode>> = {
+  plain: async function* ({ names, seed }) {
+    for (const name of names) yield scenario(name, seed);
+  },
+  crash: (deps) => atEach(deps, "effect", crashes),
+  answers: (deps) =>
+    atEach(deps, "effect", (index) => [
+      { at: "effect", index, how: "lost" },
+      { at: "effect", index, how: "unavailable" },
+    ]),
+  events: (deps) => atEach(deps, "event", held),
+  calls: (deps) =>
+    atEach(deps, "call", (index) =>
+      CALL_FAULTS.flatMap((fault) => [1, 3, 1_000].map((times): Fault => ({ at: "call", index, times, ...fault }))),
+    ),
+  clocks: async function* ({ names, seed }) {
+    for (const name of names) {
+      for (const clock of CLOCKS) {
+        const base = scenario(name, seed);
+        yield { ...base, shape: { ...base.shape, agents: [clock] } };
+      }
+    }
+  },
+  leaders: async function* (deps) {
+    yield* atEach({ ...deps, names: deps.names.filter((name) => LED.includes(name)) }, "effect", stops, (run) => ({
+      ...run,
+      shape: { ...run.shape, agents: [{ aheadMs: -15_000 }, { aheadMs: 15_000, rate: 1.01 }] },
+    }));
+  },
+  pairs: async function* (deps) {
+    for (const name of deps.names.filter((known) => PAIRED.includes(known)))
+      yield* pairsOf(deps, scenario(name, deps.seed));
+  },
+  eventPairs: async function* (deps) {
+    for (const name of deps.names.filter((known) => PAIRED.includes(known)))
+      yield* eventPairsOf(deps, scenario(name, deps.seed));
+  },
+  walk: async function* ({ seed }) {
+    for (let at = seed; ; at += 1) yield walkOf(at);
+  },
+};
+
+const PAIRED: readonly string[] = ["reboot", "handOver", "deleteNode"];
+const LED: readonly string[] = ["reboot", "alive", "retry", "deleteNode", "handOver", "deleted"];
+
+const CODES: readonly BmcErrorCode[] = [
+  "Unreachable",
+  "Timeout",
+  "TlsUntrusted",
+  "AuthFailed",
+  "PrivilegeTooLow",
+  "SystemNotFound",
+  "Unsupported",
+  "Busy",
+  "Refused",
+  "BadResponse",
+];
+const LIES: readonly Lie[] = ["slow", "late", "ignored", "staleOn", "changing", "unknown", "otherHost", "nobody"];
+const CALL_FAULTS: readonly CallFault[] = [
+  ...CODES.map((error) => ({ error })),
+  ...(["Unreachable", "Timeout", "BadResponse"] as const).map((error) => ({ error, after: true })),
+  ...LIES.map((lie) => ({ lie })),
+];
+
+const CLOCKS = [
+  { aheadMs: 15_000 },
+  { aheadMs: -15_000 },
+  { aheadMs: 600_000 },
+  { aheadMs: -600_000 },
+  { rate: 0.5 },
+  { rate: 2 },
+];
+
+function crashes(index: number): Fault[] {
+  return (["before", "between", "after"] as const).map((place) => ({ at: "effect", index, how: "crash", place }));
+}
+
+/** Shorter than the lease, about as long, and long after another has it. */
+function stops(index: number): Fault[] {
+  const stopped = [5_000, 14_000, 40_000].map((forMs): Fault => ({ at: "effect", index, how: "stop", forMs }));
+  return [...stopped, ...crashes(index)];
+}
+
+/** An event that comes late, and one that is never shown, since the watch begins anew behind it. */
+function held(index: number): Fault[] {
+  const late = [300, 3_000, 20_000].map((holdMs): Fault => ({ at: "event", index, holdMs, how: "show" }));
+  const lost = [300, 3_000].map((holdMs): Fault => ({ at: "event", index, holdMs, how: "compact" }));
+  return [...late, ...lost, { at: "event", index, holdMs: 0, how: "cut" }];
+}
+
+/** Each scenario with each fault at each of its points. */
+async function* atEach(
+  deps: ModeDeps,
+  at: Fault["at"],
+  faultsAt: (index: number) => Fault[],
+  dress: (run: Run) => Run = (run) => run,
+): AsyncGenerator<Run> {
+  for (const name of deps.names) {
+    const base = dress(scenario(name, deps.seed));
+    const points = pointsOf(await deps.play(base), at);
+    for (let index = 0; index < points; index += 1) {
+      for (const fault of faultsAt(index)) yield { ...base, faults: [fault] };
+    }
+  }
+}
+
+/** All pairs of crashes: the second one at any effect that comes after the first. */
+async function* pairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run> {
+  const points = pointsOf(await deps.play(base), "effect");
+  for (let index = 0; index < points; index += 1) {
+    if (!deps.mine(index)) continue;
+    for (const first of crashes(index)) {
+      const once = { ...base, faults: [first] };
+      const { effects } = await deps.play(once);
+      for (let second = index + 1; second < effects.length; second += 1) {
+        for (const fault of crashes(second)) yield { ...base, faults: [first, fault] };
+      }
+    }
+  }
+}
+
+/** All pairs of events that are never shown. */
+async function* eventPairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run> {
+  const lost = (index: number): Fault => ({ at: "event", index, holdMs: 1_000, how: "compact" });
+  const { events } = await deps.play(base);
+  for (let first = 0; first < events.length; first += 1) {
+    for (let second = first + 1; second < events.length; second += 1) {
+      yield { ...base, faults: [lost(first), lost(second)] };
+    }
+  }
+}
+
+function pointsOf({ effects, calls, events }: Outcome, at: Fault["at"]): number {
+  return { effect: effects, call: calls, event: events }[at].length;
+}
+
+/** The scenarios to play where none is named. */
+export const ALL_SCENARIOS = SCENARIO_NAMES;

@@ -1,0 +1,163 @@
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import type { Node } from "../../../src/api/core.ts";
+import { unsettled } from "../invariants/endings.ts";
+import type { Step } from "../invariants/facts.ts";
+import { conditionOf } from "../invariants/facts.ts";
+import { Arena } from "./arena.ts";
+import { perform, tell } from "./deeds.ts";
+import type { Act, Outcome, Run } from "./run.ts";
+
+/** Until nodes are Ready, pods run and targets have been probed. */
+const BEGIN_MS = 12_000;
+/** After the last deed, faults may go on for so long before all of them end. */
+const FAULTS_MS = 40_000;
+/** Time for everything to settle once faults have ended (L1). */
+const SETTLE_MAX_MS = 1_800_000;
+/** Once settled nothing more is written for so long. */
+const QUIET_MS = 15_000;
+const LOOK_MS = 1_000;
+/** What is settled for so long stays so: nodes that come back late, and acts that wait for a state, have their turn. */
+const STAYS_MS = 8_000;
+/** The same with a health check: a node that has just died is found to be dead. */
+const STAYS_DETECTED_MS = 36_000;
+
+/** Plays a run to its end. Deterministic: the same run has the same outcome. */
+export async function play(run: Run, options: { story?: boolean } = {}): Promise<Outcome> {
+  const arena = new Arena(run);
+  const story: string[] = [];
+  const transitions = new Set<string>();
+  const say = (what: string): void => {
+    if (options.story === true) story.push(`${seconds(arena.clock.monotonicMs() - BEGIN_MS)}  ${what}`);
+  };
+  arena.tell = say;
+  let restless: string | undefined;
+  arena.observer.onStep((step) => {
+    const moved = transitionOf(step);
+    if (moved !== undefined) transitions.add(moved.change);
+    if (step.type === "wrote" && step.by !== undefined && SETTLED_KINDS.includes(step.change.object.kind)) {
+      restless = `${step.by} wrote ${step.change.object.kind} ${step.change.object.metadata.name}`;
+    }
+    if (options.story === true) for (const line of linesOf(step)) say(line);
+  });
+  if (options.story === true) {
+    arena.rack.subscribe((event) => {
+      if (event.type === "powerChanged") say(`${event.host} is ${event.power}`);
+      if (event.type === "booted") say(`${event.host} has booted`);
+    });
+  }
+  try {
+    await arena.clock.advance(BEGIN_MS);
+    schedule(arena, run.script, say);
+    const lastMs = Math.max(0, ...run.script.map(({ when }) => ("atMs" in when ? when.atMs : 0)));
+    await arena.clock.advance(lastMs);
+    const staysMs = run.shape.detector === true ? STAYS_DETECTED_MS : STAYS_MS;
+    await settleDown(arena, staysMs, FAULTS_MS);
+    arena.heal();
+    for (const deed of HEALING) perform(arena, deed);
+    for (const { name } of arena.rack.hosts) perform(arena, { do: "maintain", host: name, on: false });
+    say("all faults end");
+    await settleDown(arena, staysMs, SETTLE_MAX_MS);
+    for (const left of unsettled(arena.observer.facts)) arena.observer.report("L1", left);
+    restless = undefined;
+    await arena.clock.advance(QUIET_MS);
+    if (restless !== undefined) arena.observer.report("L1", `all is settled, and ${restless as string}`);
+    const { violations, orders } = arena.observer;
+    return {
+      violations: violations.map((violation) => ({ ...violation, atMs: violation.atMs - BEGIN_MS })),
+      effects: arena.effects,
+      calls: arena.calls,
+      events: arena.events,
+      transitions,
+      fences: orders.filter(({ order, outcome }) => order === "ForceOff" && outcome === "Started").length,
+      verdicts: arena.remediations().map(verdictOf),
+      endMs: arena.clock.monotonicMs(),
+      story,
+    };
+  } finally {
+    await arena.end();
+  }
+}
+
+const HEALING = [{ do: "pause", on: false }, { do: "freePod" }] as const;
+const SETTLED_KINDS = ["Node", "Pod", "BareMetalRemediation"];
+
+/** Lets time pass until all is settled and stays so for `staysMs`, `maxMs` at most. */
+async function settleDown(arena: Arena, staysMs: number, maxMs: number): Promise<void> {
+  const endMs = arena.clock.monotonicMs() + maxMs;
+  let settledMs = 0;
+  while (settledMs < staysMs && arena.clock.monotonicMs() < endMs) {
+    await arena.clock.advance(LOOK_MS);
+    settledMs = unsettled(arena.observer.facts).length === 0 ? settledMs + LOOK_MS : 0;
+  }
+}
+
+/** Sets each act off at its time, or when its remediation first enters its state. */
+function schedule(arena: Arena, script: readonly Act[], say: (what: string) => void): void {
+  const waiting = new Set<Act>();
+  const actNow = (act: Act): void => {
+    say(tell(act));
+    perform(arena, act);
+  };
+  for (const act of script) {
+    if ("atMs" in act.when) arena.clock.schedule(act.when.atMs, () => actNow(act));
+    else waiting.add(act);
+  }
+  arena.observer.onStep((step) => {
+    const moved = transitionOf(step);
+    if (moved === undefined) return;
+    for (const act of waiting) {
+      const { when } = act;
+      if ("atMs" in when || when.on !== moved.to || (when.name !== undefined && when.name !== moved.name)) continue;
+      waiting.delete(act);
+      arena.clock.schedule(when.afterMs ?? 0, () => actNow(act));
+    }
+  });
+}
+
+function transitionOf(step: Step): { name: string; to: string; change: string } | undefined {
+  if (step.type !== "wrote" || step.change.object.kind !== "BareMetalRemediation") return undefined;
+  // The kind says what the object looks like.
+  const after = step.change.object as BareMetalRemediation;
+  const before = step.change.previous as BareMetalRemediation | undefined;
+  const [from, to] = [before?.status?.phase ?? "", after.status?.phase ?? ""];
+  return from === to ? undefined : { name: after.metadata.name, to, change: `${from}→${to}` };
+}
+
+function verdictOf(remediation: BareMetalRemediation): string {
+  const succeeded = conditionOf(remediation, "Succeeded");
+  return succeeded?.status === "True" ? "Succeeded" : `Failed ${succeeded?.reason}`;
+}
+
+/** A step as lines of a story: orders, marks, states, pods that go. */
+function linesOf(step: Step): string[] {
+  if (step.type === "ordered") {
+    const { agent, host, order, outcome, attempt } = step.record;
+    return [`${agent} orders ${host} ${order} (attempt ${attempt?.id.slice(0, 8)}): ${outcome}`];
+  }
+  if (step.type === "bootSet") return [`${step.by} sets the next boot of ${step.host}: ${step.enabled}`];
+  if (step.type !== "wrote") return [];
+  const { type, object, previous } = step.change;
+  const by = step.by ?? "the cluster";
+  if (object.kind === "Pod" && type !== "MODIFIED") return [`${by}: pod ${object.metadata.name} ${type.toLowerCase()}`];
+  if (object.kind === "Node") return nodeLines(by, object as Node, previous as Node | undefined);
+  if (object.kind !== "BareMetalRemediation") return [];
+  const { status, metadata } = object as BareMetalRemediation;
+  const last = status?.timeline?.at(-1);
+  const before = (previous as BareMetalRemediation | undefined)?.status?.timeline?.at(-1);
+  if (type === "DELETED") return [`remediation ${metadata.name} is gone`];
+  if (last === undefined || (last.time === before?.time && last.step === before.step)) return [];
+  return [`${metadata.name} is ${status?.phase}: ${last.step}, ${last.message ?? ""}`];
+}
+
+function nodeLines(by: string, node: Node, before: Node | undefined): string[] {
+  return [FENCED_BY, QUARANTINED_BY].flatMap((mark) => {
+    const [is, was] = [node, before].map((one) => one?.metadata.annotations?.[mark]);
+    if (is === was) return [];
+    return [`${by} ${is === undefined ? "takes off" : "puts on"} ${node.metadata.name} ${mark}`];
+  });
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(2)} s`.padStart(10);
+}

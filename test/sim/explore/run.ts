@@ -1,0 +1,79 @@
+import type { PowerOrderType } from "../../../hack/rack/events.ts";
+import type { ClockFault } from "../agent-clock.ts";
+import type { EffectFault, EventFault } from "../agent-process.ts";
+import type { CallFault } from "../rack-driver.ts";
+
+// A run as data: what it is made of is all that is needed to play it again, on any machine, with the same outcome.
+
+/** How the world of a run is made. */
+export interface Shape {
+  /** Three hosts where absent. */
+  hosts?: number;
+  /** Agents that lead in turn, under a lease. One agent without a lease where absent. */
+  agents?: readonly ClockFault[];
+  /** Time that a request to the API takes there and back, at most; drawn for each. None where absent. */
+  latencyMs?: number;
+  /** Whether the detector runs, too, with a health check that keeps two nodes healthy. */
+  detector?: boolean;
+  /** Labels of the nodes n1 and n2. */
+  labels?: Record<string, string>;
+}
+
+/** When a deed is done: so long after the beginning, or after a remediation has first entered a state. */
+export type When = { atMs: number } | { on: string; name?: string; afterMs?: number };
+
+/** Something that happens in the world, whatever the agents do. */
+export type Deed =
+  | { do: "hang" | "resume" | "failDisk" | "cutMains" | "restoreMains"; host: string }
+  | { do: "order"; host: string; order: PowerOrderType }
+  | { do: "bmc"; host: string; is: "up" | "refused" | "silent" }
+  | { do: "restartBmc" | "flapPower" | "freezePower" | "delayOrders"; host: string; forMs: number }
+  | { do: "rewire"; host: string; to: string; lies?: boolean }
+  | { do: "remediate"; node: string; name?: string; strategy?: Record<string, unknown> }
+  | { do: "delete" | "timeOut"; name: string }
+  | { do: "holdPod" | "freePod" }
+  | { do: "pause"; on: boolean }
+  | { do: "maintain"; host: string; on: boolean }
+  | { do: "dropTarget" | "remakeTarget"; host: string }
+  | { do: "label" | "annotate" | "taint" | "cordon" | "outOfService"; node: string }
+  | { do: "crash"; agent: number }
+  | { do: "suspend"; agent: number; forMs: number }
+  | { do: "jumpClock"; agent: number; byMs: number }
+  | { do: "cutWatches" | "compact" }
+  | { do: "lagWatches"; forMs: number; plural?: string };
+
+export type Act = { when: When } & Deed;
+
+/** What happens to the agents at one counted point of the run: their effects, their calls to BMCs, the events they are shown. */
+export type Fault =
+  | ({ at: "effect"; index: number } & EffectFault)
+  | ({ at: "call"; index: number; times: number } & CallFault)
+  | ({ at: "event"; index: number } & EventFault);
+
+export interface Run {
+  /** The scenario, or `walk`. */
+  name: string;
+  seed: number;
+  shape: Shape;
+  script: readonly Act[];
+  faults: readonly Fault[];
+}
+
+/** What came of a run. */
+export interface Outcome {
+  violations: readonly { invariant: string; atMs: number; what: string }[];
+  /** What the agents did, in order: the points at which faults can be set. */
+  effects: readonly string[];
+  calls: readonly string[];
+  events: readonly string[];
+  /** Transitions of remediations, as `Verifying→PoweringOff`. */
+  transitions: ReadonlySet<string>;
+  /** Power-off orders of agents that took effect. */
+  fences: number;
+  /** Verdicts, as `Succeeded` or `Failed Reason`. */
+  verdicts: readonly string[];
+  /** Virtual time that it took. */
+  endMs: number;
+  /** What happened, a line each; empty unless asked for. */
+  story: readonly string[];
+}

@@ -1,0 +1,127 @@
+import type { Run } from "./run.ts";
+
+const START = 28_000;
+/** A dead node is seen as such before its remediation is ordered. */
+const DEAD = { when: { atMs: 0 }, do: "hang", host: "n1" } as const;
+const ORDERED = { when: { atMs: START }, do: "remediate", node: "n1" } as const;
+
+type Scenario = Pick<Run, "script"> & Partial<Pick<Run, "shape">>;
+
+/** What a fence can come to, each told without a fault. Every mode of exploration plays them with faults. */
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  reboot: { script: [DEAD, ORDERED] },
+  alive: { script: [{ ...ORDERED, when: { atMs: 0 } }] },
+  retry: {
+    script: [
+      { when: { atMs: 0 }, do: "failDisk", host: "n1" },
+      { ...ORDERED, strategy: { retryLimit: 1, timeout: "20s" } },
+    ],
+  },
+  escalate: {
+    script: [
+      { when: { atMs: 0 }, do: "failDisk", host: "n1" },
+      { ...ORDERED, strategy: { type: "Escalate", timeout: "30s" } },
+    ],
+  },
+  reprovision: {
+    script: [
+      { when: { atMs: 0 }, do: "failDisk", host: "n1" },
+      { ...ORDERED, name: "first", strategy: { timeout: "20s" } },
+      {
+        when: { on: "Failed", name: "first" },
+        do: "remediate",
+        node: "n1",
+        name: "second",
+        strategy: { type: "Reprovision" },
+      },
+    ],
+  },
+  deleteNode: {
+    script: [
+      { when: { atMs: 0 }, do: "label", node: "n1" },
+      { when: { atMs: 0 }, do: "annotate", node: "n1" },
+      { when: { atMs: 0 }, do: "taint", node: "n1" },
+      DEAD,
+      { ...ORDERED, strategy: { workloadRelease: "DeleteNode" } },
+    ],
+  },
+  garbageCollector: {
+    script: [DEAD, { ...ORDERED, strategy: { podRelease: "GarbageCollector", drainTimeout: "60s" } }],
+  },
+  deleted: { script: [DEAD, ORDERED, { when: { on: "Releasing" }, do: "delete", name: "n1" }] },
+  givenUp: { script: [DEAD, ORDERED, { when: { on: "PoweringOff", afterMs: 500 }, do: "timeOut", name: "n1" }] },
+  handOver: {
+    script: [
+      DEAD,
+      ORDERED,
+      { when: { on: "PoweringOff" }, do: "remediate", node: "n1", name: "second" },
+      { when: { on: "Releasing" }, do: "timeOut", name: "n1" },
+    ],
+  },
+  bmcAway: {
+    script: [
+      DEAD,
+      { when: { atMs: START - 1_000 }, do: "bmc", host: "n1", is: "silent" },
+      ORDERED,
+      { when: { atMs: START + 20_000 }, do: "bmc", host: "n1", is: "up" },
+    ],
+  },
+  turnedOn: {
+    script: [
+      DEAD,
+      { when: { atMs: START - 1_000 }, do: "holdPod" },
+      ORDERED,
+      { when: { on: "Releasing", afterMs: 3_000 }, do: "order", host: "n1", order: "On" },
+      { when: { atMs: START + 15_000 }, do: "freePod" },
+    ],
+  },
+  drainTimeout: { script: [DEAD, { when: { atMs: START - 1_000 }, do: "holdPod" }, ORDERED] },
+  paused: {
+    script: [
+      DEAD,
+      ORDERED,
+      { when: { on: "PoweringOff" }, do: "pause", on: true },
+      { when: { atMs: START + 15_000 }, do: "pause", on: false },
+    ],
+  },
+  foreignTaint: { script: [DEAD, ORDERED, { when: { on: "Releasing" }, do: "outOfService", node: "n1" }] },
+  otherHost: {
+    script: [
+      { when: { atMs: 0 }, do: "rewire", host: "n1", to: "n2" },
+      { ...ORDERED, when: { atMs: 1_000 } },
+    ],
+  },
+  // The node lives, which tells in the end that another host was powered off.
+  wrongHost: {
+    script: [
+      { when: { atMs: 0 }, do: "rewire", host: "n1", to: "n2", lies: true },
+      { ...ORDERED, when: { atMs: 1_000 } },
+    ],
+  },
+  targetRemade: {
+    script: [
+      DEAD,
+      ORDERED,
+      { when: { on: "Releasing" }, do: "dropTarget", host: "n1" },
+      { when: { on: "Undoing", afterMs: 5_000 }, do: "remakeTarget", host: "n1" },
+    ],
+  },
+  twoNodes: {
+    script: [
+      DEAD,
+      { when: { atMs: 0 }, do: "hang", host: "n2" },
+      ORDERED,
+      { when: { atMs: START }, do: "remediate", node: "n2" },
+    ],
+  },
+  detected: { shape: { hosts: 4, detector: true }, script: [DEAD] },
+};
+
+export const SCENARIO_NAMES: readonly string[] = Object.keys(SCENARIOS);
+
+/** @throws Error for a name that no scenario has. */
+export function scenario(name: string, seed = 1): Run {
+  const found = SCENARIOS[name];
+  if (found === undefined) throw new Error(`no scenario is named ${name}: there are ${SCENARIO_NAMES.join(", ")}`);
+  return { name, seed, shape: found.shape ?? {}, script: found.script, faults: [] };
+}

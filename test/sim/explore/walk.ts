@@ -1,0 +1,156 @@
+import type { Random } from "../../../src/runtime/random.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
+import type { Lie } from "../rack-driver.ts";
+import type { Act, Deed, Fault, Run, Shape } from "./run.ts";
+
+const HOSTS = ["n1", "n2", "n3"] as const;
+/** How long a walk goes on. */
+const LENGTH_MS = 90_000;
+/** Nothing is ordered before nodes that died at the start are seen to be dead. */
+const DEAD_MS = 28_000;
+
+/** The random walk of that seed: the same on every machine. */
+export function walkOf(seed: number): Run {
+  const random = seededRandom(seed);
+  const shape = drawShape(random);
+  const script = [
+    ...drawOutage(random, shape),
+    ...Array.from({ length: below(random, 9) }, () => drawAct(random, shape)),
+  ];
+  script.sort((a, b) => timeOf(a) - timeOf(b));
+  const faults = Array.from({ length: below(random, 4) }, () => drawFault(random, shape));
+  return { name: "walk", seed, shape, script, faults };
+}
+
+function drawShape(random: Random): Shape {
+  const kind = below(random, 10);
+  const clocks = [{}, { aheadMs: 15_000 }, { aheadMs: -600_000 }, { aheadMs: 600_000 }, { rate: 0.5 }, { rate: 2 }];
+  return {
+    ...(kind >= 6 && { agents: kind >= 9 ? [pick(random, clocks), pick(random, clocks)] : [{}, {}] }),
+    ...(below(random, 2) === 0 && { latencyMs: pick(random, [20, 200, 1_000]) }),
+    ...(below(random, 6) === 0 && { detector: true, hosts: 4 }),
+  };
+}
+
+/** Some nodes die, and are remediated. */
+function drawOutage(random: Random, { detector }: Shape): Act[] {
+  const nodes = HOSTS.slice(0, detector === true ? 1 : 1 + below(random, 3));
+  return nodes.flatMap((host): Act[] => {
+    const dies = below(random, 5) > 0;
+    // What no reboot mends is nothing that a health check with a reboot alone comes to an end with.
+    const how = pick(random, ["hang", "hang", "hang", detector === true ? "hang" : "failDisk", "cutMains"] as const);
+    const death: Act[] = dies ? [{ when: { atMs: below(random, 3_000) }, do: how, host }] : [];
+    if (how === "cutMains") death.push({ when: { atMs: DEAD_MS + below(random, 20_000) }, do: "restoreMains", host });
+    if (detector === true) return death;
+    const atMs = DEAD_MS + below(random, 5_000);
+    return [...death, { when: { atMs }, do: "remediate", node: host, strategy: drawStrategy(random) }];
+  });
+}
+
+function drawStrategy(random: Random): Record<string, unknown> {
+  return {
+    type: pick(random, ["Reboot", "Reboot", "Reboot", "Escalate"]),
+    retryLimit: below(random, 2),
+    workloadRelease: pick(random, ["OutOfServiceTaint", "OutOfServiceTaint", "DeleteNode"]),
+    podRelease: pick(random, ["Eager", "Eager", "GarbageCollector"]),
+    drainTimeout: pick(random, ["0s", "10s", "40s"]),
+    timeout: pick(random, ["20s", "60s"]),
+  };
+}
+
+const STATES = [
+  "Verifying",
+  "PoweringOff",
+  "Releasing",
+  "Provisioning",
+  "PoweringOn",
+  "Rejoining",
+  "Restoring",
+  "Undoing",
+];
+
+function drawAct(random: Random, shape: Shape): Act {
+  const early = below(random, 3) > 0;
+  const when = early
+    ? { on: pick(random, STATES), afterMs: pick(random, [0, 0, 30, 500, 2_000, 8_000]) }
+    : { atMs: DEAD_MS + below(random, LENGTH_MS - DEAD_MS) };
+  return { when, ...drawDeed(random, shape) };
+}
+
+function drawDeed(random: Random, shape: Shape): Deed {
+  const host = pick(random, HOSTS);
+  const agent = below(random, shape.agents?.length ?? 1);
+  const draws: (() => Deed)[] = [
+    () => ({ do: pick(random, ["hang", "resume", shape.detector === true ? "hang" : "failDisk"]), host }),
+    () => ({ do: "order", host, order: pick(random, ["On", "On", "ForceOff", "ForceRestart", "PowerCycle"]) }),
+    () => ({ do: "bmc", host, is: pick(random, ["up", "refused", "silent"]) }),
+    () => ({ do: "bmc", host, is: "up" }),
+    () => ({
+      do: pick(random, ["restartBmc", "flapPower", "freezePower"]),
+      host,
+      forMs: pick(random, [500, 5_000, 20_000]),
+    }),
+    () => ({ do: "delayOrders", host, forMs: pick(random, [500, 5_000, 25_000]) }),
+    () => ({ do: "remediate", node: host, name: `${host}-again`, strategy: drawStrategy(random) }),
+    () => ({ do: pick(random, ["delete", "timeOut"]), name: pick(random, [host, host, `${host}-again`]) }),
+    () => ({ do: "holdPod" }),
+    () => ({ do: "freePod" }),
+    () => ({ do: "pause", on: below(random, 2) === 0 }),
+    () => ({ do: "maintain", host, on: below(random, 2) === 0 }),
+    () => ({ do: pick(random, ["dropTarget", "remakeTarget"]), host }),
+    () => ({ do: pick(random, ["label", "annotate", "taint", "cordon"]), node: host }),
+    () => ({ do: "crash", agent }),
+    () => ({ do: "crash", agent }),
+    () => ({ do: "suspend", agent, forMs: pick(random, [1_000, 8_000, 14_000, 40_000]) }),
+    () => ({ do: "jumpClock", agent, byMs: pick(random, [15_000, -15_000, 600_000, -600_000]) }),
+    () => ({ do: pick(random, ["cutWatches", "compact"]) }),
+    () => ({
+      do: "lagWatches",
+      forMs: pick(random, [0, 200, 2_000, 10_000]),
+      plural: pick(random, ["nodes", "leases", "pods", "ironfence", "configmaps"]),
+    }),
+  ];
+  return pick(random, draws)();
+}
+
+const ERRORS: readonly BmcErrorCode[] = ["Unreachable", "Timeout", "Busy", "Refused", "BadResponse", "AuthFailed"];
+const LIES: readonly Lie[] = ["slow", "late", "ignored", "staleOn", "changing", "unknown", "nobody"];
+
+function drawFault(random: Random, shape: Shape): Fault {
+  const index = below(random, 60);
+  const times = pick(random, [1, 1, 3, 20]);
+  const draws: (() => Fault)[] = [
+    () => ({ at: "effect", index, how: "crash", place: pick(random, ["before", "between", "after"]) }),
+    () => ({ at: "effect", index, how: "crash", place: pick(random, ["before", "between", "after"]) }),
+    () => ({ at: "effect", index, how: pick(random, ["lost", "unavailable"]) }),
+    () => ({ at: "call", index, times, error: pick(random, ERRORS) }),
+    () => ({ at: "call", index, times, error: pick(random, ["Unreachable", "Timeout", "BadResponse"]), after: true }),
+    () => ({ at: "call", index, times, lie: pick(random, LIES) }),
+    () => ({
+      at: "event",
+      index,
+      holdMs: pick(random, [100, 1_000, 10_000]),
+      how: pick(random, ["show", "cut", "compact"]),
+    }),
+    () =>
+      shape.agents === undefined
+        ? { at: "effect", index, how: "crash", place: "between" }
+        : { at: "effect", index, how: "stop", forMs: pick(random, [5_000, 14_000, 40_000]) },
+  ];
+  return pick(random, draws)();
+}
+
+function timeOf({ when }: Act): number {
+  return "atMs" in when ? when.atMs : LENGTH_MS;
+}
+
+function below(random: Random, bound: number): number {
+  return Math.floor(random.next() * bound);
+}
+
+function pick<const T>(random: Random, from: readonly T[]): T {
+  const picked = from[below(random, from.length)];
+  if (picked === undefined) throw new RangeError("nothing to pick from");
+  return picked;
+}
