@@ -1,5 +1,8 @@
+import { parseBmcAddress } from "../bmc/address.ts";
 import type { HostIdentity, PowerReading } from "../bmc/driver.ts";
+import { BmcError } from "../bmc/errors.ts";
 import { openDevice } from "../bmc/open-device.ts";
+import { OptionError } from "../config/option.ts";
 import type { ClusterOptions } from "../config/run-options.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { createLogger } from "../telemetry/logger.ts";
@@ -44,6 +47,7 @@ async function withAddress<T>(
   flags: Readonly<Record<string, string | undefined>>,
   work: (powered: Powered) => Promise<T>,
 ): Promise<T> {
+  requireAddress(address);
   const config = await readDeviceConfig(context, address, flags);
   const driver = openDevice(config, { clock: context.clock, logger: createLogger("warn") });
   try {
@@ -59,6 +63,15 @@ async function withAddress<T>(
     });
   } finally {
     await driver.close();
+  }
+}
+
+/** Nobody is asked for the password of an address that cannot be read. */
+function requireAddress(address: string): void {
+  try {
+    parseBmcAddress(address);
+  } catch (error) {
+    throw error instanceof BmcError ? new OptionError(error.message, { cause: error }) : error;
   }
 }
 

@@ -213,8 +213,9 @@ describe("ironfence power ADDRESS", () => {
       assert.equal(code, EXIT_USAGE);
       assert.match(err, /^ironfence: give either the ADDRESS of a BMC or --target NAME\n$/);
     }
-    const { code, err } = await ironfence(["power", "status", "gopher://bmc"], { env: LOGIN });
-    assert.equal(code, EXIT_FAILURE);
+    const { code, err, asked } = await ironfence(["power", "status", "gopher://bmc"], { answers: [] });
+    assert.equal(code, EXIT_USAGE);
+    assert.deepEqual(asked, [], "nobody is asked for its password");
     assert.match(err, /^ironfence: cannot use the BMC address "gopher:\/\/bmc"[^\n]*\n$/);
   });
 });
