@@ -1,10 +1,13 @@
 import { LoginBreaker } from "./login-breaker.ts";
+import { Pace } from "./pace.ts";
 import { Turn } from "./turn.ts";
 import type { Clock } from "../runtime/clock.ts";
 
 /** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
   breaker: LoginBreaker;
+  /** At which logins begin, whatever BMC they are at. */
+  pace: Pace;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
   turnOf(bmc: string): { turn: Turn; release: () => void };
 }
@@ -18,6 +21,7 @@ export function sharedOn(clock: Clock): Shared {
   const turns = new Map<string, { turn: Turn; users: number }>();
   const shared: Shared = {
     breaker: new LoginBreaker(clock),
+    pace: new Pace(clock),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };
       turns.set(bmc, entry);

@@ -295,6 +295,7 @@ test("a BMC that has shown the host on since it was silent has looked: its Off c
   world.bmc.restart(0);
   assert.equal((await device.readPower(forever())).state, "On");
   await device.forceOff(forever());
+  while (world.host.power !== "Off") await new Promise((resolve) => setTimeout(resolve, 5));
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 

@@ -108,7 +108,9 @@ export class Channel {
         }
         transmissions += 1;
         this.send(exchange.encode());
-        timer = this.#clock.schedule(waitMs, transmit);
+        // When this process was held up, the answer may have come long ago: datagrams get one turn to be heard before the next
+        // is sent.
+        timer = this.#clock.schedule(waitMs, () => (timer = this.#clock.schedule(0, transmit)));
       };
       if (signal.aborted) {
         reject(abortReason(signal));

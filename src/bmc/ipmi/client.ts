@@ -173,8 +173,10 @@ export class Client {
    */
   #logIn(): Promise<Session> {
     const { address, login, suites, timeouts } = this.#options;
-    const { breaker } = this.#shared;
+    const { breaker, pace } = this.#shared;
     const attempt = async (signal: AbortSignal): Promise<Session> => {
+      await pace.begin();
+      signal.throwIfAborted();
       breaker.check(address.key, login, address.text);
       const { connectTimeoutMs } = timeouts;
       const answerTimeoutMs = this.#answerTimeoutMs;

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createSecretKey, randomBytes, timingSafeEqual } from "node:crypto";
+import { createCipheriv, createDecipheriv, createSecretKey, randomFillSync, timingSafeEqual } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { keyedHash } from "./cipher-suite.ts";
 import type { CipherSuite } from "./cipher-suite.ts";
@@ -76,9 +76,23 @@ function encrypt(key: KeyObject, message: Uint8Array): Buffer {
   const padBytes = -(message.length + 1) & (BLOCK_BYTES - 1);
   const padding = Array.from({ length: padBytes }, (_, index) => index + 1);
   const plain = Buffer.concat([message, Buffer.from([...padding, padBytes])]);
-  const iv = randomBytes(IV_BYTES);
+  const iv = takeRandom(IV_BYTES);
   const cipher = createCipheriv("aes-128-cbc", key, iv).setAutoPadding(false);
   return Buffer.concat([iv, cipher.update(plain), cipher.final()]);
+}
+
+/** Random bytes in stock: a few at a time cost more than the encryption that they are for. */
+const stock = Buffer.alloc(256 * IV_BYTES);
+let stockUsed = stock.length;
+
+/** Bytes that nobody else gets, to be used before the next ones are taken. */
+function takeRandom(sizeBytes: number): Buffer {
+  if (stockUsed + sizeBytes > stock.length) {
+    randomFillSync(stock);
+    stockUsed = 0;
+  }
+  stockUsed += sizeBytes;
+  return stock.subarray(stockUsed - sizeBytes, stockUsed);
 }
 
 /** @returns undefined where length or padding are not those of an encrypted message. */

@@ -45,6 +45,7 @@ export class Service {
   readonly #mayOrder: () => boolean;
   readonly #lifetime = new AbortController();
   readonly #breaker: Shared["breaker"];
+  readonly #pace: Shared["pace"];
   /** One untried login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
   readonly #turn: Turn;
   readonly #releaseTurn: () => void;
@@ -68,6 +69,7 @@ export class Service {
     const shared = sharedOn(this.#clock);
     const { turn, release } = shared.turnOf(this.origin);
     this.#breaker = shared.breaker;
+    this.#pace = shared.pace;
     this.#turn = turn;
     this.#releaseTurn = release;
   }
@@ -269,6 +271,8 @@ export class Service {
   }
 
   async #tryLogin(signal: AbortSignal): Promise<Access> {
+    await this.#pace.begin();
+    signal.throwIfAborted();
     this.#breaker.check(this.origin, this.#login, this.origin);
     try {
       const access = await logIn(this.#connection, (signal) => this.#readRoot(signal), this.#login, signal);

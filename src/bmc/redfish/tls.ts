@@ -1,6 +1,6 @@
 import { createHash, X509Certificate } from "node:crypto";
-import { TLSSocket } from "node:tls";
-import type { SecureContextOptions } from "node:tls";
+import { createSecureContext, TLSSocket } from "node:tls";
+import type { SecureContext, SecureContextOptions } from "node:tls";
 import { buildConnector } from "undici";
 import { BmcError } from "../errors.ts";
 
@@ -36,8 +36,7 @@ export function createConnector(tls: DeviceTls, connectTimeoutMs: number): build
     maxCachedSessions: 0,
     // `distrust` decides, so that its error can name the certificate: no request is written before it has.
     rejectUnauthorized: false,
-    ...versionOptions(tls.minVersion),
-    ...(tls.ca === undefined ? {} : { ca: parseBundle(tls.ca) }),
+    secureContext: secureContextOf(tls),
   });
   return (options, callback) => {
     connect(options, (...[error, socket]) => {
@@ -48,6 +47,24 @@ export function createConnector(tls: DeviceTls, connectTimeoutMs: number): build
       return callback(new BmcError("TlsUntrusted", problem), null);
     });
   };
+}
+
+/** Most devices of a rack have the same settings; each context of its own would take 20 KiB. The latest used are at the end. */
+const contexts = new Map<string, SecureContext>();
+const CONTEXTS_MAX = 64;
+
+function secureContextOf({ ca, minVersion }: DeviceTls): SecureContext {
+  const key = JSON.stringify([ca, minVersion]);
+  const known = contexts.get(key);
+  const context =
+    known ?? createSecureContext({ ...versionOptions(minVersion), ...(ca !== undefined && { ca: parseBundle(ca) }) });
+  contexts.delete(key);
+  contexts.set(key, context);
+  for (const oldest of contexts.keys()) {
+    if (contexts.size <= CONTEXTS_MAX) break;
+    contexts.delete(oldest);
+  }
+  return context;
 }
 
 /** What Node is to be told for a device's oldest TLS version. */

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { test } from "node:test";
+import { Channel } from "../../src/bmc/ipmi/channel.ts";
+import { systemClock } from "../../src/runtime/system.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
+import { forever } from "./bmc-fixture.ts";
+
+test("an answer that came while this process was held up is heard before anything is sent again", async () => {
+  const timers: { delayMs: number; run: () => void }[] = [];
+  const schedule: Clock["schedule"] = (delayMs, run) => {
+    timers.push({ delayMs, run });
+    return { cancel: () => undefined };
+  };
+  const bmc = createSocket("udp4");
+  await new Promise<void>((resolve) => bmc.bind(0, "127.0.0.1", resolve));
+  const { port } = bmc.address();
+  let received = 0;
+  const asked = new Promise<{ port: number; address: string }>((resolve) =>
+    bmc.on("message", (_datagram, from) => {
+      received += 1;
+      resolve(from);
+    }),
+  );
+  const address = { protocol: "ipmi", hostname: "127.0.0.1", port, key: "bmc", text: "bmc" } as const;
+  const channel = await Channel.open(address, { ...systemClock, schedule }, forever());
+  try {
+    const exchange = channel.exchange(
+      { what: "ask", encode: () => Buffer.from("?"), hear: () => ({ answer: "!" }), waitsMs: [500, 500] },
+      forever(),
+    );
+    const from = await asked;
+    const [late] = timers.splice(0);
+    assert.equal(late?.delayMs, 500);
+    // The wait is over, in the same turn in which the answer comes.
+    late.run();
+    bmc.send("!", from.port, from.address);
+    assert.deepEqual(await exchange, { answer: "!", transmissions: 1 });
+    assert.equal(received, 1);
+    assert.deepEqual(
+      timers.map(({ delayMs }) => delayMs),
+      [0],
+    );
+  } finally {
+    channel.close();
+    bmc.close();
+  }
+});
