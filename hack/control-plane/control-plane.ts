@@ -35,6 +35,9 @@ const CONTROLLERS = [
   "clusterrole-aggregation-controller",
 ];
 
+/** How long the API server may take to be ready again. */
+const RESTART_TIMEOUT_MS = 60_000;
+
 export interface ControlPlaneOptions {
   progress: Progress;
   /**
@@ -66,6 +69,10 @@ export interface ControlPlane {
   serviceAccountKubeconfig(namespace: string, name: string): Promise<string>;
   /** Starts a kwok for one node or, without a name, for every node annotated `kwok.x-k8s.io/node: fake`. */
   startKwok(node?: string): Promise<Kwok>;
+  /** Kills the API server, as if its machine had failed; everything else runs on. */
+  killApiServer(): Promise<void>;
+  /** Starts it again at the same address, and waits until it is ready. */
+  restartApiServer(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -134,7 +141,7 @@ async function start(
     "--unsafe-no-fsync",
     "--log-level=warn",
   ]);
-  launch("kube-apiserver", [
+  const apiServerArguments = [
     `--etcd-servers=${etcdUrl}`,
     "--bind-address=127.0.0.1",
     `--secure-port=${apiPort}`,
@@ -151,7 +158,8 @@ async function start(
     "--service-cluster-ip-range=10.0.0.0/24",
     "--endpoint-reconciler-type=none",
     "--allow-privileged",
-  ]);
+  ];
+  let apiServer = launch("kube-apiserver", apiServerArguments);
   const api = await KubeApi.fromKubeconfig(admin);
   await Promise.race([waitUntilReady(api, children, signal), failed]);
 
@@ -203,6 +211,15 @@ async function start(
           await kwok.ended;
         },
       };
+    },
+    killApiServer: async () => {
+      expectedEnds.add(apiServer);
+      apiServer.kill("SIGKILL");
+      await apiServer.ended;
+    },
+    restartApiServer: async () => {
+      apiServer = launch("kube-apiserver", apiServerArguments);
+      await Promise.race([waitUntilReady(api, [apiServer], AbortSignal.timeout(RESTART_TIMEOUT_MS)), failed]);
     },
     stop: async () => {
       stopping.abort();

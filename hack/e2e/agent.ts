@@ -11,6 +11,12 @@ export interface Agent {
   readonly pid: number;
   /** SIGKILL: no clean-up, no release of the lease. */
   kill(): Promise<void>;
+  /** SIGSTOP: it stands still, and does not know. */
+  freeze(): void;
+  /** SIGCONT: it goes on where it was. */
+  thaw(): void;
+  /** Resolves once it has ended, by itself too. */
+  readonly ended: Promise<string>;
   /** SIGTERM, as Kubernetes ends a pod. */
   stop(): Promise<void>;
   /** The end of its log. */
@@ -53,6 +59,9 @@ export async function startAgent(
       child.kill("SIGKILL");
       await child.ended;
     },
+    freeze: () => child.kill("SIGSTOP"),
+    thaw: () => child.kill("SIGCONT"),
+    ended: child.ended,
     stop: () => child.stop(),
     log: () => tail(child.logFile),
   };

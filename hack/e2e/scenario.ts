@@ -18,6 +18,7 @@ export const WALK_TIMEOUT_MS = 120_000;
 
 export const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/baremetalremediations";
 export const TARGETS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
+const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/ironfence`;
 export const HEALTH_CHECK = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/workers";
 
 /** A `NodeHealthCheck` as tests look at it. */
@@ -206,4 +207,28 @@ function revisionOf(object: { metadata: { resourceVersion: string } }): bigint {
 export function failureOf(remediation: RemediationView | undefined) {
   const succeeded = conditionOf(remediation, "Succeeded");
   return succeeded?.status === "False" ? succeeded : undefined;
+}
+
+/**
+ * Waits until the BMC has taken the power-off and the remediation says so. An agent that dies between the two leaves it open
+ * whether the order was sent: its successor then sends one more, to a host that reads Off.
+ */
+export async function powerOffIsSent(scenario: Scenario, node: string, before = 0): Promise<void> {
+  await explain(scenario, `${node} is ordered off, and that is on record`, WALK_TIMEOUT_MS, async () => {
+    const attempt = scenario.chronicle.remediations(node).at(-1)?.object.status?.attempt;
+    return (
+      attempt?.action === "ForceOff" &&
+      attempt.sent &&
+      (await scenario.world.host(node).orderCount("ForceOff")) > before
+    );
+  });
+}
+
+/** The agent whose identity the Lease holds. */
+export function leaderOf(scenario: Scenario, agents: readonly Agent[]): Promise<Agent> {
+  return explain(scenario, "one agent leads", WALK_TIMEOUT_MS, async () => {
+    const lease = await scenario.world.api.find<{ spec: { holderIdentity?: string } }>(LEASE);
+    const holder = lease?.spec.holderIdentity ?? "";
+    return agents.find((agent) => agent.running && holder.startsWith(`${agent.instance}_`));
+  });
 }

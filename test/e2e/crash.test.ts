@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
-import type { Agent } from "../../hack/e2e/agent.ts";
 import { OUT_OF_SERVICE, hasTaint } from "../../hack/e2e/chronicle.ts";
 import {
   WALK_TIMEOUT_MS,
@@ -8,20 +7,20 @@ import {
   configure,
   decorate,
   explain,
+  leaderOf,
   marksOf,
+  powerOffIsSent,
   startScenario,
   targetsReady,
   walkEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
-import { NAMESPACE } from "../../hack/e2e/world.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
 
 /** Long enough to kill an agent while it waits for the host to be off, on a busy machine too. */
 const POWER_DELAY_MS = 5_000;
-const LEASE = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/ironfence`;
 
-void describe("an agent is killed in the middle of a fence", () => {
+void describe("an agent is killed, or stands still, in the middle of a fence", () => {
   let scenario: Scenario;
   before(async () => {
     scenario = await startScenario({ powerDelayMs: POWER_DELAY_MS });
@@ -76,28 +75,33 @@ void describe("an agent is killed in the middle of a fence", () => {
     assert.equal((await world.host(victim).orderCount("ForceOff")) - offsBefore, 1);
     await database.remove();
   });
-});
 
-/**
- * Waits until the BMC has taken the power-off and the remediation says so. An agent that dies between the two leaves it open
- * whether the order was sent: its successor then sends one more, to a host that reads Off.
- */
-async function powerOffIsSent(scenario: Scenario, node: string, before = 0): Promise<void> {
-  await explain(scenario, `${node} is ordered off, and that is on record`, WALK_TIMEOUT_MS, async () => {
-    const attempt = scenario.chronicle.remediations(node).at(-1)?.object.status?.attempt;
-    return (
-      attempt?.action === "ForceOff" &&
-      attempt.sent &&
-      (await scenario.world.host(node).orderCount("ForceOff")) > before
+  void test("frozen until its lease is another's, it has no effect when it wakes, and ends; its successor finishes with one power-off in all", async () => {
+    const { world } = scenario;
+    const pair = [await scenario.startAgent(), await scenario.startAgent()];
+    await targetsReady(scenario);
+    const leader = await leaderOf(scenario, pair);
+    const victim = "worker-4";
+    const marks = await marksOf(scenario, victim);
+    const [offs, ons] = [await world.host(victim).orderCount("ForceOff"), await world.host(victim).orderCount("On")];
+    await world.host(victim).hang();
+    await powerOffIsSent(scenario, victim, offs);
+    leader.freeze();
+
+    const other = pair.find((agent) => agent !== leader);
+    await explain(
+      scenario,
+      "the other agent leads",
+      WALK_TIMEOUT_MS,
+      async () => (await leaderOf(scenario, pair)) === other,
     );
-  });
-}
+    // In the very moment in which the other one begins to act.
+    leader.thaw();
+    assert.match(await leader.ended, /ended with 1/);
 
-/** The agent whose identity the Lease holds. */
-function leaderOf(scenario: Scenario, agents: readonly Agent[]): Promise<Agent> {
-  return explain(scenario, "one agent leads", WALK_TIMEOUT_MS, async () => {
-    const lease = await scenario.world.api.find<{ spec: { holderIdentity?: string } }>(LEASE);
-    const holder = lease?.spec.holderIdentity ?? "";
-    return agents.find((agent) => agent.running && holder.startsWith(`${agent.instance}_`));
+    await walkEnds(scenario, victim, marks);
+    assert.equal((await world.host(victim).orderCount("ForceOff")) - offs, 1);
+    assert.equal((await world.host(victim).orderCount("On")) - ons, 1);
+    assert.equal(other?.running, true);
   });
-}
+});

@@ -170,6 +170,7 @@ export function openFake(
     connectTimeoutMs?: number;
     isHost?: DeviceConfig["isHost"];
     clock?: Clock;
+    mayOrder?: () => boolean;
   } = {},
 ): PowerDriver & AsyncDisposable {
   const device = openDevice(
@@ -184,7 +185,11 @@ export function openFake(
         callTimeoutMs: options.callTimeoutMs ?? 10_000,
       },
     },
-    { clock: options.clock ?? systemClock, logger: createLogger("silent") },
+    {
+      clock: options.clock ?? systemClock,
+      logger: createLogger("silent"),
+      ...(options.mayOrder !== undefined && { mayOrder: options.mayOrder }),
+    },
   );
   return Object.assign(device, { [Symbol.asyncDispose]: () => device.close() });
 }

@@ -33,6 +33,7 @@ export interface OpenOptions {
   ipmi?: DeviceConfig["ipmi"];
   callTimeoutMs?: number;
   connectTimeoutMs?: number;
+  mayOrder?: () => boolean;
 }
 
 export async function startIpmiWorld(
@@ -66,6 +67,7 @@ export async function startIpmiWorld(
       ipmi,
       callTimeoutMs = 6_000,
       connectTimeoutMs = 2_000,
+      mayOrder,
     } = {}) => {
       const device = openDevice(
         {
@@ -76,7 +78,7 @@ export async function startIpmiWorld(
           timeouts: { connectTimeoutMs, callTimeoutMs },
           ...(ipmi !== undefined && { ipmi }),
         },
-        { clock, logger: createLogger("silent") },
+        { clock, logger: createLogger("silent"), ...(mayOrder !== undefined && { mayOrder }) },
       );
       opened.push(device);
       return device;

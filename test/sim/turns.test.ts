@@ -3,7 +3,6 @@ import { describe, it } from "node:test";
 import { NODES } from "../../src/api/core-types.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import { isUnderWay } from "../../src/remediator/state.ts";
 import { World } from "./world.ts";
 
 const HOSTS = ["n1", "n2", "n3", "n4", "n5", "n6"];
@@ -13,12 +12,14 @@ const all = (world: World): BareMetalRemediation[] => [
   ...world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values(),
 ];
 
+const hasBegun = (phase = "Resolving"): boolean => !["Resolving", "Succeeded", "Failed"].includes(phase);
+
 /** Keeps count of how many hosts are under way, by what is stored, whenever that changes. */
 function countUnderWay(world: World, inZone: (node: string) => boolean = () => true): () => number {
   let most = 0;
   world.server.onChange(({ object }) => {
     if (object.kind !== "BareMetalRemediation") return;
-    const count = all(world).filter(({ metadata, status }) => isUnderWay(status) && inZone(metadata.name)).length;
+    const count = all(world).filter(({ metadata, status }) => hasBegun(status?.phase) && inZone(metadata.name)).length;
     most = Math.max(most, count);
   });
   return () => most;

@@ -305,3 +305,25 @@ test("periods that could not keep the promise are refused", async () => {
   const a = candidate("a", { leaseDurationMs: 10_000, renewDeadlineMs: 10_000 });
   assert.ok((await a.result) instanceof RangeError);
 });
+
+test("a process that was suspended knows that its lease may be another's before any timer tells it", async () => {
+  let suspendedMs = 0;
+  const running = clock.monotonicMs.bind(clock);
+  clock.monotonicMs = () => running() + suspendedMs;
+  let isHeld: () => boolean = () => false;
+  const a = candidate("a", {
+    lead: (signal, held) => {
+      isHeld = held;
+      return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+    },
+  });
+  await settle();
+  assert.equal(isHeld(), true);
+  suspendedMs = 9_900;
+  assert.equal(isHeld(), true);
+  suspendedMs = 10_000;
+  assert.equal(isHeld(), false);
+  a.stop.abort();
+  await settle();
+  await a.result;
+});

@@ -335,6 +335,21 @@ describe("decide, step by step", () => {
   }
 });
 
+describe("a power-off order", () => {
+  const order = (changes: SnapshotChanges) =>
+    decide(snapshot(changes), NOW).effects.find((effect) => effect.do === "forceOff")?.attemptId;
+
+  it("has the attempt's own id", () => {
+    const changes = { state: "Verifying", seen: { examined: { node: node() }, identity: VERIFIED } } as const;
+    assert.equal(order(changes), "a1");
+  });
+
+  it("has a new id where it is a further one of the attempt: no id ever stands for two", () => {
+    const seen = { taintCleared: true, power: READ_ON, identity: VERIFIED };
+    assert.equal(order({ state: "PoweringOff", attempt: { actionAtMs: NOW.epochMs - 21_000 }, seen }), "fresh");
+  });
+});
+
 describe("the diagram in docs/remediation.md", () => {
   it("draws the moves that these cases make, all of them and no other", () => {
     const pairs = STATE_NAMES.flatMap((state) =>

@@ -83,6 +83,27 @@ describe("a power order", () => {
     assert.equal(order?.outcome, "Acknowledged");
   });
 
+  it("is not sent once its check of the identity is too old: the process stood still, and all is looked at anew", async () => {
+    for (const identity of [undefined, { verdict: { verified: true, message: "" }, atMs: -5_001 }] as const) {
+      let sent = 0;
+      const made = context(() => Promise.resolve(void (sent += 1)));
+      made.session.seen = { ...made.session.seen, identity };
+      await orderPower(made, "ForceOff", "a1", SIGNAL);
+      assert.equal(sent, 0);
+      assert.equal(made.session.seen.order?.outcome, "Rejected");
+      assert.equal(made.session.seen.identity, undefined);
+    }
+  });
+
+  it("is not sent once it may not be any more: it was stopped while its intent was being stored", async () => {
+    let sent = 0;
+    const made = { ...context(() => Promise.resolve(void (sent += 1))), mayOrder: () => false };
+    made.session.seen = { ...made.session.seen, identity: VERIFIED };
+    await orderPower(made, "ForceOff", "a1", SIGNAL);
+    assert.equal(sent, 0);
+    assert.equal(made.session.seen.order?.outcome, "Rejected");
+  });
+
   for (const [code, outcome] of [
     ["Timeout", "Uncertain"],
     ["BadResponse", "Uncertain"],

@@ -35,6 +35,11 @@ function heavyNode(length: number): Node {
   return { ...light, metadata: { ...light.metadata, annotations: { "example.com/note": "x".repeat(length) } } };
 }
 
+function labelled(label: string): Node {
+  const plain = node();
+  return { ...plain, metadata: { ...plain.metadata, labels: { [label]: "" } } };
+}
+
 /** Steps within states that the pairs of state and event (`decide.test.ts`) do not reach. */
 export const STEPS: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
   {
@@ -916,5 +921,65 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     name: "a host that is not off in time is given another attempt",
     changes: { state: "PoweringOff", seen: { taintCleared: true, power: READ_ON }, other: { remainingMs: 0 } },
     expected: "→ Verifying (AttemptFailed)",
+  },
+  {
+    name: "a control plane node is never reprovisioned",
+    changes: {
+      state: "Verifying",
+      attempt: { kind: "Reprovision" },
+      plan: { type: "Reprovision", requireReboot: false },
+      seen: { examined: { node: labelled("node-role.kubernetes.io/control-plane") }, identity: VERIFIED },
+    },
+    expected: "→ Undoing (ControlPlaneNode)",
+  },
+  {
+    name: "a host is not reprovisioned without a proven reboot of this outage",
+    changes: {
+      state: "Verifying",
+      attempt: { kind: "Reprovision" },
+      plan: { type: "Reprovision" },
+      seen: { examined: { node: node() }, identity: VERIFIED },
+    },
+    expected: "→ Undoing (RebootRequired)",
+  },
+  {
+    name: "a node in a new boot that is not Ready is waited for",
+    changes: {
+      state: "Restoring",
+      seen: { devicesClosed: true, hostReleased: true },
+      other: { node: node({ bootID: "new-boot" }) },
+    },
+    expected: "wait",
+  },
+  {
+    name: "an undo asks again who waits for the host, where the answer is old and somebody may",
+    changes: {
+      state: "Undoing",
+      seen: {
+        taintCleared: true,
+        power: READ_OFF,
+        identity: VERIFIED,
+        successor: { waiting: false, atMs: NOW.monotonicMs - 2_000 },
+      },
+      other: {
+        siblings: [
+          { uid: "b", namespace: "ns", name: "b", waiting: true, succeeded: false, offConfirmedAt: undefined },
+        ],
+      },
+    },
+    expected: "checkSuccessor",
+  },
+  {
+    name: "an order whose answer was lost is not sent again: the state tells what came of it",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        taintCleared: true,
+        identity: VERIFIED,
+        power: READ_ON,
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 2_000 },
+      },
+    },
+    expected: "wait",
   },
 ];

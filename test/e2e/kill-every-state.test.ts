@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { OUT_OF_SERVICE, conditionOf, hasTaint } from "../../hack/e2e/chronicle.ts";
+import type { RemediationView } from "../../hack/e2e/chronicle.ts";
+import { applyFencingTarget } from "../../hack/e2e/examples.ts";
+import {
+  REMEDIATIONS,
+  WALK_TIMEOUT_MS,
+  WORKERS,
+  explain,
+  marksOf,
+  startScenario,
+  targetsReady,
+} from "../../hack/e2e/scenario.ts";
+import type { Scenario } from "../../hack/e2e/scenario.ts";
+import { NAMESPACE } from "../../hack/e2e/world.ts";
+import { applyObject } from "../../hack/lib/apply.ts";
+
+const VICTIM = "worker-1";
+const KILLS_MIN = 12;
+/** One run that passes through every state: a reboot that does not help, then a reprovision. */
+const STRATEGY = { type: "Escalate", retryLimit: 0, timeout: "12s", drainTimeout: "60s", powerOnTimeout: "60s" };
+/** How long a state is left to itself before the agent is killed in it once more. */
+const STATE_MS = 1_000;
+
+void describe("an agent that is killed in every state of a remediation", () => {
+  let scenario: Scenario;
+  before(async () => {
+    scenario = await startScenario({ powerDelayMs: 1_000 });
+    for (const node of WORKERS) await applyFencingTarget(scenario.world, node);
+  });
+  after(() => scenario?.stop());
+
+  void test("twelve times and more in one run brings it to its end all the same, with no power order too many", async () => {
+    const { world, chronicle } = scenario;
+    const host = world.host(VICTIM);
+    let agent = await scenario.startAgent(["--leader-elect=false"]);
+    await targetsReady(scenario);
+    const marks = await marksOf(scenario, VICTIM);
+    host.broken = true;
+    await host.hang();
+    await applyObject(world.api, {
+      apiVersion: "ironfence.io/v1alpha1",
+      kind: "BareMetalRemediation",
+      metadata: { name: VICTIM, namespace: NAMESPACE },
+      spec: { strategy: STRATEGY },
+    });
+
+    const present = (): RemediationView["status"] => chronicle.remediations(VICTIM).at(-1)?.object.status;
+    const isOver = (): boolean => ["Succeeded", "Failed"].includes(present()?.phase ?? "");
+    const killedIn: string[] = [];
+    let before: string | undefined;
+    await explain(scenario, "the remediation is over", 2 * WALK_TIMEOUT_MS, async () => {
+      const place = `${present()?.phase} ${present()?.timeline?.length ?? 0}`;
+      if (isOver() || place === before || present()?.phase === undefined) {
+        // The same step as at the last kill: it is given time to make the next one.
+        if (!isOver()) await pause(STATE_MS / 20);
+        return isOver();
+      }
+      before = place;
+      await agent.kill();
+      killedIn.push(present()?.phase ?? "");
+      agent = await scenario.startAgent(["--leader-elect=false"]);
+      return isOver();
+    });
+
+    const [remediation] = await world.api.list<RemediationView>(REMEDIATIONS);
+    const story = `killed in ${killedIn.join(", ")}`;
+    assert.equal(conditionOf(remediation, "Succeeded")?.status, "True", story);
+    assert.ok(killedIn.length >= KILLS_MIN, story);
+    // Two power cycles. An order of which a killed agent has not said that it left is followed by one more to a host that is off.
+    const orders = (await chronicle.bmc(VICTIM)).filter(({ kind }) => kind === "order").map(({ value }) => value);
+    const cycles = orders.filter((value, index) => value === "ForceOff" && orders[index - 1] !== "ForceOff").length;
+    assert.equal(cycles, 2, `${orders.join(", ")}; ${story}`);
+    assert.ok(chronicle.nodes(VICTIM).some(({ object }) => hasTaint(object, OUT_OF_SERVICE)));
+    assert.equal(await world.bmc.powerState(host.systemUuid), "On");
+    for (const node of WORKERS)
+      if (node !== VICTIM) assert.equal(await world.host(node).orderCount("ForceOff"), 0, node);
+    await explain(scenario, "the node is as before", WALK_TIMEOUT_MS, async () => {
+      const { taints, labels } = await marksOf(scenario, VICTIM);
+      return (
+        JSON.stringify(taints) === JSON.stringify(marks.taints) &&
+        Object.keys(marks.labels).every((key) => key in labels)
+      );
+    });
+  });
+});
+
+function pause(delayMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, delayMs));
+}

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+describe("a write of somebody else that comes between our read and our write", () => {
+  it("to the node survives: a cordon, a label and a taint that an administrator sets as the host is fenced", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      const nodes = world.server.collection<Node>(NODES);
+      let writes = 0;
+      // Right after the agent has read the node, each time it is about to mark it.
+      world.server.onRequest(({ client, method, path, status }) => {
+        if (client !== "agent" || method !== "GET" || path !== "/api/v1/nodes/n1" || status !== 200) return;
+        writes += 1;
+        if (writes > 12) return;
+        const taints = (world.node("n1")?.spec.taints ?? []).filter(({ key }) => !key.startsWith("example.com/"));
+        const own = { key: `example.com/taint-${writes}`, effect: "PreferNoSchedule" };
+        nodes.mergePatch({ name: "n1" }, { spec: { unschedulable: true, taints: [...taints, own] } });
+      });
+      world.remediate("n1");
+      await world.phase("n1", "Succeeded");
+      const spec = world.node("n1")?.spec;
+      assert.equal(spec?.unschedulable, true);
+      assert.ok(writes >= 3, "it has been written to in between");
+      const last = `example.com/taint-${Math.min(writes, 12)}`;
+      assert.deepEqual(
+        (spec?.taints ?? []).filter(({ key }) => key.startsWith("example.com/")).map(({ key }) => key),
+        [last],
+      );
+      world.assertClean();
+    }));
+
+  it("to the remediation is not overwritten: what is to be stored was decided on another version", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
+      const key = { namespace: NAMESPACE, name: "n1" };
+      const conflicts: string[] = [];
+      world.server.onRequest(({ client, method, path, status }) => {
+        if (client === "agent" && method === "PATCH" && path.endsWith("/n1/status")) conflicts.push(String(status));
+      });
+      world.onPhase("n1", "Verifying", () => {
+        remediations.mergePatch(key, { status: { provenReboots: 7 } }, "status");
+      });
+      world.remediate("n1");
+      await world.phase("n1", "Succeeded");
+      assert.ok(conflicts.includes("409") || conflicts.includes("422"), conflicts.join(", "));
+      assert.equal(world.remediation("n1")?.status?.provenReboots, 8);
+      world.assertClean();
+    }));
+});
