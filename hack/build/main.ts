@@ -1,4 +1,4 @@
-import { chmod, stat } from "node:fs/promises";
+import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { NODE_GUARD } from "./node-guard.ts";
@@ -28,14 +28,19 @@ if (argument === "--help" || argument === "-h") {
     platform: "node",
     target: "node24",
     format: "esm",
-    // Names stay readable in stack traces. V8 keeps the source in memory, two bytes a character where a single one is not of
-    // Latin-1, as in the comments of dependencies: they go, with all space.
+    // V8 keeps the source in memory, so space and comments go; names stay, for stack traces.
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: "eof",
     banner: { js: `${NODE_GUARD}\n${REQUIRE_SHIM}` },
     logLevel: "warning",
   });
+  await writeFile(outfile, escapeNonAscii(await readFile(outfile, "utf8")));
   await chmod(outfile, 0o755);
   process.stdout.write(`${outfile}: ${((await stat(outfile)).size / 2 ** 20).toFixed(2)} MiB\n`);
+}
+
+/** A single character beyond ASCII makes V8 keep two bytes for every one. esbuild leaves some in regular expressions and notices. */
+function escapeNonAscii(source: string): string {
+  return source.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

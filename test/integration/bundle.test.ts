@@ -40,6 +40,14 @@ void test("the bundle starts without node_modules and knows its version", () => 
   assert.equal(result.stdout.trim(), version);
 });
 
+void test("the bundle is plain ASCII: V8 keeps such a source at a byte a character", () => {
+  const bundle = readFileSync(join(folder, "ironfence.js"));
+  assert.equal(
+    bundle.findIndex((byte) => byte > 127),
+    -1,
+  );
+});
+
 void test("the bundle explains its run command", () => {
   const result = ironfence("run", "--help");
   assert.equal(result.status, 0, result.stderr);
