@@ -24,6 +24,7 @@ Usage: node hack/ipmi-mock/main.ts [options]
   --control-port P   port of the control endpoint (0: any free one)
   --username NAME    (admin)
   --password TEXT    (password; it is no secret, this is a mock)
+  --bmc-key TEXT     the BMC's own key, K_G (none)
   --privilege N      highest level of that user: 3 operator, 4 administrator (4)
   --suites LIST      cipher suites that it knows, of 1, 2, 3, 15, 16, 17 (3,17)
   --sessions N       size of the session table (4)
@@ -46,6 +47,7 @@ const { values } = parseArgs({
     "control-port": { type: "string", default: "0" },
     username: { type: "string", default: "admin" },
     password: { type: "string", default: "password" },
+    "bmc-key": { type: "string" },
     privilege: { type: "string", default: "4" },
     suites: { type: "string", default: "3,17" },
     sessions: { type: "string", default: "4" },
@@ -86,6 +88,7 @@ async function run(): Promise<void> {
       port: firstPort === 0 ? 0 : firstPort + index,
       username: values.username,
       password: new Secret(values.password),
+      ...(values["bmc-key"] !== undefined && { bmcKey: new Secret(values["bmc-key"]) }),
       privilegeMax: readNumber("privilege"),
       suites: readSuites(),
       sessionsMax: readNumber("sessions"),

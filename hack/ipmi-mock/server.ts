@@ -24,6 +24,8 @@ export interface IpmiMockOptions {
   username?: string;
   /** `password` where absent. */
   password?: Secret;
+  /** The BMC's own key (K_G): none where absent. */
+  bmcKey?: Secret;
   /** Highest privilege level of that user, 2 to 4 (administrator): 4 where absent. */
   privilegeMax?: number;
   /** Cipher suites that it knows: 3 and 17 where absent. */
@@ -95,6 +97,7 @@ class MockServer implements IpmiMock {
       bmc: this.#bmc,
       username: options.username ?? "admin",
       password: options.password ?? new Secret("password"),
+      bmcKey: options.bmcKey,
       privilegeMax: options.privilegeMax ?? 4,
       suites: options.suites ?? [3, 17],
       sessionsMax: options.sessionsMax ?? 4,

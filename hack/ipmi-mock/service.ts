@@ -32,6 +32,8 @@ export interface IpmiServiceOptions {
   bmc: Bmc;
   username: string;
   password: Secret;
+  /** K_G, where it has one. */
+  bmcKey: Secret | undefined;
   /** Highest privilege level of the user. */
   privilegeMax: number;
   suites: readonly CipherSuiteId[];
@@ -56,10 +58,13 @@ export class IpmiService {
   readonly sessions: SessionTable;
   readonly #options: IpmiServiceOptions;
   readonly #userKey: KeyObject;
+  /** What the session's keys are made of. */
+  readonly #sessionsKey: KeyObject;
 
   constructor(options: IpmiServiceOptions) {
     this.#options = options;
     this.#userKey = padded(options.password);
+    this.#sessionsKey = options.bmcKey === undefined ? this.#userKey : padded(options.bmcKey);
     this.sessions = new SessionTable(options, options.sessionsMax);
   }
 
@@ -98,9 +103,10 @@ export class IpmiService {
         ...answerOf(fault, () => ({ completionCode: 0, data })),
       }),
     });
-    // Channel 1; "IPMI 2.0 data follow"; per-message authentication, non-null user names; versions 1.5 and 2.0 are known.
+    // Channel 1; "IPMI 2.0 data follow"; K_G, per-message authentication, non-null user names; versions 1.5 and 2.0 are known.
     if (request.command === 0x38) {
-      return answer("GetChannelAuthenticationCapabilities", [1, 0x80, 0x04, 0x02, 0, 0, 0, 0]);
+      const flags = 0x04 | (this.#options.bmcKey === undefined ? 0 : 0x20);
+      return answer("GetChannelAuthenticationCapabilities", [1, 0x80, flags, 0x02, 0, 0, 0, 0]);
     }
     if (request.command !== 0x54) return undefined;
     const isFirst = ((request.data[2] ?? 0) & 0x3f) === 0;
@@ -166,7 +172,7 @@ export class IpmiService {
       this.sessions.close(session);
       return refusal(PAYLOAD.rakp4, tag, STATUS_WRONG_INTEGRITY_CODE, session.consoleId);
     }
-    const { keys, code } = activate(session, shake, this.#userKey);
+    const { keys, code } = activate(session, shake, this.#sessionsKey);
     session.keys = keys;
     const head = Buffer.from([tag, 0, 0, 0, ...id(session.consoleId)]);
     return { kind: "handshake", type: PAYLOAD.rakp4, payload: Buffer.concat([head, code]) };

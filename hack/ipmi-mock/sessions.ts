@@ -118,13 +118,9 @@ export function isRakp3Code(code: Buffer, session: MockSession, shake: Handshake
   return code.length === expected.length && timingSafeEqual(code, expected);
 }
 
-/** The session's keys, and the code of RAKP message 4. */
-export function activate(
-  session: MockSession,
-  shake: Handshake,
-  userKey: KeyObject,
-): { keys: SessionKeys; code: Buffer } {
-  const sik = createHmac(session.suite.hash, userKey)
+/** The session's keys, and the code of RAKP message 4. @param key K_G, else the user's. */
+export function activate(session: MockSession, shake: Handshake, key: KeyObject): { keys: SessionKeys; code: Buffer } {
+  const sik = createHmac(session.suite.hash, key)
     .update(shake.consoleRandom)
     .update(shake.bmcRandom)
     .update(roleAndName(shake))

@@ -29,6 +29,8 @@ export interface DeviceConfig {
     cipherSuites?: readonly CipherSuiteId[];
     /** Firmware interface that a boot override is meant for: `UEFI` where absent. */
     bootMode?: BootMode;
+    /** The BMC's own key (K_G), where it has one: its text, or its bytes in hex behind 0x. */
+    bmcKey?: Secret;
   };
 }
 
@@ -43,8 +45,8 @@ export function openDevice(config: DeviceConfig, deps: DeviceDeps): PowerDriver 
   const { callTimeoutMs, connectTimeoutMs } = config.timeouts;
   const credentials = { username: config.username, password: config.password };
   if (address.protocol === "ipmi") {
-    const { cipherSuites: suites = DEFAULT_CIPHER_SUITES, bootMode = "UEFI" } = config.ipmi ?? {};
-    const client = new Client({ address, login: credentials, suites, timeouts: config.timeouts, deps });
+    const { cipherSuites: suites = DEFAULT_CIPHER_SUITES, bootMode = "UEFI", bmcKey } = config.ipmi ?? {};
+    const client = new Client({ address, login: credentials, bmcKey, suites, timeouts: config.timeouts, deps });
     return new IpmiDriver(address, client, { callTimeoutMs, clock: deps.clock, bootMode });
   }
   const connection = new Connection({ origin: address.origin, tls: config.tls, connectTimeoutMs, deps });

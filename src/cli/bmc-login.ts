@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { DEFAULT_DEVICE_TIMEOUTS } from "../bmc/driver.ts";
 import type { DeviceConfig } from "../bmc/open-device.ts";
-import { BMC_OPTIONS, BMC_PASSWORD_ENV } from "../config/bmc-options.ts";
+import { BMC_KEY_ENV, BMC_OPTIONS, BMC_PASSWORD_ENV } from "../config/bmc-options.ts";
 import { flagName, OptionError, requireOption, resolveOption } from "../config/option.ts";
 import { Secret } from "../runtime/secret.ts";
 import type { CliContext } from "./context.ts";
@@ -26,7 +26,11 @@ export async function readDeviceConfig(context: CliContext, address: string, fla
     ...(sha256Fingerprint !== undefined && { sha256Fingerprint }),
     ...(caFile !== undefined && { ca: await readText("caFile", caFile) }),
   };
-  const ipmi = { cipherSuites: requireOption(BMC_OPTIONS.cipherSuites, flags, env) };
+  const bmcKey = env[BMC_KEY_ENV] ?? "";
+  const ipmi = {
+    cipherSuites: requireOption(BMC_OPTIONS.cipherSuites, flags, env),
+    ...(bmcKey !== "" && { bmcKey: new Secret(bmcKey) }),
+  };
   const username = resolveOption(BMC_OPTIONS.username, flags, env) ?? (await ask(context, "User of the BMC: ", true));
   if (username === undefined || username === "") {
     throw new OptionError(`--username (or ${BMC_OPTIONS.username.env}) is required`);

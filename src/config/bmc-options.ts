@@ -73,6 +73,8 @@ export const BMC_OPTIONS = {
 
 /** The environment variable that a BMC's password may come from. */
 export const BMC_PASSWORD_ENV = "IRONFENCE_BMC_PASSWORD";
+/** The one that holds the own key (K_G) of an IPMI BMC, where it has one. */
+export const BMC_KEY_ENV = "IRONFENCE_BMC_KG";
 
 /** How long `power off`, `on` and `cycle` wait for each change. */
 export const POWER_TIMEOUT_OPTION: Option<number> = {

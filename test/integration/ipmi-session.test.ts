@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { FaultRule } from "../../hack/ipmi-mock/faults.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
+import { Secret } from "../../src/runtime/secret.ts";
 import type { IpmiWorld } from "./ipmi-fixture.ts";
 
 // How sessions begin and end: privileges, refused logins, few places at the BMC, restarts.
@@ -71,7 +72,6 @@ test("user names and passwords that IPMI cannot take are refused without a word 
 });
 
 test("a password of 20 bytes and a user name of 16 fit", async () => {
-  const { Secret } = await import("../../src/runtime/secret.ts");
   const [username, password] = ["u".repeat(16), "p".repeat(20)];
   await using world = await startIpmiWorld({ mock: { username, password: new Secret(password) } });
   await world.open({ username, password }).readPower(forever());
@@ -312,4 +312,26 @@ test("a caller who gives up makes nobody doubt the BMC", async () => {
   stop.abort();
   await reading;
   assert.equal((await device.readPower(forever())).state, "Off");
+});
+
+test("a BMC with a key of its own (K_G) lets in who has it, as text or in hex, and nobody else", async () => {
+  const text = "k_g of twenty bytes!";
+  await using world = await startIpmiWorld({ mock: { bmcKey: new Secret(text) } });
+  const hex = `0x${Buffer.from(text).toString("hex")}`;
+  for (const bmcKey of [text, hex]) {
+    const device = world.open({ ipmi: { bmcKey: new Secret(bmcKey) } });
+    assert.equal((await device.readPower(forever())).state, "On");
+    await device.close();
+  }
+  await assert.rejects(world.open().readPower(forever()), hasCode("AuthFailed", /K_G\), and none was given/));
+  world.skip(31_000);
+  const other = world.open({ ipmi: { bmcKey: new Secret("another") } });
+  await assert.rejects(other.readPower(forever()), hasCode("AuthFailed", /another key \(K_G\)/));
+  // The word that the session is over is not waited for.
+  while (world.mock.sessionCount > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  const datagrams = world.mock.datagramCount;
+  world.skip(10 * 60_000);
+  const long = world.open({ ipmi: { bmcKey: new Secret(`${text}!`) } });
+  await assert.rejects(long.readPower(forever()), hasCode("AuthFailed", /1 to 20 bytes/));
+  assert.equal(world.mock.datagramCount, datagrams);
 });

@@ -15,6 +15,7 @@ import type { BmcErrorCode } from "../errors.ts";
 import { abortReason, sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { Secret } from "../../runtime/secret.ts";
 
 /** Longest silence after a command, retransmissions included; less where the device's calls must be shorter. */
 const ANSWER_TIMEOUT_MS_MAX = 5_000;
@@ -32,6 +33,8 @@ const SILENCES: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "Unreachable", "
 export interface ClientOptions {
   address: IpmiAddress;
   login: Login;
+  /** The BMC's own key (K_G), where it has one. */
+  bmcKey: Secret | undefined;
   suites: readonly CipherSuiteId[];
   timeouts: DeviceTimeouts;
   deps: DeviceDeps;
@@ -172,7 +175,7 @@ export class Client {
    * turn is held all along, so that of many drivers with one wrong password one alone tries it.
    */
   #logIn(): Promise<Session> {
-    const { address, login, suites, timeouts } = this.#options;
+    const { address, login, bmcKey, suites, timeouts } = this.#options;
     const { breaker, pace } = this.#shared;
     const attempt = async (signal: AbortSignal): Promise<Session> => {
       await pace.begin();
@@ -182,7 +185,8 @@ export class Client {
       const answerTimeoutMs = this.#answerTimeoutMs;
       try {
         const clock = this.#clock;
-        const session = await logIn({ address, login, suites, clock, connectTimeoutMs, answerTimeoutMs }, signal);
+        const options = { address, login, bmcKey, suites, clock, connectTimeoutMs, answerTimeoutMs };
+        const session = await logIn(options, signal);
         breaker.accepted(address.key, login);
         if (signal.aborted) {
           session.abandon();

@@ -15,6 +15,7 @@ import { deriveKeys } from "./sealed.ts";
 import { Session } from "./session.ts";
 import type { IpmiAddress } from "../address.ts";
 import { BmcError } from "../errors.ts";
+import type { Secret } from "../../runtime/secret.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** How often a handshake that got stuck is started over. */
@@ -37,6 +38,8 @@ const OUT_OF_STEP: ReadonlySet<number> = new Set([0x02, 0x08, WRONG_INTEGRITY_CO
 export interface LoginOptions {
   address: IpmiAddress;
   login: Login;
+  /** The BMC's own key (K_G), where it has one. */
+  bmcKey?: Secret | undefined;
   suites: readonly CipherSuiteId[];
   clock: Clock;
   /** Longest silence before the BMC counts as unreachable. */
@@ -63,10 +66,15 @@ export async function logIn(options: LoginOptions, signal: AbortSignal): Promise
   if (Buffer.byteLength(login.password.reveal(), "utf8") > rakp.PASSWORD_BYTES_MAX) {
     throw new BmcError("AuthFailed", `${address.text}: IPMI knows no passwords above ${rakp.PASSWORD_BYTES_MAX} bytes`);
   }
+  const bmcKey = options.bmcKey === undefined ? undefined : rakp.bmcKeyOf(options.bmcKey);
+  if (options.bmcKey !== undefined && bmcKey === undefined) {
+    throw new BmcError("AuthFailed", `${address.text}: a BMC's key (K_G) has 1 to ${rakp.BMC_KEY_BYTES_MAX} bytes`);
+  }
+  const keys = { userKey: rakp.userKeyOf(login.password), ...(bmcKey !== undefined && { bmcKey }) };
   const channel = await Channel.open(address, options.clock, signal);
   try {
     const { hasBmcKey } = await greet(channel, options, signal);
-    return await new Handshakes(channel, options, username, hasBmcKey).run(signal);
+    return await new Handshakes(channel, options, username, keys, hasBmcKey).run(signal);
   } catch (error) {
     channel.close();
     throw error;
@@ -94,16 +102,22 @@ class Handshakes {
   readonly #channel: Channel;
   readonly #options: LoginOptions;
   readonly #username: Buffer;
-  readonly #userKey: KeyObject;
+  readonly #keys: Pick<rakp.Console, "userKey" | "bmcKey">;
   readonly #hasBmcKey: boolean;
   #tag = randomInt(256);
   #stalls = 0;
 
-  constructor(channel: Channel, options: LoginOptions, username: Buffer, hasBmcKey: boolean) {
+  constructor(
+    channel: Channel,
+    options: LoginOptions,
+    username: Buffer,
+    keys: Pick<rakp.Console, "userKey" | "bmcKey">,
+    hasBmcKey: boolean,
+  ) {
     this.#channel = channel;
     this.#options = options;
     this.#username = username;
-    this.#userKey = rakp.userKeyOf(options.login.password);
+    this.#keys = keys;
     this.#hasBmcKey = hasBmcKey;
   }
 
@@ -147,7 +161,7 @@ class Handshakes {
       suite,
       privilege,
       username: this.#username,
-      userKey: this.#userKey,
+      ...this.#keys,
       consoleSessionId,
       bmcSessionId,
       random: randomBytes(16),
@@ -159,9 +173,10 @@ class Handshakes {
       session = new Session(this.#channel, clock, { keys: deriveKeys(suite, key), consoleSessionId, bmcSessionId });
       await this.#agreeOnKey(console, bmc, key, signal);
     } catch (error) {
-      // From RAKP 3 on the session may be open at the BMC, which has few; before, a place may be kept for it.
-      if (session === undefined) this.#refuse(bmcSessionId);
-      else session.sayClosed();
+      // From RAKP 3 on the session may be open at the BMC, which has few; before, a place may be kept for it. One that has come
+      // to another key understands the refusal alone.
+      session?.sayClosed();
+      this.#refuse(bmcSessionId);
       throw error;
     }
     await this.#raisePrivilege(session, privilege, signal);
@@ -212,8 +227,11 @@ class Handshakes {
     );
     if (answer.kind === "Refused") throw refusal(what, answer.status);
     if (rakp.provesSessionKey(console, bmc, key, answer.code)) return;
+    if (this.#keys.bmcKey !== undefined) {
+      throw new BmcError("AuthFailed", `${what}: the BMC has another key (K_G) than the one given, or none`);
+    }
     if (!this.#hasBmcKey) throw new BmcError("BadResponse", `${what}: the BMC has come to another session key`);
-    throw new BmcError("AuthFailed", `${what}: the BMC has a key of its own (K_G), which is not supported`);
+    throw new BmcError("AuthFailed", `${what}: the BMC has a key of its own (K_G), and none was given`);
   }
 
   /** A session begins with the lowest privilege; a BMC may refuse here what it granted before. */

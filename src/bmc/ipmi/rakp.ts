@@ -9,6 +9,7 @@ import type { Secret } from "../../runtime/secret.ts";
 
 export const USERNAME_BYTES_MAX = 16;
 export const PASSWORD_BYTES_MAX = 20;
+export const BMC_KEY_BYTES_MAX = 20;
 const RANDOM_BYTES = 16;
 const GUID_BYTES = 16;
 /** Look the user up by name alone, not by name and privilege. */
@@ -22,6 +23,8 @@ export interface Console {
   username: Buffer;
   /** Of the password: see `userKeyOf`. */
   userKey: KeyObject;
+  /** K_G, where the BMC has been given one: it takes the place of the user's key in the session's keys. */
+  bmcKey?: KeyObject;
   consoleSessionId: number;
   bmcSessionId: number;
   /** 16 random bytes, new for each exchange. */
@@ -42,6 +45,13 @@ export function userKeyOf(password: Secret): KeyObject {
   const key = Buffer.alloc(PASSWORD_BYTES_MAX);
   key.write(password.reveal(), "utf8");
   return createSecretKey(key);
+}
+
+/** K_G as a key, from its text: as it is, or in hex behind 0x. Undefined where IPMI takes none such. */
+export function bmcKeyOf(secret: Secret): KeyObject | undefined {
+  const text = secret.reveal();
+  const bytes = /^0x(?:[0-9a-f]{2})+$/i.test(text) ? Buffer.from(text.slice(2), "hex") : Buffer.from(text, "utf8");
+  return bytes.length === 0 || bytes.length > BMC_KEY_BYTES_MAX ? undefined : createSecretKey(bytes);
 }
 
 export function encodeRakp1(tag: number, console: Console): Buffer {
@@ -110,7 +120,8 @@ export function parseRakp4(payload: Buffer, tag: number, console: Console): Rakp
 
 /** The session integrity key (13.31), which both sides can make and nobody else. */
 export function sessionIntegrityKey(console: Console, bmc: Bmc): KeyObject {
-  return createSecretKey(keyedHash(console.suite, console.userKey, console.random, bmc.random, roleAndName(console)));
+  const key = console.bmcKey ?? console.userKey;
+  return createSecretKey(keyedHash(console.suite, key, console.random, bmc.random, roleAndName(console)));
 }
 
 /** Whether the BMC has come to the same session integrity key: its code in RAKP message 4. */

@@ -78,7 +78,7 @@ async function openOne(
       ...credentials,
       tls,
       timeouts: timeoutsOf(device),
-      ...(device.ipmi !== undefined && { ipmi: ipmiOf(device.ipmi) }),
+      ipmi: await readIpmi(target, device, where, readSecret),
       ...(expected !== undefined && {
         isHost: (identity: HostIdentity): boolean => compareIdentity(expected, identity) === "match",
       }),
@@ -188,8 +188,20 @@ function isPemCertificate(text: string): boolean {
   }
 }
 
-function ipmiOf({ cipherSuites, bootMode }: NonNullable<Device["ipmi"]>): NonNullable<DeviceConfig["ipmi"]> {
-  return { ...(cipherSuites !== undefined && { cipherSuites }), ...(bootMode !== undefined && { bootMode }) };
+async function readIpmi(
+  target: FencingTarget,
+  device: Device,
+  where: string,
+  readSecret: ReadSecret,
+): Promise<NonNullable<DeviceConfig["ipmi"]>> {
+  const { cipherSuites, bootMode } = device.ipmi ?? {};
+  const { name } = device.credentialsSecretRef;
+  const secret = await readSecret(name);
+  return {
+    ...(cipherSuites !== undefined && { cipherSuites }),
+    ...(bootMode !== undefined && { bootMode }),
+    ...(secret?.data?.["kg"] !== undefined && { bmcKey: readKey(target, secret, name, "kg", where) }),
+  };
 }
 
 /** Longest deadline that a device may ask for: beyond it a fence would wait for a BMC that is not coming back. */

@@ -6,6 +6,7 @@ import { SECRETS } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
+import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
 import type { FencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
 import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
@@ -15,12 +16,12 @@ import { address, device, FakeBmc, NAMESPACE, uuid, World } from "./world.ts";
 
 const signal = new AbortController().signal;
 
-function directoryOf(world: World): FencingTargetDirectory {
+function directoryOf(world: World, openDevice = world.openDevice): FencingTargetDirectory {
   const deps = {
     runtime: world.runtime,
     targets: world.view<FencingTarget>(FENCING_TARGETS),
     namespace: NAMESPACE,
-    openDevice: world.openDevice,
+    openDevice,
   };
   return createFencingTargetDirectory(deps, signal);
 }
@@ -242,6 +243,27 @@ test("a missing Secret, a missing key and a bad address each say what to do, and
   const tls = { insecureSkipVerify: false, caSecretRef: { name: "ca", key: "ca.crt" } };
   world.target("n1", { devices: [{ ...device("n1"), tls }] });
   await assert.rejects(open(), failsWith("SecretInvalid", /PEM/));
+});
+
+test("what a device is to know of IPMI comes from its spec, and the BMC's own key from its Secret", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const configs: DeviceConfig[] = [];
+  const recording: typeof world.openDevice = (config, deps) => {
+    configs.push(config);
+    return world.openDevice(config, deps);
+  };
+  const open = async (): Promise<DeviceConfig["ipmi"]> => {
+    const power = await hostOf(directoryOf(world, recording), "n1").open(signal);
+    await power.close();
+    return configs.at(-1)?.ipmi;
+  };
+  assert.deepEqual(await open(), {});
+  world.target("n1", { devices: [{ ...device("n1"), ipmi: { cipherSuites: [16, 3], bootMode: "Legacy" } }] });
+  world.secret("n1-bmc", { username: "admin", password: "secret-1", kg: "own-key" });
+  const { bmcKey, ...options } = (await open()) ?? {};
+  assert.deepEqual(options, { cipherSuites: [16, 3], bootMode: "Legacy" });
+  assert.equal(bmcKey?.reveal(), "own-key");
 });
 
 test("a broken first level leaves the second one to fence with", async () => {
