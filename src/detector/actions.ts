@@ -158,10 +158,9 @@ async function create(
       const note = `Node ${name} is remediated ${seconds} s before its duration is over: ${skipped.proof}`;
       context.tell("Normal", "DurationSkipped", note, node);
     }
-    logger.info(
-      { nodeHealthCheck: check.metadata.name, node: name, kind: created.kind, remediation: created.metadata.uid },
-      "created a remediation",
-    );
+    const { kind, metadata } = created;
+    const fields = { nodeHealthCheck: check.metadata.name, node: name, kind, remediation: metadata.uid };
+    logger.info({ ...fields, ...(skipped && { durationSkipped: skipped.proof }) }, "created a remediation");
   } catch (error) {
     if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
       // Not this node's fault, and not to be mended by trying again at once: people must read of it.

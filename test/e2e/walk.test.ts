@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { OUT_OF_SERVICE, QUARANTINE, hasTaint } from "../../hack/e2e/chronicle.ts";
 import {
+  HEALTH_CHECK,
   WALK_TIMEOUT_MS,
   assertOrder,
   configure,
@@ -15,6 +16,7 @@ import {
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
 
 void describe("a node dies under a health check with escalation", () => {
   let scenario: Scenario;
@@ -67,5 +69,18 @@ void describe("a node dies under a health check with escalation", () => {
       assert.deepEqual(await chronicle.bmc(other).then((records) => records.filter((r) => r.kind === "order")), []);
     }
     await database.remove();
+  });
+
+  void test("a node whose host is switched off does not wait its duration where the health check asks for that", async () => {
+    const { world } = scenario;
+    const unhealthyConditions = [{ type: "Ready", status: "Unknown", duration: "10m" }];
+    const annotations = { [SKIP_DURATION_IF_OFF]: "true" };
+    await world.api.mergePatch(HEALTH_CHECK, { metadata: { annotations }, spec: { unhealthyConditions } });
+    await world.bmc.order(world.host("worker-2").systemUuid, "ForceOff");
+    await explain(scenario, "a remediation has been created, and why so soon", WALK_TIMEOUT_MS, async () => {
+      const events = await world.api.list<{ reason: string; note: string }>("/apis/events.k8s.io/v1/events");
+      const told = events.filter(({ reason }) => reason === "DurationSkipped").map(({ note }) => note);
+      return told.length === 1 && told[0]?.includes("worker-2 read its host Off twice in a row");
+    });
   });
 });

@@ -13,14 +13,35 @@ export function isReady(node: Node | undefined): boolean {
 
 /** Whether the node's kubelet has renewed its lease within the time that the lease lasts. */
 export async function hasFreshLease(runtime: KubeRuntime, nodeName: string, signal: AbortSignal): Promise<boolean> {
+  const lease = await readLease(runtime, nodeName, signal);
+  return lease !== undefined && Math.abs(runtime.clock.nowMs() - lease.renewedMs) <= lease.durationMs;
+}
+
+/**
+ * Whether the kubelet of a node that is not Ready is alive all the same: it renews its lease while it says that it is not
+ * Ready, or has been heard of after the cluster had given it up, which Ready=Unknown says.
+ */
+export async function showsLife(runtime: KubeRuntime, node: Node, signal: AbortSignal): Promise<boolean> {
+  const ready = node.status.conditions?.find(({ type }) => type === "Ready");
+  const { name } = node.metadata;
+  if (ready?.status !== "Unknown") return hasFreshLease(runtime, name, signal);
+  const lease = await readLease(runtime, name, signal);
+  return lease !== undefined && lease.renewedMs > (parseTimeMs(ready.lastTransitionTime) ?? -Infinity);
+}
+
+async function readLease(
+  runtime: KubeRuntime,
+  name: string,
+  signal: AbortSignal,
+): Promise<{ renewedMs: number; durationMs: number } | undefined> {
   try {
-    const { spec } = await runtime.client.get<Lease>(LEASES, { namespace: "kube-node-lease", name: nodeName }, signal);
+    const { spec } = await runtime.client.get<Lease>(LEASES, { namespace: "kube-node-lease", name }, signal);
     const renewedMs = parseTimeMs(spec.renewTime);
     const { leaseDurationSeconds } = spec;
-    if (renewedMs === undefined || leaseDurationSeconds === undefined) return false;
-    return Math.abs(runtime.clock.nowMs() - renewedMs) <= leaseDurationSeconds * 1_000;
+    if (renewedMs === undefined || leaseDurationSeconds === undefined) return undefined;
+    return { renewedMs, durationMs: leaseDurationSeconds * 1_000 };
   } catch (error) {
-    if (isKubeError(error, "NotFound")) return false;
+    if (isKubeError(error, "NotFound")) return undefined;
     throw error;
   }
 }

@@ -10,7 +10,7 @@ import { toTime } from "../../runtime/time.ts";
 import { OFF_CONFIRM_GAP_MS } from "../timings.ts";
 import type { OpenedDevice } from "./devices.ts";
 import { identityJudge } from "./identity.ts";
-import { hasFreshLease } from "./node-alive.ts";
+import { showsLife } from "./node-alive.ts";
 import type { DeviceProbe } from "./probe.ts";
 import { decidingLevel, required } from "./target-status.ts";
 
@@ -20,7 +20,7 @@ const REREAD_TIMEOUT_MS = 15_000;
 /**
  * Whether the host of a node that is not Ready is off: by the readings of a probe, and by a second one right after it on the
  * devices that it rests on. They must be known to be the host that is meant, also where the target is content with less, and
- * the node's kubelet may not have renewed its lease lately: a host with a living kubelet is on, whatever its BMC says.
+ * the node may show no sign of life: a host with a living kubelet is on, whatever its BMC says.
  *
  * @param node the node as it was before the first reading.
  * @returns undefined where anything is in doubt. A device's failure is a doubt, and is not thrown.
@@ -35,16 +35,16 @@ export async function proveOff(
 ): Promise<OffProof | undefined> {
   const outage = outageOf(node);
   const { level, state } = decidingLevel(probes);
-  if (outage === undefined || state !== "Off") return undefined;
+  if (node === undefined || outage === undefined || state !== "Off") return undefined;
   const answers = level.flatMap((device) => (device.ok ? [device.identity] : []));
-  if (!identityJudge(required(target), node?.status.nodeInfo?.systemUUID)(answers).verified) return undefined;
+  if (!identityJudge(required(target), node.status.nodeInfo?.systemUUID)(answers).verified) return undefined;
   await sleep(runtime.clock, OFF_CONFIRM_GAP_MS, signal);
   const devices = level.flatMap(({ index }) => opened[index] ?? []);
   const second = await Promise.all(devices.map((device) => reread(runtime, device, signal)));
   const readings = second.flatMap((reading) => reading ?? []);
   if (levelPower(readings, level.length).state !== "Off") return undefined;
   const time = toTime(runtime.clock.nowMs());
-  return (await hasFreshLease(runtime, target.spec.nodeName, signal)) ? undefined : { time, ...outage };
+  return (await showsLife(runtime, node, signal)) ? undefined : { time, ...outage };
 }
 
 async function reread(runtime: KubeRuntime, { address, driver }: OpenedDevice, signal: AbortSignal) {

@@ -188,6 +188,21 @@ test("a host whose kubelet renews its lease is not proven off, whatever its BMC 
   assert.ok(proof(world));
 });
 
+test("a kubelet that was heard of after its node was given up keeps its host from being proven off, an older lease does not", async (t) => {
+  for (const [agoMs, isProven] of [
+    [-2_000, false],
+    [8_000, true],
+  ] as const) {
+    const { world, bmc } = await asking(t);
+    bmc.power = OFF;
+    changes(world, "n1", "Unknown");
+    const renewTime = toMicroTime(world.clock.nowMs() - agoMs);
+    world.put<Lease>(LEASES, "n1", { spec: { renewTime, leaseDurationSeconds: 40 } }, "kube-node-lease");
+    await world.clock.advance(5_000);
+    assert.equal(proof(world) !== undefined, isProven);
+  }
+});
+
 test("a proof goes with the outage, with the next reading that says otherwise, and with an edit of its target", async (t) => {
   const { world, bmc } = await asking(t);
   const proven = async (): Promise<void> => {
