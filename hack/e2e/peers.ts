@@ -6,6 +6,7 @@ import type { BmcErrorCode } from "../../src/bmc/errors.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
 import type { PowerDriver } from "../../src/bmc/driver.ts";
 import { openDevice } from "../../src/bmc/open-device.ts";
+import type { DeviceConfig } from "../../src/bmc/open-device.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -30,6 +31,7 @@ export function openPeer(login: {
   username: string;
   password: string;
   caPem?: string;
+  ipmi?: DeviceConfig["ipmi"];
 }): PowerDriver & AsyncDisposable {
   const device = openDevice(
     {
@@ -38,6 +40,7 @@ export function openPeer(login: {
       password: new Secret(login.password),
       tls: { insecureSkipVerify: false, ...(login.caPem !== undefined && { ca: login.caPem }) },
       timeouts: { connectTimeoutMs: 5_000, callTimeoutMs: 20_000 },
+      ...(login.ipmi !== undefined && { ipmi: login.ipmi }),
     },
     { clock: systemClock, logger: createLogger("silent") },
   );

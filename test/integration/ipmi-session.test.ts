@@ -323,15 +323,13 @@ test("a BMC with a key of its own (K_G) lets in who has it, as text or in hex, a
     assert.equal((await device.readPower(forever())).state, "On");
     await device.close();
   }
-  await assert.rejects(world.open().readPower(forever()), hasCode("AuthFailed", /K_G\), and none was given/));
-  world.skip(31_000);
+  await assert.rejects(world.open().readPower(forever()), hasCode("Unsupported", /K_G\), and none was given/));
   const other = world.open({ ipmi: { bmcKey: new Secret("another") } });
-  await assert.rejects(other.readPower(forever()), hasCode("AuthFailed", /another key \(K_G\)/));
+  await assert.rejects(other.readPower(forever()), hasCode("Unsupported", /another key \(K_G\)/));
   // The word that the session is over is not waited for.
   while (world.mock.sessionCount > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   const datagrams = world.mock.datagramCount;
-  world.skip(10 * 60_000);
   const long = world.open({ ipmi: { bmcKey: new Secret(`${text}!`) } });
-  await assert.rejects(long.readPower(forever()), hasCode("AuthFailed", /1 to 20 bytes/));
+  await assert.rejects(long.readPower(forever()), hasCode("Unsupported", /1 to 20 bytes/));
   assert.equal(world.mock.datagramCount, datagrams);
 });

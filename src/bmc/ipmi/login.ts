@@ -68,7 +68,7 @@ export async function logIn(options: LoginOptions, signal: AbortSignal): Promise
   }
   const bmcKey = options.bmcKey === undefined ? undefined : rakp.bmcKeyOf(options.bmcKey);
   if (options.bmcKey !== undefined && bmcKey === undefined) {
-    throw new BmcError("AuthFailed", `${address.text}: a BMC's key (K_G) has 1 to ${rakp.BMC_KEY_BYTES_MAX} bytes`);
+    throw new BmcError("Unsupported", `${address.text}: a BMC's key (K_G) has 1 to ${rakp.BMC_KEY_BYTES_MAX} bytes`);
   }
   const keys = { userKey: rakp.userKeyOf(login.password), ...(bmcKey !== undefined && { bmcKey }) };
   const channel = await Channel.open(address, options.clock, signal);
@@ -227,11 +227,13 @@ class Handshakes {
     );
     if (answer.kind === "Refused") throw refusal(what, answer.status);
     if (rakp.provesSessionKey(console, bmc, key, answer.code)) return;
+    // User and password were right: nothing that is counted against an account.
     if (this.#keys.bmcKey !== undefined) {
-      throw new BmcError("AuthFailed", `${what}: the BMC has another key (K_G) than the one given, or none`);
+      throw new BmcError("Unsupported", `${what}: the BMC has another key (K_G) than the one given, or none`);
     }
     if (!this.#hasBmcKey) throw new BmcError("BadResponse", `${what}: the BMC has come to another session key`);
-    throw new BmcError("AuthFailed", `${what}: the BMC has a key of its own (K_G), and none was given`);
+    const next = "add it to the Secret as kg, or set IRONFENCE_BMC_KG";
+    throw new BmcError("Unsupported", `${what}: the BMC has a key of its own (K_G), and none was given: ${next}`);
   }
 
   /** A session begins with the lowest privilege; a BMC may refuse here what it granted before. */

@@ -2,9 +2,35 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { runPeer } from "../../../hack/e2e/peers.ts";
 import { PASSWORD } from "../../integration/bmc-fixture.ts";
+import { CIPHER_SUITE_IDS } from "../../../src/bmc/ipmi/cipher-suite.ts";
+import { Secret } from "../../../src/runtime/secret.ts";
 import { startIpmiWorld, USERNAME } from "../../integration/ipmi-fixture.ts";
 
 const GUID = "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44";
+
+for (const suite of CIPHER_SUITE_IDS) {
+  void describe(`clients of other makes on our simulated BMC that knows cipher suite ${suite} alone`, () => {
+    void test("ipmitool and ipmipower: status, off", async () => {
+      await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0 }, mock: { suites: [suite] } });
+      const { host, mock } = world;
+      const to = ["-H", "127.0.0.1", "-p", String(mock.port), "-U", USERNAME, "-P", PASSWORD];
+      const ipmitool = (...command: string[]): Promise<string> =>
+        runPeer("ipmitool", ["-I", "lanplus", "-C", String(suite), ...to, ...command]);
+      assert.match(await ipmitool("power", "status"), /Power is on/);
+      await ipmitool("power", "off");
+      const login = ["-h", `127.0.0.1:${mock.port}`, "-u", USERNAME, "-p", PASSWORD];
+      assert.match(await runPeer("ipmipower", ["-D", "LAN_2_0", "-I", String(suite), ...login, "--stat"]), /: off/);
+      assert.equal(host.orders.length, 1);
+      assert.equal(mock.sessionCount, 0);
+    });
+  });
+}
+
+void test("ipmitool on our simulated BMC with a key of its own (K_G)", async () => {
+  await using world = await startIpmiWorld({ mock: { bmcKey: new Secret("own-key") } });
+  const to = ["-H", "127.0.0.1", "-p", String(world.mock.port), "-U", USERNAME, "-P", PASSWORD, "-k", "own-key"];
+  assert.match(await runPeer("ipmitool", ["-I", "lanplus", "-C", "17", ...to, "power", "status"]), /Power is on/);
+});
 
 for (const suite of ["3", "17"]) {
   void describe(`clients of other makes on our simulated BMC, cipher suite ${suite}`, () => {

@@ -8,6 +8,7 @@ import { eventually } from "../../../hack/e2e/eventually.ts";
 import { assertReadFails, fenceDevice, forever, openPeer, overrideBoot } from "../../../hack/e2e/peers.ts";
 import { installPythonTools } from "../../../hack/e2e/python-tools.ts";
 import { freePorts } from "../../../hack/lib/ports.ts";
+import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
 import { startChild } from "../../../hack/lib/processes.ts";
 import type { Child } from "../../../hack/lib/processes.ts";
 
@@ -23,8 +24,12 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-const open = (port: number, username: string, password: string): ReturnType<typeof openPeer> =>
-  openPeer({ address: `ipmi://127.0.0.1:${port}`, username, password });
+const open = (
+  port: number,
+  username: string,
+  password: string,
+  ipmi: DeviceConfig["ipmi"] = {},
+): ReturnType<typeof openPeer> => openPeer({ address: `ipmi://127.0.0.1:${port}`, username, password, ipmi });
 
 /** Waits until a BMC of another make answers. */
 async function untilReady(port: number, username: string, password: string, child: Child): Promise<void> {
@@ -109,6 +114,13 @@ void describe("ipmi_sim of OpenIPMI", () => {
       assert.equal((await device.readPower(forever())).state, "On");
     }
   });
+
+  for (const suite of [1, 2] as const) {
+    void test(`off and on with cipher suite ${suite}`, async () => {
+      await using device = open(port, "ipmiusr", "test", { cipherSuites: [suite] });
+      await fenceDevice(device, GUID);
+    });
+  }
 
   void test("a wrong password, and an unknown user, are AuthFailed", async () => {
     for (const [username, password] of [
