@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { afterEach, describe, it } from "node:test";
+import { parse } from "yaml";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { LEASES, NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
@@ -855,5 +857,30 @@ describe("detector: another operator's CRD of health checks", () => {
     world.ready("n1", "True");
     await world.until("clean", () => world.status().phase === "Enabled", 1_000);
     assert.deepEqual(Object.entries(world.status()).find(([field]) => field === "later")?.[1], { a: 1 });
+  });
+
+  it("may be an older one that lacks fields of the status: the rest is written, and not over and over", async () => {
+    world = new DetectorWorld({ installed: false });
+    const ours = readFileSync(
+      new URL("../../deploy/crds/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url),
+    );
+    const lacks = new Set(["templateName", "healthyDelayed"]);
+    world.server.load(
+      JSON.stringify(parse(ours.toString()), (key, value: unknown) => (lacks.has(key) ? undefined : value)),
+    );
+    world.template();
+    world.nodes(3);
+    world.check();
+    world.start();
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    const { metadata } = await fenced();
+    assert.deepEqual(Object.keys(entry("n1")?.remediations?.[0] ?? {}).sort(), ["resource", "started"]);
+    world.requests.length = 0;
+    await world.clock.advance(30_000);
+    const written = world.requests.filter(({ method }) => method !== "GET");
+    assert.ok(written.length <= 2, `${written.length} writes at rest`);
+    assert.equal(fenceOf("n1")?.metadata.uid, metadata.uid);
+    world.ready("n1", "True");
+    await world.until("deleted", () => world.fences().length === 0, 1_000);
   });
 });
