@@ -72,7 +72,7 @@ export interface DeviceDeps {
   logger: Logger;
   /**
    * Asked right before each transmission that changes something, by a process that may lose its right to: one that was
-   * suspended goes on where it was, before any timer tells it how late it is. Absent: orders may always go out.
+   * suspended may go on where it was before any timer tells it how late it is. Absent: orders may always go out.
    */
   mayOrder?: () => boolean;
 }

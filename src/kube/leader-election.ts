@@ -37,7 +37,7 @@ export interface LeaderElectionOptions {
   /** Between tries. 2,000 where absent. */
   retryPeriodMs?: number;
   /**
-   * The work of the leader. It has to end soon after `signal` aborts. A process that was suspended goes on before its timers
+   * The work of the leader. It has to end soon after `signal` aborts. A process that was suspended may go on before its timers
    * do, so what must not happen without the lease asks `isHeld` at the last moment: that compares times.
    */
   lead(signal: AbortSignal, isHeld: () => boolean): Promise<void>;

@@ -36,6 +36,12 @@ void describe("a reboot does not help a host whose disk died", () => {
     const { world, chronicle } = scenario;
     const victim = "worker-2";
     await decorate(scenario, victim);
+    // A node may carry a lot, and all of it has to fit into the remediation's status.
+    const labels = Object.fromEntries(
+      Array.from({ length: 200 }, (_, index) => [`example.com/label-${index}`, `${index}`]),
+    );
+    const annotations = { "example.com/large": "x".repeat(100 * 1024) };
+    await world.api.mergePatch(`/api/v1/nodes/${victim}`, { metadata: { labels, annotations } });
     const marks = await marksOf(scenario, victim);
     const uidBefore = chronicle.nodes(victim).at(-1)?.object.metadata.uid;
     world.host(victim).broken = true;

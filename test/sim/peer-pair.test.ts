@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { bears, NAMESPACE, World } from "./world.ts";
+
+// What the operators that a user would install today were seen to do wrong, one test each.
+
+const KEY = { namespace: NAMESPACE, name: "n1" };
+
+describe("unlike the operators of today", () => {
+  it("no other machine is fenced where a target leads to one, and no dead node is left with the taint on", () =>
+    World.run({}, async (world) => {
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      await world.hang("n1");
+      world.remediate("n1");
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False IdentityMismatch");
+      assert.deepEqual(world.powerLog, []);
+      assert.deepEqual(world.markLog, []);
+    }));
+
+  it("a remediation that was created from a stale snapshot does not power a healthy node off", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1");
+      // By the time that its BMC can be asked the node has come back.
+      world.rack.bmc("n1").setReachability("silent");
+      await world.phase("n1", "Verifying");
+      world.somebodyOrders("n1", "ForceRestart");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.rack.bmc("n1").setReachability("up");
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceRestart"]);
+      world.assertClean();
+    }));
+
+  it("the host is powered on only after its pods are gone and the taint is off", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      let atOn: { pods: number; tainted: boolean } | undefined;
+      world.rack.subscribe((event) => {
+        if (event.type !== "ordered" || event.order !== "On") return;
+        const node = world.node("n1");
+        atOn ??= { pods: world.pods("n1").length, tainted: node !== undefined && bears(node, OUT_OF_SERVICE) };
+      });
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      await world.clock.advance(10_000);
+      assert.equal(atOn, undefined, "a pod is left, and the host is off");
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(atOn, { pods: 0, tainted: false });
+    }));
+
+  it("a recovery in mid-fence leaves no host off: its remediation is deleted, the agent killed, and the On is sent", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1");
+      await world.until("it is ordered off", () => world.powerLog.includes("n1 ForceOff"));
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+      await world.killAgent();
+      world.startAgent();
+      await world.until("the remediation is gone", () => world.remediation("n1") === undefined);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("a restart in mid-fence does not reboot the host twice", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1");
+      for (const phase of ["PoweringOn", "Rejoining"]) {
+        await world.phase("n1", phase);
+        await world.killAgent();
+        world.startAgent();
+      }
+      await world.phase("n1", "Succeeded");
+      assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
+      world.assertClean();
+    }));
+
+  it("a BMC that is away for an hour is waited for, visibly, and used when it is back", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("refused");
+      world.remediate("n1", { powerOffTimeout: "2h" });
+      await world.clock.advance(3_600_000);
+      assert.equal(world.condition("n1", "Processing"), "True BMCUnreachable");
+      assert.deepEqual(world.markLog, []);
+      world.rack.bmc("n1").setReachability("up");
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("nobody is told of a taint that was never set, and nothing is written to its node", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("refused");
+      const writes: string[] = [];
+      world.server.onRequest(({ client, method, path }) => {
+        if (client === "agent" && method !== "GET" && path.startsWith("/api/v1/nodes/"))
+          writes.push(`${method} ${path}`);
+      });
+      world.remediate("n1", { retryLimit: 0, powerOffTimeout: "20s" });
+      await world.phase("n1", "Failed");
+      assert.deepEqual(writes, []);
+      const told = world.notes.map(({ reason, note }) => `${reason}: ${note}`);
+      assert.deepEqual(
+        told.filter((text) => /taint/i.test(text)),
+        [],
+      );
+    }));
+});
