@@ -1,4 +1,4 @@
-import { fence, openBmc } from "./bmc-clients.ts";
+import { fence, openBmc, ownCpuMs } from "./bmc-clients.ts";
 import type { AtOnceResult, AtOnceTask } from "./bmc-rack-at-once.ts";
 import { readUsage } from "./process-usage.ts";
 
@@ -21,6 +21,7 @@ async function run({ bmcs, warmUp, sha256Fingerprint }: AtOnceTask): Promise<AtO
   const { rssBytes: rssBeforeBytes } = await readUsage(process.pid);
   const provenAtMs: Record<string, number> = {};
   const startMs = performance.now();
+  const cpuStartMs = ownCpuMs();
   await Promise.all(
     bmcs.map(async (bmc) => {
       const proof = await fence(openBmc({ sha256Fingerprint }, bmc), TIMEOUT_MS);
@@ -29,6 +30,7 @@ async function run({ bmcs, warmUp, sha256Fingerprint }: AtOnceTask): Promise<AtO
     }),
   );
   const totalMs = performance.now() - startMs;
+  const cpuMs = ownCpuMs() - cpuStartMs;
   const { rssPeakBytes } = await readUsage(process.pid);
-  return { totalMs, rssBeforeBytes, rssPeakBytes, provenAtMs };
+  return { totalMs, cpuMs, rssBeforeBytes, rssPeakBytes, provenAtMs };
 }

@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url";
 import type { BmcAt, RackHost } from "./bmc-rack.ts";
 import { startBenchRack } from "./bmc-rack.ts";
 import { AGENT_NODE_FLAGS } from "./node-flags.ts";
-import { median, row } from "./report.ts";
+import { readUsage } from "./process-usage.ts";
+import { median, row, seconds } from "./report.ts";
 
 const HOSTS = 500;
 /** Beside them, one of each protocol: what the libraries take once is no host's. */
@@ -21,6 +22,8 @@ export interface AtOnceTask {
 export interface AtOnceResult {
   /** From the first order to the last proof, sessions ended. */
   totalMs: number;
+  /** CPU time of the client within that. */
+  cpuMs: number;
   /** Resident memory before, and at its highest, bytes. */
   rssBeforeBytes: number;
   rssPeakBytes: number;
@@ -42,10 +45,12 @@ export async function benchRackAtOnce(): Promise<void> {
   const ended = once(client, "exit");
   const { bmcs, sha256Fingerprint } = rack;
   const task: AtOnceTask = { bmcs: bmcs.slice(0, HOSTS), warmUp: bmcs.slice(HOSTS), sha256Fingerprint };
-  client.send(task);
   const message = once(client, "message").then(([result]) => result as AtOnceResult);
+  const rackBefore = await readUsage(rack.pid);
+  client.send(task);
   const result = await Promise.race([message, ended.then(() => undefined)]);
   if (result === undefined) throw new Error("the client's process has failed");
+  const rackCpuMs = (await readUsage(rack.pid)).cpuMs - rackBefore.cpuMs;
   await ended;
   const reports = (await rack.report()).slice(0, HOSTS);
   const lags = reports.map(({ name, offAtMs = Number.NaN }) => (result.provenAtMs[name] ?? Number.NaN) - offAtMs);
@@ -59,6 +64,7 @@ export async function benchRackAtOnce(): Promise<void> {
     "… host truly off → proven Off, session ended",
     `median ${median(lags).toFixed(0)} ms, max ${Math.max(...lags).toFixed(0)} ms`,
   );
+  row("… CPU: ours; the simulated BMCs'", `${seconds(result.cpuMs)} s; ${seconds(rackCpuMs)} s`);
   row(
     "… RSS growth a host",
     `${(grownKib / HOSTS).toFixed(0)} KiB (from ${(result.rssBeforeBytes / 2 ** 20).toFixed(0)} MiB)`,

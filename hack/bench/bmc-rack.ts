@@ -42,6 +42,8 @@ export interface BenchRack {
   readonly bmcs: readonly BmcAt[];
   /** SHA-256 of the certificate that the TLS ones share, where there are any. */
   readonly sha256Fingerprint: string | undefined;
+  /** Of the process that simulates them. */
+  readonly pid: number;
   report(): Promise<BmcReport[]>;
   /** Forgets what was seen, and puts every host on. */
   reset(): Promise<void>;
@@ -69,6 +71,7 @@ export async function startBenchRack(hosts: RackHost[]): Promise<BenchRack> {
   if (!("bmcs" in started)) throw new Error("the simulated BMCs have not started");
   return {
     ...started,
+    pid: child.pid ?? -1,
     report: async () => {
       const answer = await ask({ ask: "report" });
       return "reports" in answer ? answer.reports : [];

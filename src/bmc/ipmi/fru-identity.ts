@@ -30,34 +30,42 @@ export async function readFruIdentity(ask: Ask): Promise<Omit<HostIdentity, "dev
   const answer = await ask(GET_FRU_INFO);
   const info = answer.completionCode === COMPLETION.ok ? parseFruInfo(answer.data) : undefined;
   if (info === undefined) return {};
-  const header = await readBytes(ask, info, 0, FRU_HEADER_BYTES);
+  const inventory = { ask, info, chunkBytes: CHUNK_BYTES };
+  const header = await readBytes(inventory, 0, FRU_HEADER_BYTES);
   if (header === undefined) return {};
   const { chassis, product } = parseFruHeader(header);
-  const made = product === undefined ? undefined : await readArea(ask, info, product);
+  const made = product === undefined ? undefined : await readArea(inventory, product);
   const identity = made === undefined ? {} : parseProductArea(made);
   if (identity.serialNumber !== undefined || chassis === undefined) return identity;
-  const frame = await readArea(ask, info, chassis);
+  const frame = await readArea(inventory, chassis);
   return frame === undefined ? identity : { ...identity, ...parseChassisArea(frame) };
 }
 
-async function readArea(ask: Ask, info: FruInfo, offsetBytes: number): Promise<Buffer | undefined> {
-  const start = await readBytes(ask, info, offsetBytes, FRU_HEADER_BYTES);
+interface Inventory {
+  ask: Ask;
+  info: FruInfo;
+  /** As much as the BMC gives at once, as far as is known. */
+  chunkBytes: number;
+}
+
+async function readArea(inventory: Inventory, offsetBytes: number): Promise<Buffer | undefined> {
+  const start = await readBytes(inventory, offsetBytes, FRU_HEADER_BYTES);
   if (start === undefined) return undefined;
-  const rest = await readBytes(ask, info, offsetBytes + start.length, areaBytes(start) - start.length);
+  const rest = await readBytes(inventory, offsetBytes + start.length, areaBytes(start) - start.length);
   return rest === undefined ? undefined : Buffer.concat([start, rest]);
 }
 
 /** Reads exactly so many bytes, in as many steps as it takes; undefined where the BMC does not give them. */
-async function readBytes(ask: Ask, info: FruInfo, from: number, countBytes: number): Promise<Buffer | undefined> {
+async function readBytes(inventory: Inventory, from: number, countBytes: number): Promise<Buffer | undefined> {
+  const { ask, info } = inventory;
   if (countBytes < 0 || from + countBytes > info.sizeBytes) return undefined;
   const chunks: Buffer[] = [];
-  let chunkBytes = CHUNK_BYTES;
   for (let read = 0; read < countBytes;) {
-    const wantedBytes = Math.min(chunkBytes, countBytes - read);
+    const wantedBytes = Math.min(inventory.chunkBytes, countBytes - read);
     const answer = await ask(readFru(info, from + read, wantedBytes));
     if (answer.completionCode !== COMPLETION.ok) {
-      chunkBytes /= 2;
-      if (chunkBytes < CHUNK_BYTES_MIN) return undefined;
+      inventory.chunkBytes /= 2;
+      if (inventory.chunkBytes < CHUNK_BYTES_MIN) return undefined;
       continue;
     }
     const bytes = parseFruData(info, answer.data, wantedBytes);
