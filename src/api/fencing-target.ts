@@ -9,12 +9,10 @@ const deviceSchema = z.object({
     description:
       "The BMC, e.g. redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System and may be left out where the BMC has one only.",
   }),
-  credentialsSecretRef: z
-    .object({ name: z.string().min(1) })
-    .meta({
-      description:
-        "A Secret of this namespace with keys username and password, and kg where an IPMI BMC has a key of its own (K_G).",
-    }),
+  credentialsSecretRef: z.object({ name: z.string().min(1) }).meta({
+    description:
+      "A Secret of this namespace with keys username and password, and kg where an IPMI BMC has a key of its own (K_G).",
+  }),
   level: z.int().min(1).max(9).default(1).meta({
     description: "Levels are tried in rising order; all devices of one level must prove the host off.",
   }),
