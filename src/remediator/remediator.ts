@@ -129,6 +129,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       const session = sessions.get(key) ?? (await beginSession(key, watched));
       if (session === undefined) return endSession(key);
       session.absorb(watched);
+      turns.reviewIfOld();
       const requeueAfterMs = await walk(walker, session, signal);
       // One that has stored its beginning, or its end, counts by that.
       if ((session.status.phase ?? "Resolving") !== "Resolving") turns.leave(session.uid);

@@ -126,11 +126,12 @@ export function mayHaveTurnedOff({ action, done }: Attempt): boolean {
 
 /**
  * Whether a remediation has a host under way, by what it has stored: from the look before the power-off until the verdict.
- * One that takes back what it has not begun has not.
+ * One that takes back what it has not begun has not; nor has one that does so for longer than its time, whose BMC may never
+ * answer again: it must not keep others waiting for ever.
  */
-export function isUnderWay(status: BareMetalRemediationStatus | undefined): boolean {
+export function isUnderWay(status: BareMetalRemediationStatus | undefined, epochMs: number): boolean {
   const { phase = "Resolving", attempt } = status ?? {};
-  if (phase === "Undoing") return attempt?.action !== "None";
+  if (phase === "Undoing") return attempt?.action !== "None" && epochMs <= (parseTimeMs(attempt?.deadline) ?? Infinity);
   return phase !== "Resolving" && !isFinal(phase);
 }
 

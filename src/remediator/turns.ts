@@ -26,6 +26,7 @@ export interface TurnsDeps {
 
 /** How old the place may be that a waiting remediation has been told: each one told is a write. */
 const RETELL_MS = 60_000;
+const REVIEW_MS = 5_000;
 
 /**
  * Hands out the turns to begin. Who has begun is read from the stored states, so that a restart or a change of leader
@@ -35,6 +36,7 @@ export class Turns {
   readonly #deps: TurnsDeps;
   readonly #granted = new Set<string>();
   readonly #waiting = new Map<string, BareMetalRemediation>();
+  #reviewedAtMs = -Infinity;
   readonly #told = new Map<string, { turn: Turn; atMs: number }>();
 
   constructor(deps: TurnsDeps) {
@@ -58,8 +60,14 @@ export class Turns {
     if (wasKnown) this.review();
   }
 
+  /** Looks again from time to time, for what no change tells: a time that has run out. */
+  reviewIfOld(): void {
+    if (this.#deps.clock.monotonicMs() - this.#reviewedAtMs >= REVIEW_MS) this.review();
+  }
+
   /** Looks again whose turn it is; to be called whenever a remediation or a node of the control plane has changed. */
   review(): void {
+    this.#reviewedAtMs = this.#deps.clock.monotonicMs();
     const { limits } = this.#deps;
     if (this.#waiting.size > 0) {
       const turns = allot(this.#underWay(), [...this.#waiting.values()].map(this.#contender), limits, this.#members());
@@ -86,8 +94,9 @@ export class Turns {
   }
 
   #underWay(): Contender[] {
+    const nowMs = this.#deps.clock.nowMs();
     const begun = [...this.#deps.remediations()].filter(
-      ({ metadata, status }) => isUnderWay(status) || this.#granted.has(metadata.uid),
+      ({ metadata, status }) => isUnderWay(status, nowMs) || this.#granted.has(metadata.uid),
     );
     return begun.map(this.#contender);
   }

@@ -10,8 +10,11 @@ import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { startAgent } from "../../hack/lib/agent-process.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
 import type { Child } from "../../hack/lib/processes.ts";
-import { LEASES } from "../../src/api/core-types.ts";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { LEASES, NODES } from "../../src/api/core-types.ts";
 import type { Lease } from "../../src/api/core.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 
 // The agent as a process of its own, started as users start it, on an API server over HTTPS.
@@ -83,6 +86,28 @@ describe("the agent", () => {
     await until(agent, "it ends", () => !agent.running);
     assert.match(await agent.ended, /ended with 1/);
     assert.equal(holder(), "somebody-else");
+    kube.server.collection(LEASES).delete({ namespace: NAMESPACE, name: "ironfence" });
+  });
+
+  it("hands its lease to another one rather than power off the node that it runs on, which that one then fences", async () => {
+    const metadata = { namespace: NAMESPACE, name: "n1" };
+    kube.server.collection(NODES).create({ metadata: { name: "n1" }, spec: {}, status: {} });
+    // A BMC on whose port nobody listens.
+    const devices = [{ address: "redfish+http://127.0.0.1:9", credentialsSecretRef: { name: "bmc" } }];
+    kube.server.collection(FENCING_TARGETS).create({ metadata, spec: { nodeName: "n1", devices } });
+    const agent = start("own", "--components", "remediator", "--node-name", "n1");
+    await until(agent, "it leads", () => holder() !== "");
+    const first = holder();
+    const other = start("other", "--components", "remediator", "--node-name", "n2");
+    kube.server.collection(BARE_METAL_REMEDIATIONS).create({ metadata, spec: { strategy: {} } });
+    await until(other, "the other one leads", () => ![first, ""].includes(holder()));
+    const steps = await until(other, "the other one begins", () => {
+      const { status } = kube.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).get(metadata) ?? {};
+      return status?.phase === "Verifying" && status.timeline?.map(({ step }) => step);
+    });
+    assert.deepEqual(steps.slice(0, 2), ["OwnNode", "HostClaimed"]);
+    assert.equal(agent.running, true, "it stays away from the lease before it ends");
+    assert.match(readFileSync(agent.logFile, "utf8"), /handing the lease over/);
   });
 });
 

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { NODES } from "../../src/api/core-types.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import { World } from "./world.ts";
+import { NAMESPACE, World } from "./world.ts";
 
 const HOSTS = ["n1", "n2", "n3", "n4", "n5", "n6"];
 const PLANE = { hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } };
@@ -85,6 +85,26 @@ describe("many hosts that fail at once", () => {
       world.startAgent();
       await world.until("all are back", () => done(world));
       assert.equal(most(), 1);
+      world.assertClean();
+    }));
+});
+
+describe("a host whose BMC is gone for good", () => {
+  it("keeps no other waiting for ever, though its remediation, being deleted, goes on trying", () =>
+    World.run({ limits: { hosts: 1, perZone: Infinity } }, async (world) => {
+      await hangAll(world, ["n1", "n2"]);
+      world.remediate("n1");
+      await world.until("n1 is ordered off", () => world.powerLog.includes("n1 ForceOff"));
+      world.rack.bmc("n1").setReachability("silent");
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+      world.remediate("n2");
+      await world.until("n2 waits", () => waits(world, "n2"), 60_000);
+      await world.clock.advance(120_000);
+      assert.equal(waits(world, "n2"), true);
+      await world.phase("n2", "Succeeded");
+      assert.equal(world.remediation("n1")?.status?.phase, "Undoing");
+      world.rack.bmc("n1").setReachability("up");
+      await world.until("n1 is let go", () => world.remediation("n1") === undefined);
       world.assertClean();
     }));
 });
