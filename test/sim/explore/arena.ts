@@ -17,6 +17,14 @@ const RESTART_MS = 1_000;
 /** As short as kubelets' periods allow, so that little is simulated beside fences. */
 const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
 
+/** What Kubernetes lets a pod tolerate by default: it is not evicted from a dead node for five minutes. */
+const TOLERATIONS = ["not-ready", "unreachable"].map((condition) => ({
+  key: `node.kubernetes.io/${condition}`,
+  operator: "Exists",
+  effect: "NoExecute",
+  tolerationSeconds: 300,
+}));
+
 /** The world of one run: a cluster, its agents, and the points at which faults meet them. */
 export class Arena extends Cluster {
   readonly effects: string[] = [];
@@ -41,7 +49,7 @@ export class Arena extends Cluster {
         ...(shape.labels !== undefined && ["n1", "n2"].includes(name) && { labels: shape.labels }),
       })),
       controllers: { nodeLifecycle: MONITOR },
-      kubelets: { podPeriodMs: 4_000 },
+      kubelets: { podPeriodMs: 4_000, leaseDurationSeconds: 20 },
       seed,
       turns: 1,
       invariants: INVARIANTS,
@@ -178,7 +186,10 @@ export class Arena extends Cluster {
           replicas: 1,
           serviceName: "db",
           selector: { matchLabels: { app: "db" } },
-          template: { metadata: { labels: { app: "db" } }, spec: { containers: [{ name: "db", image: "none" }] } },
+          template: {
+            metadata: { labels: { app: "db" } },
+            spec: { containers: [{ name: "db", image: "none" }], tolerations: TOLERATIONS },
+          },
           volumeClaimTemplates: [
             {
               metadata: { name: "data" },

@@ -14,6 +14,8 @@ const BEGIN_MS = 12_000;
 const FAULTS_MS = 40_000;
 /** Time for everything to settle once faults have ended (L1). */
 const SETTLE_MAX_MS = 1_800_000;
+/** What agents do in a run that comes to rest is far below this. */
+const WORK_MAX = 4_000;
 /** Once settled nothing more is written for so long. */
 const QUIET_MS = 15_000;
 const LOOK_MS = 1_000;
@@ -88,6 +90,10 @@ async function settleDown(arena: Arena, staysMs: number, maxMs: number): Promise
   let settledMs = 0;
   while (settledMs < staysMs && arena.clock.monotonicMs() < endMs) {
     await arena.clock.advance(LOOK_MS);
+    if (arena.effects.length + arena.calls.length > WORK_MAX) {
+      arena.observer.report("L1", `no rest after ${WORK_MAX} effects and calls`);
+      return;
+    }
     settledMs = unsettled(arena.observer.facts).length === 0 ? settledMs + LOOK_MS : 0;
   }
 }

@@ -72,7 +72,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { atMs: START - 1_000 }, do: "holdPod" },
       ORDERED,
       { when: { on: "Releasing", afterMs: 3_000 }, do: "order", host: "n1", order: "On" },
-      { when: { atMs: START + 15_000 }, do: "freePod" },
+      { when: { atMs: START + 19_000 }, do: "freePod" },
     ],
   },
   drainTimeout: { script: [DEAD, { when: { atMs: START - 1_000 }, do: "holdPod" }, ORDERED] },
@@ -84,7 +84,28 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { atMs: START + 15_000 }, do: "pause", on: false },
     ],
   },
-  foreignTaint: { script: [DEAD, ORDERED, { when: { on: "Releasing" }, do: "outOfService", node: "n1" }] },
+  // Put on as soon as the host is off: sooner it would move the pods of a host that is on.
+  foreignTaint: {
+    script: [DEAD, ORDERED, { when: { on: "PoweringOff", afterMs: 2_030 }, do: "outOfService", node: "n1" }],
+  },
+  lateOff: {
+    script: [DEAD, { when: { atMs: START - 1_000 }, do: "delayOrders", host: "n1", forMs: 5_000 }, ORDERED],
+  },
+  unprovenReboots: {
+    script: [
+      { when: { atMs: 0 }, do: "failDisk", host: "n1" },
+      { when: { atMs: START - 1_000 }, do: "bmc", host: "n1", is: "silent" },
+      { ...ORDERED, strategy: { type: "Escalate", powerOffTimeout: "20s", timeout: "20s" } },
+      { when: { atMs: START + 23_000 }, do: "bmc", host: "n1", is: "up" },
+    ],
+  },
+  reprovisionGivenUp: {
+    script: [
+      DEAD,
+      { ...ORDERED, strategy: { type: "Reprovision", requireReboot: false } },
+      { when: { on: "Provisioning", afterMs: 45 }, do: "timeOut", name: "n1" },
+    ],
+  },
   otherHost: {
     script: [
       { when: { atMs: 0 }, do: "rewire", host: "n1", to: "n2" },
@@ -115,6 +136,15 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ],
   },
   detected: { shape: { hosts: 4, detector: true }, script: [DEAD] },
+  massOutage: {
+    shape: { hosts: 4, detector: true },
+    script: [
+      DEAD,
+      { when: { atMs: 100 }, do: "hang", host: "n2" },
+      { when: { atMs: 200 }, do: "hang", host: "n3" },
+      { when: { atMs: 60_000 }, do: "resume", host: "n2" },
+    ],
+  },
 };
 
 export const SCENARIO_NAMES: readonly string[] = Object.keys(SCENARIOS);
