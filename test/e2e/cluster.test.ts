@@ -155,6 +155,8 @@ const ALLOWED = [
   "patch ironfence.io/fencingtargets:status in ironfence-system",
   "watch secrets in ironfence-system",
   "get machine.openshift.io/machines in openshift-machine-api",
+  // OKD: etcd's quorum.
+  "list policy/poddisruptionbudgets in openshift-etcd",
   "watch configmaps in ironfence-system",
   "create coordination.k8s.io/leases in ironfence-system",
   "patch coordination.k8s.io/leases in ironfence-system",
