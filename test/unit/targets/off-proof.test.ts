@@ -5,44 +5,19 @@ import { SKIP_DURATION_IF_OFF } from "../../../src/api/annotations.ts";
 import { LEASES, NODES } from "../../../src/api/core-types.ts";
 import type { Lease, Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import type { PowerReading } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
-import { startTargetController } from "../../../src/remediator/targets/target-controller.ts";
 import { claimTarget } from "../../../src/remediator/targets/target-store.ts";
 import { toMicroTime, toTime } from "../../../src/runtime/time.ts";
 import { settle } from "../../lib/virtual-clock.ts";
-import { address, device, FakeBmc, NAMESPACE, uuid, World } from "./world.ts";
+import { address, device, FakeBmc, NAMESPACE, startController as start, uuid, World } from "./world.ts";
 
 // Proofs that hosts are off, as the controller of FencingTargets makes them for health checks that ask.
 
 const MINUTE_MS = 60_000;
 const OFF: PowerReading = { state: "Off", raw: "Off" };
 const ON: PowerReading = { state: "On", raw: "On" };
-
-async function start(t: TestContext, world: World): Promise<{ stop: () => Promise<void> }> {
-  const stopping = new AbortController();
-  const { runtime, openDevice } = world;
-  const targets = world.view<FencingTarget>(FENCING_TARGETS);
-  const directory = createFencingTargetDirectory(
-    { runtime, targets, namespace: NAMESPACE, openDevice },
-    stopping.signal,
-  );
-  const nodes = world.view<Node>(NODES);
-  const running = startTargetController(
-    { runtime, targets, nodes, directory, namespace: NAMESPACE, openDevice },
-    stopping.signal,
-  );
-  const stop = async (): Promise<void> => {
-    stopping.abort(new Error("stop"));
-    await running;
-  };
-  t.after(stop);
-  await settle();
-  return { stop };
-}
 
 /** A world with n1, Ready and probed, whose hosts a health check wants proven off. */
 async function asking(

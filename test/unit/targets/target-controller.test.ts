@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TestContext } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
@@ -9,35 +8,10 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
-import { startTargetController } from "../../../src/remediator/targets/target-controller.ts";
 import { settle } from "../../lib/virtual-clock.ts";
-import { address, device, FakeBmc, NAMESPACE, uuid, World } from "./world.ts";
+import { address, device, FakeBmc, NAMESPACE, startController as start, uuid, World } from "./world.ts";
 
 const MINUTE_MS = 60_000;
-
-/** Runs the controller over a world until the test ends. */
-async function start(t: TestContext, world: World): Promise<{ stop: () => Promise<void> }> {
-  const stopping = new AbortController();
-  const { runtime, openDevice } = world;
-  const targets = world.view<FencingTarget>(FENCING_TARGETS);
-  const directory = createFencingTargetDirectory(
-    { runtime, targets, namespace: NAMESPACE, openDevice },
-    stopping.signal,
-  );
-  const nodes = world.view<Node>(NODES);
-  const running = startTargetController(
-    { runtime, targets, nodes, directory, namespace: NAMESPACE, openDevice },
-    stopping.signal,
-  );
-  const stop = async (): Promise<void> => {
-    stopping.abort(new Error("stop"));
-    await running;
-  };
-  t.after(stop);
-  await settle();
-  return { stop };
-}
 
 function condition(world: World, name: string, type: string): Condition | undefined {
   return world.liveTarget(name).status?.conditions?.find((condition) => condition.type === type);

@@ -1,3 +1,4 @@
+import type { TestContext } from "node:test";
 import { pino } from "pino";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
@@ -16,9 +17,11 @@ import { apiVersionOf } from "../../../src/kube/resource.ts";
 import type { KubeRuntime, WatchOptions } from "../../../src/kube/runtime.ts";
 import type { Change, Watched } from "../../../src/kube/watched.ts";
 import { keyOf, keyText } from "../../../src/kube/watched.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
+import { startTargetController } from "../../../src/remediator/targets/target-controller.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { toMicroTime } from "../../../src/runtime/time.ts";
-import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 
 // A small world for target tests: an API server's collections in memory, BMCs at the PowerDriver interface, a manual clock.
 
@@ -275,6 +278,29 @@ export class World {
     events: { record: (note) => this.events.push(note) },
     watch: <T extends KubeObject>(options: WatchOptions<T>) => this.view<T>(options.type),
   };
+}
+
+/** Runs the controller of FencingTargets over a world until the test ends. */
+export async function startController(t: TestContext, world: World): Promise<{ stop: () => Promise<void> }> {
+  const stopping = new AbortController();
+  const { runtime, openDevice } = world;
+  const targets = world.view<FencingTarget>(FENCING_TARGETS);
+  const directory = createFencingTargetDirectory(
+    { runtime, targets, namespace: NAMESPACE, openDevice },
+    stopping.signal,
+  );
+  const nodes = world.view<Node>(NODES);
+  const running = startTargetController(
+    { runtime, targets, nodes, directory, namespace: NAMESPACE, openDevice },
+    stopping.signal,
+  );
+  const stop = async (): Promise<void> => {
+    stopping.abort(new Error("stop"));
+    await running;
+  };
+  t.after(stop);
+  await settle();
+  return { stop };
 }
 
 export function address(name: string): string {
