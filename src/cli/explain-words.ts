@@ -163,7 +163,7 @@ function nodeReasons(
   if (facts?.rival !== undefined) reasons.push({ what: "other check", found: facts.rival });
   if (facts?.hold !== undefined) {
     const { reason, untilMs } = facts.hold;
-    reasons.push({ what: "lease", found: `${reason}, until ${tellTime(toTime(untilMs), nowMs)}` });
+    reasons.push({ what: "held back", found: `${reason}, until ${tellTime(toTime(untilMs), nowMs)}` });
   }
   return [...reasons, ...attempts(snapshot, facts)];
 }

@@ -125,7 +125,7 @@ describe("an explanation", () => {
     const { said } = explain([node], [facts], { controlPlaneBusy: new Set(["cp2"]) });
     assert.equal(said.get("control plane"), "cp2 in remediation");
     assert.equal(said.get("other check"), "NodeHealthCheck old is remediating it");
-    assert.equal(said.get("lease"), `node lease is already taken by x, until ${toTime(T0 + 60_000)} (in 1m)`);
+    assert.equal(said.get("held back"), `node lease is already taken by x, until ${toTime(T0 + 60_000)} (in 1m)`);
   });
 
   it("speaks of a node that is gone as long as something of it is left", () => {
