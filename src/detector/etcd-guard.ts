@@ -44,11 +44,15 @@ export async function findEtcdObjection(
     const onNode = { ...inEtcd, fieldSelector: `spec.nodeName=${nodeName}` };
     const { items: pods } = await client.list<Pod>(PODS, onNode, signal);
     const guard = pods.find(({ metadata }) => isGuard(metadata.labels));
-    const isUp =
-      guard?.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "False") === false;
-    return isUp ? `etcd would lose its quorum: ${budget.metadata.name} allows no disruption` : undefined;
+    return guard === undefined || isDown(guard)
+      ? undefined
+      : `etcd would lose its quorum: ${budget.metadata.name} allows no disruption`;
   } catch (error) {
     if (!(error instanceof SelectorError)) throw error;
     return `whether etcd keeps its quorum cannot be told: ${budget.metadata.name}: ${error.message}`;
   }
+}
+
+function isDown({ status }: Pod): boolean {
+  return status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "False") === true;
 }

@@ -212,6 +212,15 @@ describe("detector: etcd's quorum on OKD", () => {
     await world.until("its turn", () => world.fences().length === 2, 61_000);
   });
 
+  it("is kept where a guard tells nothing of itself", async () => {
+    await guarded(0);
+    world.server
+      .collection(PODS)
+      .mergePatch({ namespace: ETCD, name: "etcd-guard-m1" }, { status: { conditions: null } }, "status");
+    await world.until("told", told(/m1: etcd would lose its quorum/), 12_000);
+    assert.deepEqual(world.fences(), []);
+  });
+
   it("is not touched by a node whose own member is down", async () => {
     await guarded(0);
     guardReady("m1", "False");
