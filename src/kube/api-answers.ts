@@ -191,7 +191,8 @@ function asStatus(object: Record<string, unknown>): Status {
 function parseJson(what: string, body: string): unknown {
   try {
     return JSON.parse(body);
-  } catch (error) {
-    throw new KubeError("BadResponse", `${what}: the answer is not JSON`, { cause: error });
+  } catch {
+    // Without its cause, which quotes the answer: that may be a Secret.
+    throw new KubeError("BadResponse", `${what}: the answer is not JSON`);
   }
 }

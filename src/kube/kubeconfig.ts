@@ -3,7 +3,7 @@ import type { RequestOptions } from "node:https";
 import path from "node:path";
 import type { Cluster, User } from "@kubernetes/client-node";
 import { KubeConfig } from "@kubernetes/client-node";
-import { parse } from "yaml";
+import { parse, YAMLParseError } from "yaml";
 import { isRecord } from "./api-answers.ts";
 import type { ClusterAccess, Credentials } from "./credentials.ts";
 import { ClusterConfigError, noCredentials } from "./errors.ts";
@@ -37,7 +37,9 @@ export function accessFromKubeconfigs(files: readonly string[], context: string 
         if (discardCached) loaded = load(files, context);
         return await currentCredentials(loaded);
       } catch (error) {
-        throw noCredentials(source, error);
+        // Its words quote what a credential plugin has printed, which is the credentials.
+        const isQuote = error instanceof SyntaxError;
+        throw noCredentials(source, isQuote ? new Error("its credential plugin has not printed JSON") : error);
       }
     },
   };
@@ -98,6 +100,12 @@ function readConfigFile(file: string): ConfigFile {
     config.users = config.users.map((user) => prepareExec(user, directory));
     return { config, tokenFiles: tokenFilesOf(raw, directory) };
   } catch (error) {
+    // What parsers say of a text quotes it, and there may be a password in it: neither their words nor the error are passed on.
+    if (error instanceof Error && error.name.startsWith("YAML")) {
+      const [at] = error instanceof YAMLParseError ? (error.linePos ?? []) : [];
+      const where = at === undefined ? "" : ` at line ${at.line}, column ${at.col}`;
+      throw new ClusterConfigError(`cannot read the kubeconfig ${file}: it is no YAML${where}`);
+    }
     const reason = error instanceof Error ? error.message : String(error);
     throw new ClusterConfigError(`cannot read the kubeconfig ${file}: ${reason}`, { cause: error });
   }

@@ -190,6 +190,21 @@ test("an exec plugin that fails says so", async () => {
   });
 });
 
+test("what a kubeconfig or a plugin says in a broken way is not repeated: it holds credentials", async () => {
+  const quotes = (error: unknown): boolean =>
+    error instanceof Error && (error.message.includes("hunter2") || quotes(error.cause));
+  const broken = write("broken", "users:\n- name: u\n  user:\n    password: hunter2: oops\n");
+  await assert.rejects(loadCluster({ kubeconfig: broken }, nowhere()), (error: Error) => {
+    assert.match(error.message, /broken: it is no YAML at line 4/);
+    return !quotes(error);
+  });
+  const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "echo", args: ["hunter2"] };
+  await assert.rejects(whoAmI(kubeconfig("no-json", withCa(), { exec })), (error: Error) => {
+    assert.match(error.message, /no-json: its credential plugin has not printed JSON$/);
+    return !quotes(error);
+  });
+});
+
 test("user names, impersonation and namespaces of contexts are honoured", async () => {
   const file = kubeconfig("others", withCa(), { username: "joe", password: "pw", as: "jane" }, { namespace: "fences" });
   const seen = await whoAmI(file);
