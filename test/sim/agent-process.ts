@@ -104,6 +104,10 @@ export class AgentProcess {
     return this.#isDead;
   }
 
+  get isSuspended(): boolean {
+    return this.#resumed !== undefined;
+  }
+
   /** Ends it in order: it may finish what it does when its signal aborts. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("stopped"));
@@ -131,14 +135,14 @@ export class AgentProcess {
     this.clock.stop();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#resumed = { promise, resolve };
-    this.#cluster.observer.disturb();
+    this.#cluster.observer.setStopped(this.name, true);
     this.#cluster.clock.schedule(forMs, () => this.resume());
   }
 
   /** It goes on: timers that became due run before answers that came meanwhile, as in the event loop. */
   resume(): void {
     if (this.#resumed === undefined) return;
-    this.#cluster.observer.disturb();
+    this.#cluster.observer.setStopped(this.name, false);
     this.clock.resume();
     this.#resumed.resolve();
     this.#resumed = undefined;

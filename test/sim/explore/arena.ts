@@ -38,6 +38,7 @@ export class Arena extends Cluster {
   readonly #agents: (AgentProcess | undefined)[] = [];
   #generations = 0;
   #isOver = false;
+  #isHealed = false;
   #restarts = new Set<{ cancel(): void }>();
 
   constructor(run: Run) {
@@ -108,10 +109,13 @@ export class Arena extends Cluster {
       bmc.orderDelayMs = 0;
       host.restoreMains();
     }
-    this.#healed = true;
+    this.#isHealed = true;
   }
 
-  #healed = false;
+  /** Nothing that hampers anybody happens any more. */
+  get isHealed(): boolean {
+    return this.#isHealed;
+  }
 
   #start(agent: number): void {
     const { shape, seed } = this.#run;
@@ -173,7 +177,7 @@ export class Arena extends Cluster {
   }
 
   #faultAt(at: Fault["at"], index: number): Fault | undefined {
-    return this.#healed && at !== "effect" ? undefined : this.#faults.get(`${at} ${index}`);
+    return this.#isHealed && at !== "effect" ? undefined : this.#faults.get(`${at} ${index}`);
   }
 
   /** One pod that writes to a volume that only one pod may write to. */
@@ -220,6 +224,11 @@ export class Arena extends Cluster {
         },
       },
     );
+  }
+
+  /** Whether an agent is stopped: what it does when it goes on is still to be seen. */
+  get isSuspended(): boolean {
+    return this.#agents.some((agent) => agent?.isSuspended === true);
   }
 
   /** Remediations that are in storage. */

@@ -12,7 +12,7 @@ import { walkOf } from "./walk.ts";
 
 const SLICE: Readonly<Record<string, number>> = {
   plain: 1,
-  crash: 83,
+  crash: 149,
   answers: 97,
   events: 499,
   calls: 2_003,

@@ -62,7 +62,16 @@ export const MODES: Readonly<Record<string, Mode>> = {
 };
 
 const PAIRED: readonly string[] = ["reboot", "handOver", "deleteNode"];
-const LED: readonly string[] = ["reboot", "alive", "retry", "deleteNode", "handOver", "deleted"];
+const LED: readonly string[] = [
+  "reboot",
+  "alive",
+  "retry",
+  "deleteNode",
+  "handOver",
+  "deleted",
+  "drainTimeout",
+  "turnedOn",
+];
 
 const CODES: readonly BmcErrorCode[] = [
   "Unreachable",
@@ -96,9 +105,9 @@ function crashes(index: number): Fault[] {
   return (["before", "between", "after"] as const).map((place) => ({ at: "effect", index, how: "crash", place }));
 }
 
-/** Shorter than the lease, about as long, and long after another has it. */
+/** Shorter than the lease, about as long, into the midst of what another makes of it, and long after. */
 function stops(index: number): Fault[] {
-  const stopped = [5_000, 14_000, 40_000].map((forMs): Fault => ({ at: "effect", index, how: "stop", forMs }));
+  const stopped = [5_000, 14_000, 20_000, 40_000].map((forMs): Fault => ({ at: "effect", index, how: "stop", forMs }));
   return [...stopped, ...crashes(index)];
 }
 

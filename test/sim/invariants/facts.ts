@@ -43,7 +43,7 @@ export interface Facts {
   readonly notOffSinceMs: ReadonlyMap<string, number>;
   /** By UID of the Node, the taints (`taintKey`) that agents have put there. */
   readonly ownTaints: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Since when nothing that hampers an agent has happened: a crash, a pause, a fault of the API server. */
+  /** Since when nothing hampers the agent that leads: a crash, a stop, a fault of the API server, a change of leader. */
   readonly calmSinceMs: number;
   /** Whether no device and no target has failed so far, so that a host has no excuse for being left off. */
   readonly devicesWell: boolean;

@@ -36,12 +36,15 @@ export class Observer {
   readonly #remediations = new Map<string, BareMetalRemediation>();
   readonly #present = new Set<string>();
   readonly #targets = new Map<string, FencingTarget>();
+  /** Targets that are gone, by BMC. */
+  readonly #gone = new Map<string, FencingTarget>();
   readonly #checks = new Map<string, NodeHealthCheck>();
   readonly #notOffSinceMs = new Map<string, number>();
   readonly #ownTaints = new Map<string, Set<string>>();
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
   #leader: { holder: string } | undefined;
   #calmSinceMs = 0;
+  readonly #stopped = new Set<string>();
   #devicesWell = true;
   #clocksAgree = true;
   readonly #facts: Facts;
@@ -96,6 +99,23 @@ export class Observer {
     this.#calmSinceMs = this.#clock.monotonicMs();
   }
 
+  /** An agent is stopped, or goes on: while that is the leader nobody does anything. */
+  setStopped(agent: string, isStopped: boolean): void {
+    this.disturb();
+    if (isStopped) this.#stopped.add(agent);
+    else this.#stopped.delete(agent);
+  }
+
+  #lead(holder: string): void {
+    if (this.#leader?.holder !== holder) this.disturb();
+    this.#leader = { holder };
+  }
+
+  #calmSince(): number {
+    const acting = this.#leader === undefined ? this.#stopped.size === 0 : !this.#stopped.has(this.#leader.holder);
+    return acting ? this.#calmSinceMs : this.#clock.monotonicMs();
+  }
+
   doubtClocks(): void {
     this.#clocksAgree = false;
   }
@@ -121,13 +141,7 @@ export class Observer {
       case "VolumeAttachment":
         return keep(this.#attachments, name);
       case "FencingTarget":
-        // A target that is gone, or names another node, is of no help to a host that is off.
-        if (
-          type === "DELETED" ||
-          (object as FencingTarget).spec.nodeName !==
-            ((previous as FencingTarget | undefined) ?? (object as FencingTarget)).spec.nodeName
-        )
-          this.#devicesWell = false;
+        this.#learnTarget(type, object as FencingTarget, previous as FencingTarget | undefined);
         return keep(this.#targets, name);
       case "NodeHealthCheck":
         return keep(this.#checks, name);
@@ -138,10 +152,18 @@ export class Observer {
         return;
       case "Lease":
         if (this.#leader === undefined || name !== AGENT_LEASE.name || namespace !== AGENT_LEASE.namespace) return;
-        this.#leader = { holder: (object as Lease).spec.holderIdentity ?? "" };
+        this.#lead((object as Lease).spec.holderIdentity ?? "");
         return;
       default:
     }
+  }
+
+  /** A target that is gone, or names another node, is of no help to a host that is off. */
+  #learnTarget(type: Change["type"], target: FencingTarget, previous: FencingTarget | undefined): void {
+    const bmc = keyOfTarget(target);
+    if (type === "DELETED" && bmc !== undefined) this.#gone.set(bmc, target);
+    const isMoved = previous !== undefined && previous.spec.nodeName !== target.spec.nodeName;
+    if (type === "DELETED" || isMoved) this.#devicesWell = false;
   }
 
   /** A taint is an agent's from the write of an agent that puts it on until it is off; checked before this write counts. */
@@ -168,7 +190,7 @@ export class Observer {
       this.#step({ type: "bootSet", by: event.user, host: event.host, enabled: event.boot });
       return;
     }
-    const owner = [...this.#targets.values()].find((target) => keyOfTarget(target) === event.bmc)?.status?.owner?.uid;
+    const owner = this.#targetOf(event.bmc)?.status?.owner?.uid;
     const status = this.#remediations.get(owner ?? "")?.status;
     const { attempt, retryCount = 0 } = status ?? {};
     const record: OrderRecord = {
@@ -182,6 +204,11 @@ export class Observer {
     };
     this.orders.push(record);
     this.#step({ type: "ordered", record });
+  }
+
+  /** The target that names the BMC; the last that did where it is gone: an order may be on its way still. */
+  #targetOf(bmc: string): FencingTarget | undefined {
+    return [...this.#targets.values()].find((target) => keyOfTarget(target) === bmc) ?? this.#gone.get(bmc);
   }
 
   #step(step: Step): void {
@@ -206,7 +233,7 @@ export class Observer {
   #liveFacts(hosts: ReadonlyMap<string, HostTruth>): Facts {
     const now = (): number => this.#clock.monotonicMs();
     const leader = (): Facts["leader"] => this.#leader;
-    const calmSinceMs = (): number => this.#calmSinceMs;
+    const calmSinceMs = (): number => this.#calmSince();
     const devicesWell = (): boolean => this.#devicesWell;
     const clocksAgree = (): boolean => this.#clocksAgree;
     return {
