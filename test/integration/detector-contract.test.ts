@@ -549,6 +549,22 @@ describe("detector: recovery", () => {
     await world.until("clean", () => world.status().phase === "Enabled" && world.status().healthyNodes === 3, 1_000);
   });
 
+  it("orders the deletion of a CR once, though the watch does not show it yet", async () => {
+    await enabled();
+    const { metadata } = await fenced();
+    hold("Fence", metadata.name, ["fence.example/undo"]);
+    await world.clock.advance(100);
+    world.server.faults.lagWatches({ pathPrefix: "/apis/fence.example" }, 8_000);
+    world.requests.length = 0;
+    world.ready("n1", "True");
+    for (const touched of ["once", "twice", "again"]) {
+      await world.clock.advance(2_000);
+      label("n1", { touched });
+    }
+    assert.equal(world.requests.filter(({ method }) => method === "DELETE").length, 1);
+    assert.equal(world.told("RemediationRemoved").length, 1);
+  });
+
   it("starts a relapse from nothing: a new CR with its own time, once the old one is gone", async () => {
     await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
     const old = await fenced("n1", "A");
