@@ -106,7 +106,6 @@ describe("the agent", () => {
       return status?.phase === "Verifying" && status.timeline?.map(({ step }) => step);
     });
     assert.deepEqual(steps.slice(0, 2), ["OwnNode", "HostClaimed"]);
-    assert.equal(agent.running, true, "it stays away from the lease before it ends");
     assert.match(readFileSync(agent.logFile, "utf8"), /handing the lease over/);
   });
 });

@@ -6,6 +6,8 @@ import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.
 import { NAMESPACE, World } from "./world.ts";
 
 const HOSTS = ["n1", "n2", "n3", "n4", "n5", "n6"];
+/** As many as a row of racks. */
+const MANY = Array.from({ length: 50 }, (_, index) => `n${index + 1}`);
 const PLANE = { hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } };
 
 const all = (world: World): BareMetalRemediation[] => [
@@ -34,19 +36,19 @@ async function hangAll(world: World, hosts: readonly string[]): Promise<void> {
 
 describe("many hosts that fail at once", () => {
   it("are remediated no more at a time than the limit, each waits for its turn and says where it stands", () =>
-    World.run({ hosts: HOSTS, limits: { hosts: 2, perZone: Infinity } }, async (world) => {
+    World.run({ hosts: MANY, limits: { hosts: 8, perZone: Infinity } }, async (world) => {
       const most = countUnderWay(world);
-      await hangAll(world, HOSTS);
-      for (const name of HOSTS) world.remediate(name);
-      await world.until("four wait", () => HOSTS.filter((name) => waits(world, name)).length === 4, 20_000);
-      const said = HOSTS.flatMap((name) => processingOf(world, name)?.message ?? []).filter((text) =>
+      await hangAll(world, MANY);
+      for (const name of MANY) world.remediate(name);
+      await world.until("the others wait", () => MANY.filter((name) => waits(world, name)).length === 42, 20_000);
+      const said = MANY.flatMap((name) => processingOf(world, name)?.message ?? []).filter((text) =>
         /place/.test(text),
       );
-      assert.match(said.join("\n"), /2 of 2 hosts are being remediated: .*; place \d of the 4 that wait/);
+      assert.match(said.join("\n"), /8 of 8 hosts are being remediated: .*, …; place \d+ of the 42 that wait/);
       assert.ok(world.notes.some(({ reason, type }) => reason === "WaitingForTurn" && type === "Normal"));
       await world.until("all are back", () => done(world));
-      assert.equal(most(), 2);
-      assert.equal(world.powerLog.filter((entry) => entry.endsWith("ForceOff")).length, HOSTS.length);
+      assert.equal(most(), 8);
+      assert.equal(world.powerLog.filter((entry) => entry.endsWith("ForceOff")).length, MANY.length);
       world.assertClean();
     }));
 
