@@ -4,7 +4,13 @@ import { test } from "node:test";
 import { Channel } from "../../src/bmc/ipmi/channel.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import { forever } from "./bmc-fixture.ts";
+import { forever, hasCode } from "./bmc-fixture.ts";
+
+test("an address that there is no way to is out of reach", async () => {
+  // A broadcast address, which the system refuses to sockets that have not asked for it.
+  const address = { protocol: "ipmi", hostname: "255.255.255.255", port: 623, key: "bmc", text: "bmc" } as const;
+  await assert.rejects(Channel.open(address, systemClock, forever()), hasCode("Unreachable", /EACCES/));
+});
 
 test("an answer that came while this process was held up is heard before anything is sent again", async () => {
   const timers: { delayMs: number; run: () => void }[] = [];
