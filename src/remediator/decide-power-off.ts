@@ -85,17 +85,24 @@ function failTurnedOn(walk: Walk, now: Now): Decision {
 }
 
 function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
-  const { attempt, node } = walk;
-  // All orders so far were refused, and meanwhile the node has come back by itself.
-  const untouched = order?.outcome === "Rejected" && attempt.orders <= 1 && (walk.status.retryCount ?? 0) === 0;
-  const back = untouched && node !== undefined ? endIfBack(walk, node, "None", now) : undefined;
   return (
-    back ??
+    endIfUntouched(walk, order, now) ??
     ownNodeGate(walk, now) ??
     stopGate(walk, now, walk.attempt, walk.plan.powerOffTimeoutMs) ??
     identityGate(walk, now) ??
     orderOff(walk, now, walk.freshId, "the host is to be powered off once more: the last order did not do it for good")
   );
+}
+
+/** Ends the remediation where the only order so far was refused, and meanwhile the node has come back by itself. */
+function endIfUntouched(walk: Walk, order: SentOrder | undefined, now: Now): Decision | undefined {
+  const { attempt, node, seen } = walk;
+  const refused = order?.outcome === "Rejected" && attempt.orders <= 1 && (walk.status.retryCount ?? 0) === 0;
+  const back = refused && node !== undefined ? endIfBack(walk, node, "None", now) : undefined;
+  if (back === undefined || order?.problem?.reason !== "BMCUnreachable") return back;
+  // The BMC may have heard it before the connection broke: a host that is off has a node that says Ready for a while.
+  if (seen.power.last === undefined) return run({ do: "readPower" });
+  return seen.power.last.state === "On" ? back : undefined;
 }
 
 function readDue(walk: Walk, now: Now): Decision | undefined {

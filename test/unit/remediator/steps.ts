@@ -3,7 +3,7 @@ import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { BACKUP_BYTES_MAX } from "../../../src/remediator/restore.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { Condition } from "../../../src/api/meta.ts";
-import type { Seen } from "../../../src/remediator/snapshot.ts";
+import type { Seen, SentOrder } from "../../../src/remediator/snapshot.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import { node, NOW, OWNER, PROVEN, READ_OFF, READ_ON, snapshot, STALE_LEASE, VERIFIED } from "./snapshots.ts";
 
@@ -23,6 +23,15 @@ const REFUSED: Partial<Seen> = {
   taintCleared: true,
   identity: VERIFIED,
   order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
+};
+
+/** An order whose connection broke. */
+const CUT_OFF: SentOrder = {
+  attemptId: "a1",
+  action: "ForceOff",
+  outcome: "Rejected",
+  problem: { reason: "BMCUnreachable", message: "the other side closed", final: false },
+  atMs: NOW.monotonicMs - 3_000,
 };
 
 function said(reason: string, message: string): Condition {
@@ -828,6 +837,28 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
     },
     expected: "→ Restoring (Recovered)",
+  },
+  {
+    name: "… once the host reads On, where the connection broke on that order: it may have been heard",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { ...REFUSED, order: CUT_OFF, marksCleared: true },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "readPower",
+  },
+  {
+    name: "… and as usual where it reads Off",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { ...REFUSED, order: CUT_OFF, power: READ_OFF, marksCleared: true },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "stay (PoweringOffAgain), forceOff",
   },
   {
     name: "… but not if another order before that may have taken effect",
