@@ -1,5 +1,6 @@
 import { LoginBreaker } from "./login-breaker.ts";
 import { Pace } from "./pace.ts";
+import { Silences } from "./silences.ts";
 import { Turn } from "./turn.ts";
 import type { Clock } from "../runtime/clock.ts";
 
@@ -8,6 +9,7 @@ export interface Shared {
   breaker: LoginBreaker;
   /** At which logins begin, whatever BMC they are at. */
   pace: Pace;
+  silences: Silences;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
   turnOf(bmc: string): { turn: Turn; release: () => void };
 }
@@ -22,6 +24,7 @@ export function sharedOn(clock: Clock): Shared {
   const shared: Shared = {
     breaker: new LoginBreaker(clock),
     pace: new Pace(clock),
+    silences: new Silences(clock),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };
       turns.set(bmc, entry);

@@ -19,6 +19,17 @@ function addManager(bmc: FakeBmc, manager: Json): void {
   bmc.override = ({ path }) => (path === MANAGER ? ok(manager) : undefined);
 }
 
+/** The machine's clock, which `skip` puts forward. */
+function skippable(): { clock: Clock; skip: (ms: number) => void } {
+  let skippedMs = 0;
+  return {
+    clock: { ...clock, monotonicMs: () => clock.monotonicMs() + skippedMs },
+    skip: (ms) => {
+      skippedMs += ms;
+    },
+  };
+}
+
 const looks = (bmc: FakeBmc): number => bmc.log().filter((line) => line === `GET ${MANAGER}`).length;
 
 test("an Off of a BMC that has just started is not believed, by its own clock, until it has settled", async () => {
@@ -92,6 +103,41 @@ test("a BMC that tells nothing of its start is not believed for a while after it
   const reading = await device.readPower(forever());
   assert.equal(reading.state, "Unknown");
   assert.match(reading.raw, /may have restarted/);
+});
+
+test("… nor after it was out of reach, by a driver opened since, as an agent does after every failure", async () => {
+  const rack = createRack({ clock, random, hosts: [{ name: "one" }] });
+  const mock = await startRedfishMock({ rack, clock, random, username: "fence", password: new Secret(PASSWORD) });
+  mock.addFault({ match: { path: "Managers" }, action: { type: "override", without: ["LastResetTime"] } });
+  mock.addFault({ match: { path: "Chassis" }, action: { type: "override", without: ["PowerState"] } });
+  const skipping = skippable();
+  const open = () => openFake(mock, { path: mock.systemPath("one"), clock: skipping.clock });
+  try {
+    await using before = open();
+    await before.readPower(forever());
+    rack.bmc("one").setReachability("refused");
+    await assert.rejects(before.readPower(forever()), { code: "Unreachable" });
+    rack.bmc("one").setReachability("up");
+    rack.bmc("one").pretendPower("Off", 600_000);
+    await using after = open();
+    assert.match((await after.readPower(forever())).raw, /may have restarted/);
+    skipping.skip(30_000);
+    assert.equal((await after.readPower(forever())).state, "Off");
+  } finally {
+    await mock.close();
+    rack.stop();
+  }
+});
+
+test("a BMC that was not read for long may have restarted, though it knows our session still", async () => {
+  await using bmc = await startFakeBmc();
+  addManager(bmc, { DateTime: "2026-03-01T00:00:10Z", LastResetTime: "2026-03-01T00:00:00Z" });
+  const { clock, skip } = skippable();
+  await using device = openFake(bmc, { path: SYSTEM, clock });
+  assert.equal((await device.readPower(forever())).state, "On");
+  skip(11_000);
+  bmc.system["PowerState"] = "Off";
+  assert.match((await device.readPower(forever())).raw, /started 10 s ago/);
 });
 
 test("Managers that the account may not read, or whose times make no sense, tell nothing", async () => {

@@ -288,6 +288,21 @@ test("an Off of a BMC that was silent before, and may have restarted, is not bel
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
+test("… nor by a driver that was opened after the silence, as an agent does after every failure", async () => {
+  await using world = await startIpmiWorld();
+  const before = world.open({ callTimeoutMs: 1_500, connectTimeoutMs: 500 });
+  await before.readPower(forever());
+  world.bmc.setReachability("silent");
+  await assert.rejects(before.readPower(forever()), hasCode("Unreachable"));
+  await before.close();
+  world.bmc.setReachability("up");
+  world.bmc.pretendPower("Off", 600_000);
+  const after = world.open();
+  assert.equal((await after.readPower(forever())).state, "Unknown");
+  world.skip(30_000);
+  assert.equal((await after.readPower(forever())).state, "Off");
+});
+
 test("a BMC that has shown the host on since it was silent has looked: its Off counts", async () => {
   await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0 } });
   const device = world.open({ callTimeoutMs: 3_000 });

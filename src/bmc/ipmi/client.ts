@@ -53,7 +53,6 @@ export class Client {
   #session: Promise<Session> | undefined;
   /** What it has come to. */
   #current: Session | undefined;
-  #silentAtMs: number | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(options: ClientOptions) {
@@ -67,9 +66,14 @@ export class Client {
     this.#answerTimeoutMs = Math.min(ANSWER_TIMEOUT_MS_MAX, options.timeouts.callTimeoutMs / 3);
   }
 
-  /** When (on the monotonic clock) the BMC last gave no answer that can be used: it may have restarted then. */
-  get silentAtMs(): number | undefined {
-    return this.#silentAtMs;
+  /** Whether the BMC may have restarted a short time ago: it gave no answer that can be used, to whomever. */
+  get mayHaveRestarted(): boolean {
+    return this.#shared.silences.isRecent(this.#options.address.key);
+  }
+
+  /** Tells that the BMC has shown its host on. */
+  noteOn(): void {
+    this.#shared.silences.forget(this.#options.address.key);
   }
 
   /**
@@ -234,7 +238,7 @@ export class Client {
 
   #noteSilence(error: unknown): void {
     const isSilence = error instanceof BmcError ? SILENCES.has(error.code) : error instanceof DeadlineError;
-    if (isSilence) this.#silentAtMs = this.#clock.monotonicMs();
+    if (isSilence) this.#shared.silences.note(this.#options.address.key);
   }
 
   /** Gives up a session that the BMC may have ended: no answer is waited for. */

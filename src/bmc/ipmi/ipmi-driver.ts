@@ -20,12 +20,6 @@ import { BmcError } from "../errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 
-/**
- * For so long after a BMC was silent no Off of it is believed, unless it has shown the host on since: it may have restarted, and
- * some show Off until they have looked at the host.
- */
-export const BMC_SETTLE_MS = 30_000;
-
 /** Drives the host of one BMC over IPMI 2.0. */
 export class IpmiDriver implements PowerDriver {
   readonly address: string;
@@ -33,8 +27,6 @@ export class IpmiDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #bootMode: BootMode;
-  /** When (on the monotonic clock) the host was last seen on. */
-  #seenOnAtMs = -Infinity;
 
   constructor(
     address: IpmiAddress,
@@ -110,10 +102,8 @@ export class IpmiDriver implements PowerDriver {
   async #readPower(what: string, signal: AbortSignal): Promise<PowerReading> {
     const answer = await this.#client.read(what, GET_CHASSIS_STATUS, signal);
     const reading = understood(what, parseChassisStatus(accepted(what, answer).data));
-    const { silentAtMs = -Infinity } = this.#client;
-    const nowMs = this.#clock.monotonicMs();
-    if (reading.state === "On") this.#seenOnAtMs = nowMs;
-    else if (silentAtMs > this.#seenOnAtMs && nowMs - silentAtMs < BMC_SETTLE_MS) {
+    if (reading.state === "On") this.#client.noteOn();
+    else if (this.#client.mayHaveRestarted) {
       return { state: "Unknown", raw: `${reading.raw}, but the BMC was silent, and may have restarted` };
     }
     return reading;

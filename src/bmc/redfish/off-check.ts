@@ -5,11 +5,12 @@ import { besideChassis, parseChassis } from "./system.ts";
 import type { System } from "./system.ts";
 import type { PowerReading, PowerState } from "../driver.ts";
 import { BmcError } from "../errors.ts";
+import { BMC_SETTLE_MS } from "../silences.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 
-/** For so long after a restart of the BMC no Off of it is believed: some show Off until they have looked at the host. */
-export const BMC_SETTLE_MS = 30_000;
+/** A BMC needs longer than this to restart, and may keep its sessions: one that was read within this time has not. */
+const RESTART_MS_MIN = 10_000;
 /** A look at the chassis serves the readings of this time after it: the two that prove a host off share one. */
 export const CHASSIS_LOOK_MS = 1_000;
 
@@ -22,6 +23,7 @@ export class OffCheck {
   readonly #clock: Clock;
   /** The service's interruptions as of the last reading that shows a BMC in its right mind. */
   #soundAt: number | undefined;
+  #readAtMs = -Infinity;
   /** `LastResetTime` of the last Off, while there was no other reading since. */
   #lastReset: { value: string | undefined } | undefined;
   /** The last look at the chassis that did not gainsay an Off. */
@@ -44,6 +46,9 @@ export class OffCheck {
 
   /** Tells of every reading of the System, whatever it was made for. */
   noteState(state: PowerState): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#readAtMs > RESTART_MS_MIN) this.#soundAt = undefined;
+    this.#readAtMs = nowMs;
     if (state !== "Off") this.forget();
     // A BMC that has lost its mind shows Off: one that shows On has looked.
     if (state === "On") this.#soundAt = this.#service.interruptions;
@@ -66,7 +71,7 @@ export class OffCheck {
 
   /** Asked where this driver has not seen the host On since the last thing that may have been a restart of the BMC. */
   async #restartDoubt({ managers }: System, signal: AbortSignal): Promise<string | undefined> {
-    const { interruptions, sessionLostAtMs } = this.#service;
+    const { interruptions, mayHaveRestarted } = this.#service;
     if (this.#soundAt === interruptions) return undefined;
     const agesMs: number[] = [];
     for (const link of managers) {
@@ -76,8 +81,8 @@ export class OffCheck {
     }
     const youngMs = agesMs.find((ageMs) => Math.abs(ageMs) < BMC_SETTLE_MS);
     if (youngMs !== undefined) return `its BMC started ${Math.round(youngMs / 1_000)} s ago`;
-    const lostAgoMs = sessionLostAtMs === undefined ? Infinity : this.#clock.monotonicMs() - sessionLostAtMs;
-    if (agesMs.length === 0 && lostAgoMs < BMC_SETTLE_MS) return "its BMC has lost our session, and may have restarted";
+    if (agesMs.length === 0 && mayHaveRestarted)
+      return "its BMC was out of reach or has lost our session, and may have restarted";
     this.#soundAt = interruptions;
     return undefined;
   }

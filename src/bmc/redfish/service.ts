@@ -46,6 +46,7 @@ export class Service {
   readonly #lifetime = new AbortController();
   readonly #breaker: Shared["breaker"];
   readonly #pace: Shared["pace"];
+  readonly #silences: Shared["silences"];
   /** One untried login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
   readonly #turn: Turn;
   readonly #releaseTurn: () => void;
@@ -54,7 +55,6 @@ export class Service {
   #basicAccepted = false;
   /** Breaks in what the BMC tells us: each may have been a restart. */
   #interruptions = 0;
-  #sessionLostAtMs: number | undefined;
   /** The refusal of our credentials: remembered, because more tries lock accounts. */
   #refusal: BmcError | undefined;
   #closed: Promise<void> | undefined;
@@ -70,6 +70,7 @@ export class Service {
     const { turn, release } = shared.turnOf(this.origin);
     this.#breaker = shared.breaker;
     this.#pace = shared.pace;
+    this.#silences = shared.silences;
     this.#turn = turn;
     this.#releaseTurn = release;
   }
@@ -83,9 +84,9 @@ export class Service {
     return this.#interruptions;
   }
 
-  /** When (on the monotonic clock) the BMC last denied a session that it had given us. */
-  get sessionLostAtMs(): number | undefined {
-    return this.#sessionLostAtMs;
+  /** Whether a short time ago the BMC was out of reach, or denied a session that it had given us. */
+  get mayHaveRestarted(): boolean {
+    return this.#silences.isRecent(this.origin);
   }
 
   /** The service root, read once: it names collections and changes with the firmware only. */
@@ -195,7 +196,7 @@ export class Service {
       if (answer.status !== 401) return answer;
       if (access.kind === "Session" && logins === 1) {
         this.#interruptions += 1;
-        this.#sessionLostAtMs = this.#clock.monotonicMs();
+        this.#silences.note(this.origin);
         if (this.#access === login) this.#access = undefined;
         continue;
       }
@@ -237,8 +238,13 @@ export class Service {
       return answer;
     } catch (error) {
       if (error instanceof BmcError && error.code !== "Aborted") this.#interruptions += 1;
+      this.#noteSilence(error);
       throw error;
     }
+  }
+
+  #noteSilence(error: unknown): void {
+    if (error instanceof BmcError && error.code === "Unreachable") this.#silences.note(this.origin);
   }
 
   /** A read may be sent again: it changes nothing. */
@@ -281,6 +287,7 @@ export class Service {
       return access;
     } catch (error) {
       if (error instanceof BmcError && error.code === "AuthFailed") this.#breaker.refused(this.origin, this.#login);
+      this.#noteSilence(error);
       throw error;
     }
   }
