@@ -110,7 +110,7 @@ function powerOn(walk: Walk, now: Now): Decision {
   const { attempt, seen, plan } = walk;
   const { last } = seen.power;
   const order = seen.order?.action === "On" ? seen.order : undefined;
-  if (last?.state === "On" && isSettled(walk, now)) {
+  if (last?.state === "On" && isSettled(walk, last.atMs, now)) {
     const message = "the host reads On";
     return move(walk, now, {
       to: "Undoing",
@@ -150,14 +150,17 @@ function waitForIdentity(walk: Walk, verdict: Extract<IdentityVerdict, { verifie
   return waitBecause(walk, now, reason, verdict.message, IDENTITY_AGE_MAX_MS);
 }
 
-/** Whether On can be believed: an order to power off that has not been seen to work may still be about to. */
-function isSettled(walk: Walk, now: Now): boolean {
+/**
+ * Whether On as read at `readAtMs` can be believed: an order to power off that had not been seen to work by then may still have
+ * been about to.
+ */
+function isSettled(walk: Walk, readAtMs: number, now: Now): boolean {
   const { attempt, seen } = walk;
   if (attempt.action !== "ForceOff" || attempt.done) return true;
   const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
   if (order?.outcome === "Rejected") return true;
   const ageMs = order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - order.atMs;
-  return ageMs >= REORDER_AFTER_MS;
+  return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;
 }
 
 /**

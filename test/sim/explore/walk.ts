@@ -25,7 +25,8 @@ export function walkOf(seed: number): Run {
 
 function drawShape(random: Random): Shape {
   const kind = below(random, 10);
-  const clocks = [{}, { aheadMs: 15_000 }, { aheadMs: -600_000 }, { aheadMs: 600_000 }, { rate: 0.5 }, { rate: 2 }];
+  // A lease holds among clocks whose rates differ by less than its duration and its renewal deadline do: 15 s to 10 s.
+  const clocks = [{}, { aheadMs: 15_000 }, { aheadMs: -600_000 }, { aheadMs: 600_000 }, { rate: 0.8 }, { rate: 1.15 }];
   return {
     ...(kind >= 6 && { agents: kind >= 9 ? [pick(random, clocks), pick(random, clocks)] : [{}, {}] }),
     ...(below(random, 2) === 0 && { latencyMs: pick(random, [20, 200, 1_000]) }),

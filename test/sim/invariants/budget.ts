@@ -7,7 +7,8 @@ import { agentWrite, isFinal } from "./facts.ts";
 
 /**
  * S8. When an agent starts a remediation, at least `minHealthy` of the health check's nodes are Ready and in no remediation,
- * by storage at that moment, and no other control plane node is in one. Health checks here name `minHealthy` as a number, and
+ * by storage at that moment, and no other control plane node is in one. A remediation that a person ordered does not make a
+ * Ready node unhealthy: as with upstream's health check, conditions tell that, and remediations of health checks. Health checks here name `minHealthy` as a number, and
  * select by `matchLabels`.
  */
 export const healthBudget: Invariant = {
@@ -35,11 +36,12 @@ export const healthBudget: Invariant = {
   },
 };
 
-/** Nodes with a remediation without a verdict. */
+/** Nodes with a health check's remediation without a verdict. */
 function remediated(facts: Facts, butUid?: string): string[] {
   return [...facts.present].flatMap((uid) => {
     const remediation = facts.remediations.get(uid);
-    return remediation === undefined || uid === butUid || isFinal(remediation) ? [] : [nodeOf(remediation)];
+    if (remediation === undefined || uid === butUid || isFinal(remediation)) return [];
+    return remediation.metadata.ownerReferences === undefined ? [] : [nodeOf(remediation)];
   });
 }
 

@@ -137,6 +137,15 @@ describe("S1", () => {
     assertHolds("S1", off, wrote(pod, pod, "agent", "DELETED"));
   });
 
+  it("excuses what is done to a host that somebody else has just powered on, not one that we have, nor later", () => {
+    const justOn = { ...hosts(host("n1", { power: "PoweringOn" })), notOffSinceMs: new Map([["n1", 97_000]]) };
+    const ours = { ...ORDER, order: "On", atMs: 97_000 } as const;
+    const step = wrote(node(FENCED), node());
+    assertHolds("S1", world(justOn), step);
+    assertBroken("S1", world({ ...justOn, orders: [ours] }), step, /taint was put on n1/);
+    assertBroken("S1", world({ ...justOn, notOffSinceMs: new Map([["n1", 92_000]]) }), step, /taint was put on n1/);
+  });
+
   it("breaks where a host is ordered on with the taint on", () => {
     const step: Step = { type: "ordered", record: { ...ORDER, order: "On" } };
     assertBroken("S1", world({ nodes: new Map([["n1", node(FENCED)]]) }), step, /ordered on with our/);
@@ -358,6 +367,8 @@ describe("S8", () => {
       spec: {},
       status: { conditions: [{ type: "Ready", status: ready }] },
     });
+  const manual = (name: string): BareMetalRemediation =>
+    object<BareMetalRemediation>("BareMetalRemediation", name, { spec: {}, status: {} });
   const started = (name: string): BareMetalRemediation =>
     object<BareMetalRemediation>("BareMetalRemediation", name, {
       metadata: { ownerReferences: [{ uid: "uid-all" }] },
@@ -376,6 +387,7 @@ describe("S8", () => {
     assertBroken("S8", facts(nodes, started("n1")), wrote(started("n1")), /1 healthy nodes of 2/);
     assertHolds("S8", facts([...nodes, named("n4", "True")], started("n1")), wrote(started("n1")));
     assertHolds("S8", facts([...nodes, named("n4", "True")]), wrote(started("n1"), undefined, undefined));
+    assertHolds("S8", facts([...nodes, named("n4", "True")], started("n1"), manual("n2")), wrote(started("n1")));
     const roles = { "node-role.kubernetes.io/control-plane": "" };
     const masters = [
       named("n1", "Unknown", roles),

@@ -3,7 +3,7 @@ import { mustLeave } from "../../../src/remediator/pods.ts";
 import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { parseDurationMs } from "../../../src/runtime/duration.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
-import type { Facts, Invariant, OrderRecord } from "./facts.ts";
+import type { Facts, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite, conditionOf, signerOf } from "./facts.ts";
 
 /**
@@ -14,8 +14,15 @@ import { agentWrite, conditionOf, signerOf } from "./facts.ts";
 export const TAINT_GRACE_MS = 10_000;
 
 /**
+ * How long a host that somebody else powers on is still taken for off: its power is read 5 s apart at most, and a request
+ * that was on its way then takes its time.
+ */
+const READ_GRACE_MS = 6_000;
+
+/**
  * S1. What lets Kubernetes move pods and volumes away (our out-of-service taint, a pod that we end, a Node that we delete)
- * is done only while the host is truly off; no order to power on leaves while our taint is on.
+ * is done only while the host is truly off; no order to power on leaves while our taint is on. A host that somebody else has
+ * just powered on is excused for as long as the proof that it was off holds: nobody could know sooner.
  */
 export const onlyWhileOff: Invariant = {
   name: "S1",
@@ -46,7 +53,15 @@ export const onlyWhileOff: Invariant = {
 
 function mustBeOff(facts: Facts, name: string, what: string): string | undefined {
   const host = facts.hosts.get(name);
-  return host === undefined || host.power === "Off" ? undefined : `${what} while ${name} is ${host.power}`;
+  if (host === undefined || host.power === "Off" || wasJustTurnedOn(facts, host)) return undefined;
+  return `${what} while ${name} is ${host.power}`;
+}
+
+/** Whether a host that was off has been powered on within `READ_GRACE_MS`, and not by us. */
+function wasJustTurnedOn(facts: Facts, { name, power }: HostTruth): boolean {
+  const sinceMs = facts.notOffSinceMs.get(name) ?? -Infinity;
+  const isOurs = facts.orders.some(({ host, order, atMs }) => host === name && order === "On" && atMs >= sinceMs - 1);
+  return power !== "PoweringOff" && !isOurs && sinceMs > 0 && facts.atMs - sinceMs <= READ_GRACE_MS;
 }
 
 /** S1, the other half: a host that comes on while it is fenced loses our taint within `TAINT_GRACE_MS`. */

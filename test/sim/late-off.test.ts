@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NHC_TIMED_OUT } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+describe("an undo whose power-off was not seen to work", () => {
+  it("believes On only where it was read after the order had its time: one read before may have been stale", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1");
+      await world.until("the order is sent", () => world.powerLog.length > 0);
+      // Until the very end of the time that the order is given the BMC says what it said before.
+      world.rack.bmc("n1").pretendPower("On", 19_700);
+      const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+      const key = { namespace: NAMESPACE, name: "n1" };
+      world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(key, { metadata: { annotations } });
+      await world.phase("n1", "Failed");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
