@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { test } from "node:test";
-import { Channel } from "../../src/bmc/ipmi/channel.ts";
+import { Channel, growingWaits, orderWaits } from "../../src/bmc/ipmi/channel.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
@@ -51,4 +51,12 @@ test("an answer that came while this process was held up is heard before anythin
     channel.close();
     bmc.close();
   }
+});
+
+test("an order is repeated later and less often than a question, within the same time", () => {
+  const [questions, orders] = [growingWaits(5_000), orderWaits(5_000)];
+  const sum = (waitsMs: readonly number[]): number => Math.round(waitsMs.reduce((total, waitMs) => total + waitMs, 0));
+  assert.deepEqual([sum(questions), sum(orders)], [5_000, 5_000]);
+  assert.ok(orders.length < questions.length);
+  assert.equal(orders[0], 1_000, "BMCs take up to a second over an order");
 });

@@ -156,6 +156,14 @@ export function growingWaits(totalMs: number): readonly number[] {
   return [0.1, 0.2, 0.3, 0.4].map((share) => share * totalMs);
 }
 
+/**
+ * Waits of an order, which add up to `totalMs` as well: later and fewer ones, since some BMCs take a second over an order, and
+ * every copy may be carried out and costs a new session.
+ */
+export function orderWaits(totalMs: number): readonly number[] {
+  return [0.2, 0.35, 0.45].map((share) => share * totalMs);
+}
+
 function noAnswer(what: string, dropped: string | undefined): BmcError {
   return dropped === undefined
     ? new BmcError("Timeout", `${what}: no answer`)

@@ -1,4 +1,4 @@
-import { growingWaits } from "./channel.ts";
+import { growingWaits, orderWaits } from "./channel.ts";
 import type { CipherSuiteId } from "./cipher-suite.ts";
 import { COMPLETION } from "./codes.ts";
 import { logIn } from "./login.ts";
@@ -106,6 +106,7 @@ export class Client {
         session,
         what,
         request,
+        orderWaits(this.#answerTimeoutMs),
         signal,
         this.#options.deps.mayOrder,
       );
@@ -135,16 +136,17 @@ export class Client {
 
   async #readOnce(what: string, request: Request, signal: AbortSignal): Promise<Response> {
     const isReused = this.#session !== undefined;
+    const waitsMs = growingWaits(this.#answerTimeoutMs);
     const session = await this.#open(signal);
     try {
-      return (await this.#command(session, what, request, signal)).answer;
+      return (await this.#command(session, what, request, waitsMs, signal)).answer;
     } catch (error) {
       this.#giveUp(session, error);
       // A BMC that has restarted, or has ended the session, says nothing to it: a new one tells.
       if (!isReused || !(error instanceof BmcError) || signal.aborted || this.#lifetime.signal.aborted) throw error;
       const fresh = await this.#open(signal);
       try {
-        return (await this.#command(fresh, what, request, signal)).answer;
+        return (await this.#command(fresh, what, request, waitsMs, signal)).answer;
       } catch (again) {
         this.#giveUp(fresh, again);
         throw again;
@@ -156,11 +158,11 @@ export class Client {
     session: Session,
     what: string,
     request: Request,
+    waitsMs: readonly number[],
     callerSignal: AbortSignal,
     mayTransmit?: () => boolean,
   ): Promise<{ answer: Response; transmissions: number }> {
     const signal = AbortSignal.any([callerSignal, this.#lifetime.signal]);
-    const waitsMs = growingWaits(this.#answerTimeoutMs);
     return this.#turn.run(signal, () => session.command(what, request, waitsMs, signal, mayTransmit));
   }
 
