@@ -7,17 +7,21 @@ import type { StateName } from "../../../src/remediator/state.ts";
 import { ARROWS } from "./diagram.ts";
 import { STEPS } from "./steps.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
-import { node, NOW, OWNER, PROVEN, READ_OFF, READ_ON, snapshot, STALE_LEASE, told, VERIFIED } from "./snapshots.ts";
+import {
+  DEVICE_AWAY,
+  node,
+  NOW,
+  OWNER,
+  PROVEN,
+  READ_OFF,
+  READ_ON,
+  snapshot,
+  STALE_LEASE,
+  told,
+  VERIFIED,
+} from "./snapshots.ts";
 
 // One row for each pair of state and event: what `decide` does.
-
-const DEVICE_AWAY = {
-  reason: "BMCUnreachable",
-  message: "no connection",
-  final: false,
-  failures: 1,
-  retryAtMs: NOW.monotonicMs + 1_000,
-} as const;
 
 const EVENTS: Record<string, Omit<SnapshotChanges, "state">> = {
   restart: { seen: { claim: undefined } },

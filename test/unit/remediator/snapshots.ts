@@ -148,6 +148,13 @@ export const READ_OFF: Seen["power"] = {
   offAtMs: NOW.monotonicMs - 400,
   provenAtMs: undefined,
 };
+export const DEVICE_AWAY = {
+  reason: "BMCUnreachable",
+  message: "no connection",
+  final: false,
+  failures: 1,
+  retryAtMs: NOW.monotonicMs + 1_000,
+} as const;
 export const VERIFIED: Seen["identity"] = {
   verdict: { verified: true, message: "it is the host" },
   atMs: NOW.monotonicMs - 100,

@@ -5,19 +5,22 @@ import type { Node } from "../../../src/api/core.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import type { Seen, SentOrder } from "../../../src/remediator/snapshot.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
-import { node, NOW, OWNER, PROVEN, READ_OFF, READ_ON, snapshot, STALE_LEASE, VERIFIED } from "./snapshots.ts";
+import {
+  DEVICE_AWAY,
+  node,
+  NOW,
+  OWNER,
+  PROVEN,
+  READ_OFF,
+  READ_ON,
+  snapshot,
+  STALE_LEASE,
+  VERIFIED,
+} from "./snapshots.ts";
 
 /** Devices that are not accepted tell nothing. */
 const UNKNOWN = { ...READ_ON, last: { state: "Unknown", raw: "not accepted", atMs: NOW.monotonicMs - 100 } } as const;
 const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
-const DEVICE_AWAY = {
-  reason: "BMCUnreachable",
-  message: "no connection",
-  final: false,
-  failures: 1,
-  retryAtMs: NOW.monotonicMs + 1_000,
-} as const;
-
 /** The last order had no effect. */
 const REFUSED: Partial<Seen> = {
   taintCleared: true,
