@@ -1,7 +1,7 @@
 import { endIfBack, orderOff } from "./decide-start.ts";
 import { isReported } from "./marks.ts";
 import { deviceGate, fail, failAttempt, identityGate, move, ownNodeGate, run, stopGate, wait } from "./moves.ts";
-import { isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
+import { hadNoEffect, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
 import type { Decision, LeaseSeen, Now, SentOrder, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
 import {
@@ -97,10 +97,10 @@ function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
 /** Ends the remediation where the only order so far was refused, and meanwhile the node has come back by itself. */
 function endIfUntouched(walk: Walk, order: SentOrder | undefined, now: Now): Decision | undefined {
   const { attempt, node, seen } = walk;
-  const refused = order?.outcome === "Rejected" && attempt.orders <= 1 && (walk.status.retryCount ?? 0) === 0;
-  const back = refused && node !== undefined ? endIfBack(walk, node, "None", now) : undefined;
-  if (back === undefined || order?.problem?.reason !== "BMCUnreachable") return back;
-  // The BMC may have heard it before the connection broke: a host that is off has a node that says Ready for a while.
+  if (order?.outcome !== "Rejected" || attempt.orders > 1 || (walk.status.retryCount ?? 0) > 0) return undefined;
+  const back = node === undefined ? undefined : endIfBack(walk, node, "None", now);
+  if (back === undefined || hadNoEffect(order)) return back;
+  // A host that is off has a node that says Ready for a while.
   if (seen.power.last === undefined) return run({ do: "readPower" });
   return seen.power.last.state === "On" ? back : undefined;
 }

@@ -1,7 +1,7 @@
 import { untilNextRead } from "./decide-power-off.ts";
 import { orderOn, restoreLabels } from "./decide-return.ts";
 import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
-import { isOnDue } from "./orders.ts";
+import { hadNoEffect, isOnDue } from "./orders.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
@@ -158,7 +158,7 @@ function isSettled(walk: Walk, readAtMs: number, now: Now): boolean {
   const { attempt, seen } = walk;
   if (attempt.action !== "ForceOff" || attempt.done) return true;
   const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
-  if (order?.outcome === "Rejected") return true;
+  if (order !== undefined && hadNoEffect(order)) return true;
   const ageMs = order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - order.atMs;
   return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;
 }

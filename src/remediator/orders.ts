@@ -20,6 +20,11 @@ export function withIntent(
   return { ...attempt, action, actionAtMs: now.epochMs, orders, sent: false, done: false };
 }
 
+/** Whether an order certainly had no effect. One whose connection broke is sent again, but the BMC may have heard it. */
+export function hadNoEffect(order: SentOrder): boolean {
+  return order.outcome === "Rejected" && order.problem?.reason !== "BMCUnreachable";
+}
+
 /** Whether no further order of that action may go out in this power cycle. */
 export function isSpent(attempt: Attempt, action: SentOrder["action"], last: SentOrder | undefined): boolean {
   return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";

@@ -725,6 +725,20 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "wait",
   },
   {
+    name: "… also where the connection broke on that order: the BMC may have heard it",
+    changes: {
+      state: "Undoing",
+      attempt: { done: false },
+      seen: {
+        taintCleared: true,
+        order: CUT_OFF,
+        power: READ_ON,
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "wait",
+  },
+  {
     name: "whose turn it is not yet keeps the host, and waits",
     changes: { state: "Resolving", other: { turn: undefined } },
     expected: "askForTurn",
