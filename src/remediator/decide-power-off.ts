@@ -1,6 +1,17 @@
-import { endIfBack, orderOff } from "./decide-start.ts";
+import { endIfBack, orderOff, quorumGate } from "./decide-start.ts";
 import { isReported } from "./marks.ts";
-import { deviceGate, fail, failAttempt, identityGate, move, ownNodeGate, run, stopGate, wait } from "./moves.ts";
+import {
+  deviceGate,
+  fail,
+  failAttempt,
+  identityGate,
+  identityVerdict,
+  move,
+  ownNodeGate,
+  run,
+  stopGate,
+  wait,
+} from "./moves.ts";
 import { hadNoEffect, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
 import type { Decision, LeaseSeen, Now, SentOrder, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
@@ -89,9 +100,17 @@ function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
     endIfUntouched(walk, order, now) ??
     ownNodeGate(walk, now) ??
     stopGate(walk, now, walk.attempt, walk.plan.powerOffTimeoutMs) ??
+    memberGate(walk, now) ??
     identityGate(walk, now) ??
     orderOff(walk, now, walk.freshId, "the host is to be powered off once more: the last order did not do it for good")
   );
+}
+
+/** A node whose member of etcd may be up still: the others are looked at anew, since it may have taken long to get here. */
+function memberGate(walk: Walk, now: Now): Decision | undefined {
+  const { attempt, seen } = walk;
+  if (seen.members.length === 0 || attempt.offConfirmedAtMs !== undefined) return undefined;
+  return identityVerdict(walk, now) === undefined ? run({ do: "examine" }) : quorumGate(walk, now);
 }
 
 /** Ends the remediation where the only order so far was refused, and meanwhile the node has come back by itself. */

@@ -149,16 +149,22 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
   if (node !== undefined && signedTaint(node) && !seen.marksCleared) return run({ do: "clearMarks" });
   const tooLarge = refuseBackup(walk, node, now);
   if (tooLarge !== undefined) return tooLarge;
-  if (!keepsQuorum(seen.members, walk.nodeName)) {
-    const message = quorumMessage(seen.members, walk.nodeName);
-    return waitBecause(walk, now, "ControlPlaneQuorum", message, Math.min(walk.remainingMs, IDENTITY_AGE_MAX_MS));
-  }
+  const needed = quorumGate(walk, now);
+  if (needed !== undefined) return needed;
   const unverified = identityGate(walk, now);
   if (unverified !== undefined) return unverified;
   if (node !== undefined && isReady(node) && !seen.quarantined) {
     return run({ do: "quarantine", attemptId: attempt.id });
   }
   return orderOff(walk, now, attempt.id, "the host is to be powered off");
+}
+
+/** Waits while etcd needs the node, by its members as they were looked at last. Undefined where it does not. */
+export function quorumGate(walk: Walk, now: Now): Decision | undefined {
+  const { seen, nodeName, remainingMs } = walk;
+  if (keepsQuorum(seen.members, nodeName)) return undefined;
+  const message = quorumMessage(seen.members, nodeName);
+  return waitBecause(walk, now, "ControlPlaneQuorum", message, Math.min(remainingMs, IDENTITY_AGE_MAX_MS));
 }
 
 function whyNotVerified(walk: Walk): { reason: Reason; message: string } {

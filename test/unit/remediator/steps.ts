@@ -41,6 +41,15 @@ function said(reason: string, message: string): Condition {
   return { type: "Processing", status: "True", reason, message, lastTransitionTime: "2026-01-01T11:00:00Z" };
 }
 
+/** Three members of etcd, the node's among them. @param up whether all others are. */
+function membersOfEtcd(up: boolean): Seen["members"] {
+  return [
+    { node: "n1", up: true },
+    { node: "n2", up: true },
+    { node: "n3", up },
+  ];
+}
+
 /** A node whose annotations have so many characters. */
 function heavyNode(length: number): Node {
   const light = node();
@@ -885,6 +894,29 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       seen: { ...REFUSED, marksCleared: true },
       other: { node: node({ ready: "True" }) },
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "an order to a member of etcd is not repeated without a new look at the others",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { ...REFUSED, identity: undefined, members: membersOfEtcd(true) },
+    },
+    expected: "examine",
+  },
+  {
+    name: "… nor while another is down",
+    changes: { state: "PoweringOff", attempt: { sent: false }, seen: { ...REFUSED, members: membersOfEtcd(false) } },
+    expected: "stay (ControlPlaneQuorum)",
+  },
+  {
+    name: "… nor asked of a host that was proven off before",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false, offConfirmedAtMs: NOW.epochMs - 5_000 },
+      seen: { ...REFUSED, members: membersOfEtcd(false) },
     },
     expected: "stay (PoweringOffAgain), forceOff",
   },
