@@ -488,8 +488,16 @@ export const MUTANTS: readonly Mutant[] = [
     "late-off-forgotten",
     "decide-undo",
     "an undo waits for an order that may come late",
-    "return ageMs >= REORDER_AFTER_MS;",
+    "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
     "return ageMs >= 0;",
+    DECIDE,
+  ),
+  remediator(
+    "early-on-believed",
+    "decide-undo",
+    "an On that was read before a power-off had its time says nothing about the time after it",
+    "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
+    "return ageMs >= REORDER_AFTER_MS;",
     DECIDE,
   ),
   remediator(

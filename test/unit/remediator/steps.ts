@@ -1062,4 +1062,32 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     },
     expected: "wait",
   },
+  {
+    name: "an undo believes no On that was read before a power-off had its time",
+    changes: {
+      state: "Undoing",
+      attempt: { done: false },
+      seen: {
+        taintCleared: true,
+        power: { ...READ_ON, last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 5_000 } },
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 21_000 },
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "readPower",
+  },
+  {
+    name: "… but the one that is read after it",
+    changes: {
+      state: "Undoing",
+      attempt: { done: false },
+      seen: {
+        taintCleared: true,
+        power: READ_ON,
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 21_000 },
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
 ];
