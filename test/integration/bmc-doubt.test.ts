@@ -157,6 +157,17 @@ test("Managers that the account may not read, or whose times make no sense, tell
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
+test("the Off of a host that has taken the identified one's place is none", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: SYSTEM });
+  await device.identify(forever());
+  await device.forceOff(forever());
+  bmc.system["UUID"] = "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11";
+  assert.match((await device.readPower(forever())).raw, /another host answers/);
+  await device.identify(forever());
+  assert.equal((await device.readPower(forever())).state, "Off");
+});
+
 test("an Off that comes from a cache on the way is none", async () => {
   await using bmc = await startFakeBmc();
   bmc.system["PowerState"] = "Off";

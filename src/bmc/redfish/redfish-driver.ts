@@ -55,6 +55,8 @@ export class RedfishDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #offCheck: OffCheck;
+  /** Who answered when asked last: the power of anybody else is not this host's. */
+  #identified: HostIdentity | undefined;
   // Learned at the first read and kept while the driver is open; the power state never is.
   #path: string | undefined;
   #reset: ResetAction | undefined;
@@ -75,7 +77,11 @@ export class RedfishDriver implements PowerDriver {
   }
 
   identify(signal: AbortSignal): Promise<HostIdentity> {
-    return this.#call("identify", signal, async (signal) => (await this.#readSystem(signal)).identity);
+    return this.#call("identify", signal, async (signal) => {
+      const { identity } = await this.#readSystem(signal);
+      this.#identified = identity;
+      return identity;
+    });
   }
 
   readPower(signal: AbortSignal): Promise<PowerReading> {
@@ -150,6 +156,9 @@ export class RedfishDriver implements PowerDriver {
 
   async #readPower(signal: AbortSignal): Promise<PowerReading> {
     const system = await this.#readSystem(signal);
+    if (isAnother(this.#identified?.systemUUID, system.identity.systemUUID)) {
+      return { state: "Unknown", raw: `another host answers than before, ${system.identity.systemUUID}` };
+    }
     return system.power.state === "Off" ? this.#offCheck.weigh(system, signal) : system.power;
   }
 
@@ -271,4 +280,8 @@ export class RedfishDriver implements PowerDriver {
       ({ path, etag } = await this.#readBoot(signal));
     }
   }
+}
+
+function isAnother(before: string | undefined, now: string | undefined): boolean {
+  return before !== undefined && now !== undefined && before !== now;
 }
