@@ -612,8 +612,8 @@ export const MUTANTS: readonly Mutant[] = [
     "quorum-not-live",
     "decide-start",
     "etcd's members are looked at live right before the power-off",
-    "  if (!keepsQuorum(seen.members, walk.nodeName)) {\n    const message",
-    "  if (!keepsQuorum([], walk.nodeName)) {\n    const message",
+    "if (keepsQuorum(seen.members, nodeName)) return undefined;",
+    "if (keepsQuorum([], nodeName)) return undefined;",
     DECIDE,
   ),
   remediator(
