@@ -1,5 +1,6 @@
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "./driver.ts";
 import { BmcError } from "./errors.ts";
+import type { BmcErrorCode } from "./errors.ts";
 
 /** What a check of a host's identity found. */
 export type IdentityVerdict =
@@ -232,12 +233,16 @@ function levelFailure(error: unknown, signal: AbortSignal): BmcError {
   return error;
 }
 
+/** An order that failed so may have taken effect: that counts for more than what any other device has said. */
+const LOST: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "BadResponse"]);
+
 /** Several failures as one. It may be tried again if any of them may. */
 function combined(failures: readonly BmcError[]): BmcError {
   const [first] = failures;
   if (first === undefined) return new BmcError("Unsupported", "the host has no power device");
   if (failures.length === 1) return first;
-  const decisive = failures.find((failure) => failure.retryable) ?? first;
+  const lost = failures.find(({ code }) => LOST.has(code)) ?? failures.find(({ code }) => code === "Unreachable");
+  const decisive = lost ?? failures.find((failure) => failure.retryable) ?? first;
   const message = failures.map((failure) => failure.message).join("; ");
   return new BmcError(decisive.code, message, { cause: decisive });
 }

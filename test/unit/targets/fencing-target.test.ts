@@ -206,6 +206,21 @@ test("all devices of a level must say Off before the host is off", async () => {
   await assert.rejects(power.readPower(signal), { code: "Timeout" });
 });
 
+test("an order that one device refuses and another may have carried out counts as one that may have been", async () => {
+  const world = new World();
+  const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
+  world.secret("twin-bmc", { username: "admin", password: "secret-1" });
+  const twin = new FakeBmc({ systemUUID: uuid(1) });
+  world.bmcs.set(address("twin"), twin);
+  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  await power.verifyIdentity(undefined, signal);
+  one.failure = new BmcError("Busy", "come back later");
+  for (const code of ["Unreachable", "Timeout", "BadResponse"] as const) {
+    twin.failure = new BmcError(code, "the answer is lost");
+    await assert.rejects(power.forceOff(signal), { code });
+  }
+});
+
 test("a level whose Off never shows is followed by the next at the second order", async () => {
   const world = new World();
   const first = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
