@@ -78,6 +78,21 @@ test("insecureSkipVerify trusts any certificate", async () => {
   assert.equal((await device.readPower(forever())).state, "On");
 });
 
+test("a BMC that one device trusts is trusted by no other, though they share what TLS needs", async () => {
+  await using bmc = await startFakeBmc(pair(good));
+  await using careless = openFake(bmc, { tls: { insecureSkipVerify: true } });
+  const { sha256Fingerprint } = good;
+  await using pinned = openFake(bmc, { tls: { sha256Fingerprint, insecureSkipVerify: false } });
+  for (const device of [careless, pinned]) await device.readPower(forever());
+  const before = bmc.requests.length;
+  await using strict = openFake(bmc, { tls: { insecureSkipVerify: false } });
+  await using mistaken = openFake(bmc, {
+    tls: { sha256Fingerprint: sha256Fingerprint.replaceAll(/./g, "0"), insecureSkipVerify: false },
+  });
+  for (const device of [strict, mistaken]) await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted"));
+  assert.equal(bmc.requests.length, before);
+});
+
 test("old TLS is spoken by explicit option only, and the error names the option", async () => {
   for (const version of ["TLSv1", "TLSv1.1"] as const) {
     const old = { minVersion: version, maxVersion: version, ciphers: "DEFAULT@SECLEVEL=0" };
