@@ -119,9 +119,13 @@ function endIfUntouched(walk: Walk, order: SentOrder | undefined, now: Now): Dec
   if (order?.outcome !== "Rejected" || attempt.orders > 1 || (walk.status.retryCount ?? 0) > 0) return undefined;
   const back = node === undefined ? undefined : endIfBack(walk, node, "None", now);
   if (back === undefined || hadNoEffect(order)) return back;
-  // A host that is off has a node that says Ready for a while.
-  if (seen.power.last === undefined) return run({ do: "readPower" });
-  return seen.power.last.state === "On" ? back : undefined;
+  const { last } = seen.power;
+  if (last === undefined) return run({ do: "readPower" });
+  // A host that is off has a node that says Ready for a while; one that is on may be about to be powered off.
+  if (last.state !== "On") return undefined;
+  return last.atMs - order.atMs >= REORDER_AFTER_MS
+    ? back
+    : (readDue(walk, now) ?? wait(walk, untilNextRead(walk, now)));
 }
 
 function readDue(walk: Walk, now: Now): Decision | undefined {

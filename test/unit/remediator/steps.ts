@@ -876,6 +876,33 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "readPower",
   },
   {
+    name: "… for so long that the order cannot take effect any more",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { ...REFUSED, order: CUT_OFF, power: READ_ON, marksCleared: true },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "wait",
+  },
+  {
+    name: "… and then it is left alone",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: {
+        ...REFUSED,
+        order: { ...CUT_OFF, atMs: NOW.monotonicMs - 25_000 },
+        power: READ_ON,
+        marksCleared: true,
+      },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "→ Restoring (Recovered)",
+  },
+  {
     name: "… and as usual where it reads Off",
     changes: {
       state: "PoweringOff",
