@@ -1,3 +1,4 @@
+import type { Reason } from "./reasons.ts";
 import type { Now, SentOrder } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
 import { ON_PAUSE_MAX_MS, REORDER_AFTER_MS, REORDER_PAUSE_MS } from "./timings.ts";
@@ -20,9 +21,12 @@ export function withIntent(
   return { ...attempt, action, actionAtMs: now.epochMs, orders, sent: false, done: false };
 }
 
-/** Whether an order certainly had no effect. One whose connection broke is sent again, but the BMC may have heard it. */
+/** Failed so, an order is sent again, and yet the BMC may have heard it: the connection broke, or a gateway said 503 for it. */
+const MAY_BE_HEARD: ReadonlySet<Reason | undefined> = new Set(["BMCUnreachable", "BMCBusy"]);
+
+/** Whether an order certainly had no effect. */
 export function hadNoEffect(order: SentOrder): boolean {
-  return order.outcome === "Rejected" && order.problem?.reason !== "BMCUnreachable";
+  return order.outcome === "Rejected" && !MAY_BE_HEARD.has(order.problem?.reason);
 }
 
 /** Whether no further order of that action may go out in this power cycle. */

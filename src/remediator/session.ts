@@ -4,6 +4,7 @@ import { bareMetalRemediationSpecSchema } from "../api/bare-metal-remediation.ts
 import { LEASES, PODS } from "../api/core-types.ts";
 import type { Lease, Pod } from "../api/core.ts";
 import { trimMeta } from "../api/trim.ts";
+import { isLaterVersion } from "../kube/resource-version.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { parseTimeMs } from "../runtime/time.ts";
@@ -210,7 +211,10 @@ function trimPod(raw: KubeObject): Pod {
   return { apiVersion: raw.apiVersion, kind: raw.kind, metadata: { name, namespace, uid, resourceVersion }, spec: {} };
 }
 
-/** Pure: the next view of a lease. A watch event that is older than a live read changes nothing. */
+/**
+ * Pure: the next view of a lease. A watch event that is older than a live read changes nothing. A renewal need not bring a
+ * later time: the node's clock may have been set back.
+ */
 export function leaseSeen(
   known: LeaseSeen | undefined,
   lease: Lease | undefined,
@@ -218,15 +222,18 @@ export function leaseSeen(
   readAtMs: number | undefined,
 ): LeaseSeen {
   const renewTimeMs = parseTimeMs(lease?.spec.renewTime);
-  const version = lease === undefined ? "none" : lease.metadata.uid;
+  const uid = lease?.metadata.uid ?? "none";
+  const resourceVersion = lease?.metadata.resourceVersion ?? "";
   const durationMs = (lease?.spec.leaseDurationSeconds ?? LEASE_DURATION_SECONDS) * 1_000;
   if (known === undefined) {
-    return { version, renewTimeMs, durationMs, renewedAtMs: undefined, readAtMs: readAtMs ?? -Infinity };
+    return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: undefined, readAtMs: readAtMs ?? -Infinity };
   }
   const looked = { ...known, readAtMs: readAtMs ?? known.readAtMs };
   if (lease === undefined || renewTimeMs === undefined) return looked;
-  const renewed = version !== known.version || renewTimeMs > (known.renewTimeMs ?? -Infinity);
-  return renewed ? { ...looked, version, renewTimeMs, durationMs, renewedAtMs: nowMs } : looked;
+  const isRenewal = isLaterVersion(resourceVersion, known.resourceVersion) && renewTimeMs !== known.renewTimeMs;
+  return uid !== known.uid || isRenewal
+    ? { ...looked, uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: nowMs }
+    : looked;
 }
 
 /** Resource versions of one object can be compared as numbers (guaranteed since Kubernetes 1.35, and so before). */

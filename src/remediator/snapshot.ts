@@ -114,7 +114,9 @@ export interface Seen {
 
 export interface LeaseSeen {
   /** UID of the lease; `none` where there is none. */
-  version: string;
+  uid: string;
+  /** Resource version in which its last renewal was seen; empty where there is no lease. */
+  resourceVersion: string;
   /** Wall-clock time of the node's own last renewal, by the node's clock. */
   renewTimeMs: number | undefined;
   durationMs: number;

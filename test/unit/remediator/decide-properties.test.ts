@@ -42,7 +42,8 @@ const seen: fc.Arbitrary<Partial<Seen>> = fc.record({
   ),
   lease: maybe(
     fc.record({
-      version: fc.constant("v"),
+      uid: fc.constant("l"),
+      resourceVersion: fc.constant("1"),
       renewTimeMs: maybe(agoMs.map((ms) => NOW.epochMs - ms)),
       durationMs: fc.constant(40_000),
       renewedAtMs: maybe(atMs),

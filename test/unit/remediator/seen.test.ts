@@ -48,31 +48,42 @@ describe("the proof that a host is off", () => {
 });
 
 describe("a node's lease", () => {
-  const lease = (renewTime: string, uid = "l1"): Lease => ({
+  const lease = (renewTime: string, resourceVersion: string, uid = "l1"): Lease => ({
     apiVersion: "coordination.k8s.io/v1",
     kind: "Lease",
-    metadata: { name: "n1", namespace: "kube-node-lease", uid, resourceVersion: "1" },
+    metadata: { name: "n1", namespace: "kube-node-lease", uid, resourceVersion },
     spec: { renewTime, leaseDurationSeconds: 40 },
   });
-  const first = leaseSeen(undefined, lease("2026-01-01T00:00:10.000000Z"), 1_000, 1_000);
+  const first = leaseSeen(undefined, lease("2026-01-01T00:00:10.000000Z", "9"), 1_000, 1_000);
 
   it("is not renewed by the first look", () => assert.equal(first.renewedAtMs, undefined));
 
   it("is renewed when a newer time is seen, at the moment of seeing it", () => {
-    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:20.000000Z"), 7_000, undefined).renewedAtMs, 7_000);
+    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:20.000000Z", "10"), 7_000, undefined).renewedAtMs, 7_000);
   });
 
   it("is not renewed by an event that is older than what was read", () => {
-    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:05.000000Z"), 7_000, undefined).renewedAtMs, undefined);
+    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "8"), 7_000, undefined).renewedAtMs, undefined);
+  });
+
+  it("is renewed by a kubelet whose clock was set back", () => {
+    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10"), 7_000, undefined).renewedAtMs, 7_000);
+  });
+
+  it("is not renewed by a change that leaves its time as it is", () => {
+    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined).renewedAtMs, undefined);
   });
 
   it("is renewed by a lease of another UID: its node was registered anew", () => {
-    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "l2"), 7_000, undefined).renewedAtMs, 7_000);
+    assert.equal(
+      leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10", "l2"), 7_000, undefined).renewedAtMs,
+      7_000,
+    );
   });
 
   it("that appears where there was none counts as renewed", () => {
     const none = leaseSeen(undefined, undefined, 1_000, 1_000);
-    assert.equal(leaseSeen(none, lease("2026-01-01T00:00:10.000000Z"), 7_000, undefined).renewedAtMs, 7_000);
+    assert.equal(leaseSeen(none, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined).renewedAtMs, 7_000);
   });
 });
 

@@ -160,7 +160,8 @@ export const VERIFIED: Seen["identity"] = {
   atMs: NOW.monotonicMs - 100,
 };
 export const STALE_LEASE: NonNullable<Seen["lease"]> = {
-  version: "lease-uid",
+  uid: "lease-uid",
+  resourceVersion: "1",
   renewTimeMs: NOW.epochMs - 120_000,
   durationMs: 40_000,
   renewedAtMs: undefined,

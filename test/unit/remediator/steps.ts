@@ -37,6 +37,11 @@ const CUT_OFF: SentOrder = {
   atMs: NOW.monotonicMs - 3_000,
 };
 
+const CUT_OFF_BY_GATEWAY: SentOrder = {
+  ...CUT_OFF,
+  problem: { reason: "BMCBusy", message: "503 Service Unavailable", final: false },
+};
+
 function said(reason: string, message: string): Condition {
   return { type: "Processing", status: "True", reason, message, lastTransitionTime: "2026-01-01T11:00:00Z" };
 }
@@ -870,6 +875,17 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       state: "PoweringOff",
       attempt: { sent: false },
       seen: { ...REFUSED, order: CUT_OFF, marksCleared: true },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "readPower",
+  },
+  {
+    name: "… and just so where it was answered with 503, which a gateway says too when the BMC has heard it",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { ...REFUSED, order: CUT_OFF_BY_GATEWAY, marksCleared: true },
       other: { node: node({ ready: "True" }) },
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
     },
