@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { LEASES, NODES } from "../../src/api/core-types.ts";
 import type { Lease, Node } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { startAgent } from "../lib/agent-process.ts";
+import { parseOptions } from "../lib/options.ts";
 import { Chronicle } from "./chronicle.ts";
 import { NAMESPACE, NODE_NAMES } from "./objects.ts";
 import { observe } from "./observe.ts";
@@ -29,12 +29,10 @@ Needs npm alone: the API server and the BMCs are simulated in this process, on 1
 const START_TIMEOUT_MS = 15_000;
 const REFRESH_PERIOD_MS = 250;
 
-const { values } = parseArgs({
-  options: {
-    json: { type: "boolean", default: false },
-    keep: { type: "boolean", default: false },
-    help: { type: "boolean", short: "h", default: false },
-  },
+const values = parseOptions({
+  json: { type: "boolean", default: false },
+  keep: { type: "boolean", default: false },
+  help: { type: "boolean", short: "h", default: false },
 });
 if (values.help) process.stdout.write(HELP);
 else process.exitCode = await demo(values.json, values.keep);
@@ -116,7 +114,10 @@ async function showAround(world: World, json: boolean): Promise<void> {
   line("\nStill running; look around in another terminal, end with Ctrl-C:");
   line(`  export KUBECONFIG=${world.kubeconfigPath}`);
   line("  kubectl get nodes,nodehealthchecks; kubectl get baremetalremediations,fencingtargets -A");
-  line("  npm run ironfence -- status");
+  line("  npm run -s ironfence -- status");
+  line(
+    "  kubectl apply --validate=false -f FILE    # the simulated API serves no OpenAPI; ironfence's own schemas hold all the same",
+  );
   for (const [name, bmc] of world.bmcs) line(`  BMC of ${name}: ${bmc.url}/redfish/v1`);
   await new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => resolve());

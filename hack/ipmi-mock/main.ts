@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { CIPHER_SUITE_IDS } from "../../src/bmc/ipmi/cipher-suite.ts";
 import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { parseOptions } from "../lib/options.ts";
 import { controlHelp, startControlEndpoint } from "../rack/control.ts";
 import { createRack } from "../rack/rack.ts";
 import { parseScenario, playScenario, SCENARIO_HELP } from "../rack/scenario.ts";
@@ -17,7 +17,7 @@ const CONTROL_HELP = controlHelp(EXAMPLE);
 
 const HELP = `Simulated hosts behind BMCs that speak IPMI 2.0 (RMCP+), on 127.0.0.1.
 
-Usage: node hack/ipmi-mock/main.ts [options]
+Usage: npx node hack/ipmi-mock/main.ts [options]
 
   --hosts N          hosts, named host-1 to host-N (1)
   --port P           UDP port of the first BMC, the next ones follow; 0: any free ones (6230)
@@ -40,23 +40,21 @@ ${CONTROL_HELP}
 ${SCENARIO_HELP}
 ${FAULTS_HELP}`;
 
-const { values } = parseArgs({
-  options: {
-    hosts: { type: "string", default: "1" },
-    port: { type: "string", default: "6230" },
-    "control-port": { type: "string", default: "0" },
-    username: { type: "string", default: "admin" },
-    password: { type: "string", default: "password" },
-    "bmc-key": { type: "string" },
-    privilege: { type: "string", default: "4" },
-    suites: { type: "string", default: "3,17" },
-    sessions: { type: "string", default: "4" },
-    "off-ms": { type: "string", default: "2000" },
-    "on-ms": { type: "string", default: "1000" },
-    "boot-ms": { type: "string", default: "5000" },
-    scenario: { type: "string" },
-    help: { type: "boolean", default: false },
-  },
+const values = parseOptions({
+  hosts: { type: "string", default: "1" },
+  port: { type: "string", default: "6230" },
+  "control-port": { type: "string", default: "0" },
+  username: { type: "string", default: "admin" },
+  password: { type: "string", default: "password" },
+  "bmc-key": { type: "string" },
+  privilege: { type: "string", default: "4" },
+  suites: { type: "string", default: "3,17" },
+  sessions: { type: "string", default: "4" },
+  "off-ms": { type: "string", default: "2000" },
+  "on-ms": { type: "string", default: "1000" },
+  "boot-ms": { type: "string", default: "5000" },
+  scenario: { type: "string" },
+  help: { type: "boolean", default: false },
 });
 
 if (values.help) console.log(HELP);
@@ -125,5 +123,6 @@ function readNumber(
 ): number {
   const number = Number(values[name]);
   if (!Number.isInteger(number) || number < 0) throw new Error(`--${name}: ${values[name]} is not a whole number`);
+  if (name === "hosts" && number === 0) throw new Error("--hosts: at least one is needed");
   return number;
 }

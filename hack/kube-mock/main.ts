@@ -1,14 +1,14 @@
 import { writeFile } from "node:fs/promises";
-import { parseArgs } from "node:util";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { readCrds } from "../lib/crds.ts";
+import { parseOptions } from "../lib/options.ts";
 import { startClusterControllers } from "./controllers/cluster-controllers.ts";
 import { CONTROL_PATH } from "./control.ts";
 import { startKubeMock } from "./kube-mock.ts";
 
 const HELP = `An in-memory Kubernetes API server on 127.0.0.1, with ironfence's CRDs and stand-ins for the cluster's controllers.
 
-  node hack/kube-mock/main.ts [options]
+  npx node hack/kube-mock/main.ts [options]
 
     --port N            port to listen on (default: a free one)
     --tls               speak HTTPS, with a certificate of a throw-away CA
@@ -25,15 +25,13 @@ There are no kubelets: Nodes stay silent unless something renews their Leases. F
 Commands: inject (actions status, hang, drop, loseAnswer, delay), lagWatches, cutWatches, compact, clear.
 `;
 
-const { values } = parseArgs({
-  options: {
-    port: { type: "string" },
-    tls: { type: "boolean", default: false },
-    token: { type: "string" },
-    kubeconfig: { type: "string" },
-    "no-controllers": { type: "boolean", default: false },
-    help: { type: "boolean", default: false },
-  },
+const values = parseOptions({
+  port: { type: "string" },
+  tls: { type: "boolean", default: false },
+  token: { type: "string" },
+  kubeconfig: { type: "string" },
+  "no-controllers": { type: "boolean", default: false },
+  help: { type: "boolean", default: false },
 });
 if (values.help) {
   process.stdout.write(HELP);

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { parseOptions } from "../lib/options.ts";
 import { controlHelp, startControlEndpoint } from "../rack/control.ts";
 import { createRack } from "../rack/rack.ts";
 import { parseScenario, playScenario, SCENARIO_HELP } from "../rack/scenario.ts";
@@ -16,7 +16,7 @@ const CONTROL_HELP = controlHelp(EXAMPLE);
 
 const HELP = `Simulated hosts behind Redfish BMCs, on 127.0.0.1.
 
-Usage: node hack/redfish-mock/main.ts [options]
+Usage: npx node hack/redfish-mock/main.ts [options]
 
   --hosts N               hosts, named host-1 to host-N (1)
   --shared                one server fronts all hosts; otherwise each host has its own
@@ -41,25 +41,23 @@ ${CONTROL_HELP}
 ${SCENARIO_HELP}
 ${FAULTS_HELP}`;
 
-const { values } = parseArgs({
-  options: {
-    hosts: { type: "string", default: "1" },
-    shared: { type: "boolean", default: false },
-    port: { type: "string", default: "8000" },
-    "control-port": { type: "string", default: "0" },
-    tls: { type: "boolean", default: false },
-    "ca-file": { type: "string" },
-    username: { type: "string", default: "admin" },
-    password: { type: "string", default: "password" },
-    sessions: { type: "string", default: "8" },
-    "reset-types-in": { type: "string", default: "AllowableValues" },
-    "boot-in": { type: "string", default: "System" },
-    "off-ms": { type: "string", default: "2000" },
-    "on-ms": { type: "string", default: "1000" },
-    "boot-ms": { type: "string", default: "5000" },
-    scenario: { type: "string" },
-    help: { type: "boolean", default: false },
-  },
+const values = parseOptions({
+  hosts: { type: "string", default: "1" },
+  shared: { type: "boolean", default: false },
+  port: { type: "string", default: "8000" },
+  "control-port": { type: "string", default: "0" },
+  tls: { type: "boolean", default: false },
+  "ca-file": { type: "string" },
+  username: { type: "string", default: "admin" },
+  password: { type: "string", default: "password" },
+  sessions: { type: "string", default: "8" },
+  "reset-types-in": { type: "string", default: "AllowableValues" },
+  "boot-in": { type: "string", default: "System" },
+  "off-ms": { type: "string", default: "2000" },
+  "on-ms": { type: "string", default: "1000" },
+  "boot-ms": { type: "string", default: "5000" },
+  scenario: { type: "string" },
+  help: { type: "boolean", default: false },
 });
 
 if (values.help) console.log(HELP);
@@ -132,5 +130,6 @@ async function run(): Promise<void> {
 function readNumber(name: "hosts" | "port" | "control-port" | "sessions" | "off-ms" | "on-ms" | "boot-ms"): number {
   const number = Number(values[name]);
   if (!Number.isInteger(number) || number < 0) throw new Error(`--${name}: ${values[name]} is not a whole number`);
+  if (name === "hosts" && number === 0) throw new Error("--hosts: at least one is needed");
   return number;
 }
