@@ -24,7 +24,7 @@ export async function readDeviceConfig(context: CliContext, address: string, fla
     insecureSkipVerify: requireOption(BMC_OPTIONS.insecureSkipVerify, flags, env),
     minVersion: requireOption(BMC_OPTIONS.tlsMinVersion, flags, env),
     ...(sha256Fingerprint !== undefined && { sha256Fingerprint }),
-    ...(caFile !== undefined && { ca: await readText("caFile", caFile) }),
+    ...(caFile !== undefined && { ca: await readCa(caFile) }),
   };
   const bmcKey = env[BMC_KEY_ENV] ?? "";
   const ipmi = {
@@ -37,6 +37,14 @@ export async function readDeviceConfig(context: CliContext, address: string, fla
   }
   const password = await readPassword(context, flags);
   return { address, username, password, tls, ipmi, timeouts: DEFAULT_DEVICE_TIMEOUTS };
+}
+
+async function readCa(path: string): Promise<string> {
+  const text = await readText("caFile", path);
+  // Without one every BMC would be said to be untrusted, and the file not suspected.
+  if (!text.includes("-----BEGIN CERTIFICATE-----"))
+    throw new OptionError(`--ca-file: ${path}: holds no PEM certificate`);
+  return text;
 }
 
 async function readPassword(context: CliContext, flags: Texts): Promise<Secret> {

@@ -27,7 +27,7 @@ const EXIT_CODES =
 function explainCommand(
   placeholder: string,
   report: (live: LiveDecisions, name: string) => Report,
-  docs: { brief: string; more: string; example: string },
+  docs: { brief: string; named: string; more: string; example: string },
 ) {
   return buildCommand<FlagTexts, [name: string], CliContext>({
     func: async function explain(this: CliContext, flags, name) {
@@ -44,7 +44,7 @@ function explainCommand(
       else for (const line of lines) printLine(this, line);
     },
     parameters: {
-      positional: { kind: "tuple", parameters: [{ brief: docs.brief, placeholder, parse: String }] },
+      positional: { kind: "tuple", parameters: [{ brief: docs.named, placeholder, parse: String }] },
       flags: {
         ...flagsOf({ nodeLeaseNamespace: RUN_OPTIONS.nodeLeaseNamespace }),
         ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
@@ -67,11 +67,13 @@ export const explainCommands = buildRouteMap({
   routes: {
     node: explainCommand("name", reportNode, {
       brief: "What each health check does about a node, and why",
+      named: "Name of the node",
       more: "Health checks that do not cover the node are named too, so that a missing remediation finds its reason.",
       example: "worker-3",
     }),
     nhc: explainCommand("name", reportCheck, {
       brief: "What a NodeHealthCheck does about its nodes, and why",
+      named: "Name of the NodeHealthCheck",
       more: "Nodes that are healthy and of which nothing is remembered are counted, not listed.",
       example: "workers",
     }),

@@ -50,7 +50,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_INSECURE_SKIP_VERIFY",
     defaultText: "false",
     placeholder: "bool",
-    brief: "Trust any certificate: whoever stands in between can then read the password",
+    brief: "true: trust any certificate; whoever stands in between can then read the password",
     parse: parseBoolean,
   } satisfies Option<boolean>,
   tlsMinVersion: {

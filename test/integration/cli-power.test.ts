@@ -370,6 +370,10 @@ describe("passwords", () => {
       assert.equal(code, EXIT_USAGE);
       assert.match(err, words);
     }
+    const noPem = await ironfence(["power", "status", redfish.url, "--ca-file", passwordFile], { env: LOGIN });
+    assert.equal(noPem.code, EXIT_USAGE);
+    assert.match(noPem.err, /--ca-file: .* holds no PEM certificate/);
+    assert.ok(!noPem.err.includes(PASSWORD));
   });
 
   test("on the command line are refused without being repeated", async () => {
