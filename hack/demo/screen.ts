@@ -90,7 +90,7 @@ function boardRow(world: World, name: string, columns: number): string {
 }
 
 function summaryLines(results: readonly SceneResult[], violations: readonly string[], colour: typeof PLAIN): string[] {
-  const lines: string[] = [];
+  const lines = ["When each step came, in seconds from its scene's outage on:"];
   for (const [index, { scene, ok, stepsMs, problems }] of results.entries()) {
     const verdict = ok ? `${colour.good}ok${colour.reset}` : `${colour.bad}FAILED${colour.reset}`;
     lines.push(`${colour.bold}Scene ${index + 1}: ${scene}${colour.reset}: ${verdict}`);

@@ -47,7 +47,16 @@ const app: Application<CliContext> = buildApplication(
     versionInfo: { currentVersion: VERSION },
     scanner: { caseStyle: "allow-kebab-for-camel" },
     documentation: { caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
-    localization: { text: { ...text_en, exceptionWhileRunningCommand: describeFailure } },
+    localization: {
+      text: {
+        ...text_en,
+        noCommandRegisteredForInput: (args) =>
+          args.input.startsWith("-")
+            ? `ironfence: ${args.input}: flags stand behind the command (ironfence --help lists the commands)`
+            : text_en.noCommandRegisteredForInput(args),
+        exceptionWhileRunningCommand: describeFailure,
+      },
+    },
     determineExitCode: exitCodeOf,
   },
 );

@@ -48,6 +48,12 @@ describe("the command line", () => {
     assert.match((await cli("rnu")).err, /did you mean `run`/);
   });
 
+  it("says where flags stand that come before the command", async () => {
+    const { err, code } = await cli("--kubeconfig", "/nonexistent/kubeconfig", "status");
+    assert.equal(code, EXIT_USAGE);
+    assert.match(err, /^ironfence: --kubeconfig: flags stand behind the command/);
+  });
+
   it("prints a completion script for each shell, and refuses others", async () => {
     for (const shell of ["bash", "zsh", "fish"]) assert.match((await cli("completion", shell)).out, /__complete/);
     assert.equal((await cli("completion", "tcsh")).code, EXIT_USAGE);

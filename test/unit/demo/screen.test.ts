@@ -65,6 +65,7 @@ describe("the demo's output", () => {
     assert.deepEqual(lines, [
       "Scene 1",
       "  1.234 s  node-1   power Off",
+      "When each step came, in seconds from its scene's outage on:",
       "Scene 1: a host hangs: ok",
       "  off             1.234 s",
       "Scene 2: a disk dies: FAILED",
