@@ -159,6 +159,15 @@ export function redfishError(status: number, messageId: string, message = ""): R
   };
 }
 
+/** Each BMC has its own: drivers of one clock share what they have met at an address, and ports come again. */
+const CLOCKS = new WeakMap<object, Clock>();
+
+function clockOf(bmc: object): Clock {
+  const clock = CLOCKS.get(bmc) ?? { ...systemClock };
+  CLOCKS.set(bmc, clock);
+  return clock;
+}
+
 /** Opens the driver for a fake, with short time-outs and no log. */
 export function openFake(
   bmc: Pick<FakeBmc, "url">,
@@ -186,7 +195,7 @@ export function openFake(
       },
     },
     {
-      clock: options.clock ?? systemClock,
+      clock: options.clock ?? clockOf(bmc),
       logger: createLogger("silent"),
       ...(options.mayOrder !== undefined && { mayOrder: options.mayOrder }),
     },

@@ -66,7 +66,8 @@ async function setUp(t: TestContext): Promise<Fixture> {
   world.secret("bmc", { username: "fencing", password: PASSWORD });
   world.secret("ca", { "ca.crt": authority.certPem });
   const { sha256Fingerprint } = tls;
-  const runtime = { ...world.runtime, clock: systemClock, random: systemRandom };
+  // Drivers of one clock share what they have met at an address, and ports come again.
+  const runtime = { ...world.runtime, clock: { ...systemClock }, random: systemRandom };
   return { world, runtime, rack, mocks, sha256Fingerprint, signal: stopping.signal };
 }
 
