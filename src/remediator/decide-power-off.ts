@@ -109,7 +109,10 @@ function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
 /** A node whose member of etcd may be up still: the others are looked at anew, since it may have taken long to get here. */
 function memberGate(walk: Walk, now: Now): Decision | undefined {
   const { attempt, seen } = walk;
-  if (seen.members.length === 0 || attempt.offConfirmedAtMs !== undefined) return undefined;
+  if (attempt.offConfirmedAtMs !== undefined) return undefined;
+  // A process that took this over has not looked at any.
+  if (seen.examined === undefined) return run({ do: "examine" });
+  if (seen.members.length === 0) return undefined;
   return identityVerdict(walk, now) === undefined ? run({ do: "examine" }) : quorumGate(walk, now);
 }
 

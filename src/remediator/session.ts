@@ -81,7 +81,9 @@ export class Session {
 
   /** Takes what the watch says, unless it is older than what is known already. */
   absorb(watched: BareMetalRemediation): void {
-    if (isNewer(watched, this.remediation)) this.remediation = watched;
+    if (isLaterVersion(watched.metadata.resourceVersion, this.remediation.metadata.resourceVersion)) {
+      this.remediation = watched;
+    }
   }
 
   /**
@@ -234,11 +236,4 @@ export function leaseSeen(
   return uid !== known.uid || isRenewal
     ? { ...looked, uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: nowMs }
     : looked;
-}
-
-/** Resource versions of one object can be compared as numbers (guaranteed since Kubernetes 1.35, and so before). */
-function isNewer(a: BareMetalRemediation, b: BareMetalRemediation): boolean {
-  const [versionA, versionB] = [a.metadata.resourceVersion, b.metadata.resourceVersion];
-  if (versionA.length !== versionB.length) return versionA.length > versionB.length;
-  return versionA > versionB;
 }

@@ -349,7 +349,7 @@ describe("a power-off order", () => {
   });
 
   it("has a new id where it is a further one of the attempt: no id ever stands for two", () => {
-    const seen = { taintCleared: true, power: READ_ON, identity: VERIFIED };
+    const seen = { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } };
     assert.equal(order({ state: "PoweringOff", attempt: { actionAtMs: NOW.epochMs - 21_000 }, seen }), "fresh");
   });
 });

@@ -24,6 +24,7 @@ const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is 
 /** The last order had no effect. */
 const REFUSED: Partial<Seen> = {
   taintCleared: true,
+  examined: { node: node() },
   identity: VERIFIED,
   order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
 };
@@ -264,9 +265,18 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     changes: {
       state: "PoweringOff",
       attempt: { sent: false },
-      seen: { taintCleared: true, power: READ_OFF, identity: VERIFIED },
+      seen: { taintCleared: true, power: READ_OFF, identity: VERIFIED, examined: { node: node() } },
     },
     expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "… which looks at the node and at etcd's members first: this process has not",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { taintCleared: true, power: READ_OFF, identity: VERIFIED },
+    },
+    expected: "examine",
   },
   {
     name: "after a restart such an order is given its time while the host reads On",
@@ -282,7 +292,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
-      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
     },
     expected: "stay (PoweringOffAgain), forceOff",
   },
@@ -348,6 +358,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       attempt: { orders: ORDERS_MAX, sent: false },
       seen: {
         taintCleared: true,
+        examined: { node: node() },
         identity: VERIFIED,
         order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
       },
