@@ -29,6 +29,8 @@ export const LEASES: ResourceType = {
   plural: "leases",
   namespaced: true,
 };
+/** Where kubelets keep their leases, each under its node's name. */
+export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 export const EVENTS: ResourceType = {
   group: "events.k8s.io",
   version: "v1",

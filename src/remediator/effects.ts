@@ -1,6 +1,6 @@
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
-import { LEASES, NODES } from "../api/core-types.ts";
+import { LEASES, NODE_LEASE_NAMESPACE, NODES } from "../api/core-types.ts";
 import type { Lease, Node } from "../api/core.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { keyOf } from "../kube/watched.ts";
@@ -16,7 +16,6 @@ import type { EtcdMember } from "./quorum.ts";
 import { mayRunEtcd } from "./quorum.ts";
 import { countBound, releasePods } from "./release.ts";
 import { backupOf, restorePatch } from "./restore.ts";
-import { NODE_LEASE_NAMESPACE } from "./session.ts";
 import type { Effect, Seen } from "./snapshot.ts";
 
 /** On every remediation that has begun: nothing of it is forgotten before it is taken back. */

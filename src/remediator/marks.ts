@@ -22,6 +22,7 @@ export function signedTaint(node: Node): boolean {
   return outOfServiceOf(node) === "Ours";
 }
 
+/** Whether Kubernetes holds the node for healthy. */
 export function isReady(node: Node): boolean {
   return (node.status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
 }

@@ -1,7 +1,7 @@
 import { NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../api/bare-metal-remediation.ts";
-import { LEASES, PODS } from "../api/core-types.ts";
+import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../api/core-types.ts";
 import type { Lease, Pod } from "../api/core.ts";
 import { trimMeta } from "../api/trim.ts";
 import { isLaterVersion } from "../kube/resource-version.ts";
@@ -18,8 +18,6 @@ import { parseState } from "./state.ts";
 import type { FencedHost, HostPower } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
 
-/** Where kubelets keep their leases, each under its node's name. */
-export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 /** A kubelet's lease without a duration of its own: its default. */
 const LEASE_DURATION_SECONDS = 40;
 

@@ -1,15 +1,10 @@
-import { LEASES } from "../../api/core-types.ts";
+import { LEASES, NODE_LEASE_NAMESPACE } from "../../api/core-types.ts";
 import type { Lease, Node } from "../../api/core.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 
 // Signs of life that a node itself gives.
-
-/** Whether the node controller holds the node for healthy. */
-export function isReady(node: Node | undefined): boolean {
-  return node?.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
-}
 
 /** Whether the node's kubelet has renewed its lease within the time that the lease lasts. */
 export async function hasFreshLease(runtime: KubeRuntime, nodeName: string, signal: AbortSignal): Promise<boolean> {
@@ -35,7 +30,7 @@ async function readLease(
   signal: AbortSignal,
 ): Promise<{ renewedMs: number; durationMs: number } | undefined> {
   try {
-    const { spec } = await runtime.client.get<Lease>(LEASES, { namespace: "kube-node-lease", name }, signal);
+    const { spec } = await runtime.client.get<Lease>(LEASES, { namespace: NODE_LEASE_NAMESPACE, name }, signal);
     const renewedMs = parseTimeMs(spec.renewTime);
     const { leaseDurationSeconds } = spec;
     if (renewedMs === undefined || leaseDurationSeconds === undefined) return undefined;

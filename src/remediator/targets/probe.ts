@@ -6,10 +6,11 @@ import { BmcError } from "../../bmc/errors.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import { isReady } from "../marks.ts";
 import type { Credentials, OpenDevicesDeps, OpenedDevice } from "./devices.ts";
 import { openDevices, sameCredentials } from "./devices.ts";
 import { compareIdentity, expectedIdentity, meaningfulUuid } from "./identity.ts";
-import { hasFreshLease, isReady } from "./node-alive.ts";
+import { hasFreshLease } from "./node-alive.ts";
 import { proveOff } from "./prove-off.ts";
 
 /** What one device answered. */
@@ -154,8 +155,9 @@ async function findPin(
   signal: AbortSignal,
 ): Promise<ProbeResult["pin"]> {
   const expected = expectedIdentity(target);
-  const systemUUID = meaningfulUuid(node?.status.nodeInfo?.systemUUID);
-  if (expected?.source === "spec" || systemUUID === undefined || !isReady(node)) return undefined;
+  if (expected?.source === "spec" || node === undefined || !isReady(node)) return undefined;
+  const systemUUID = meaningfulUuid(node.status.nodeInfo?.systemUUID);
+  if (systemUUID === undefined) return undefined;
   if (expected !== undefined) {
     if (compareIdentity(expected, { device: "", systemUUID }) === "match") return undefined;
     const agrees = devices.some((probe) => probe.ok && compareIdentity({ systemUUID }, probe.identity) === "match");
