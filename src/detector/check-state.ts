@@ -7,6 +7,12 @@ import type { Policy } from "./policy.ts";
 import type { ConditionTimes } from "./steady-time.ts";
 import { compilePolicy, POLICY_ANNOTATIONS } from "./policy.ts";
 
+/** A spec that can be used, and the nodes that it covers. */
+export interface Compiled {
+  policy: Policy;
+  tracker: NodeTracker;
+}
+
 /** What the detector remembers of one health check beside its status. All of it can be lost: a restart finds it anew. */
 export interface CheckState {
   uid: string;
@@ -14,7 +20,7 @@ export interface CheckState {
   /** Annotations that bear on the policy; they do not raise the generation. */
   settings: string;
   /** The compiled spec and the nodes it covers, or what is wrong with it. */
-  compiled: { policy: Policy; tracker: NodeTracker } | { problem: string };
+  compiled: Compiled | { problem: string };
   /** The newest count of nodes, for as long as nothing has changed that it was made of. */
   census: { census: Census; countsVersion: number } | undefined;
   /** Nodes that the last decision had something to say of; their changes matter though they may not be selected. */

@@ -1,0 +1,114 @@
+import type { Node } from "../api/core.ts";
+import type { Watched } from "../kube/watched.ts";
+import type { ActionContext, ActionDeps, SingleAction } from "./actions.ts";
+import { actionKey, takeAction } from "./actions.ts";
+import type { Announcer } from "./announcer.ts";
+import { judgeThreshold } from "./budget.ts";
+import type { CheckState, Compiled } from "./check-state.ts";
+import { isStateOf } from "./check-state.ts";
+import type { HealthCheckStore } from "./check-store.ts";
+import type { HealthCheckObject } from "./health-check.ts";
+import type { HostPower } from "./host-power.ts";
+import type { Platform } from "./platform.ts";
+import { takeCensusNow } from "./snapshot.ts";
+
+/** Requests of one pass under way at a time: many nodes may die at once. */
+const ACTIONS_PARALLEL_MAX = 32;
+
+export interface ActionRunnerDeps extends ActionDeps {
+  checks: HealthCheckStore;
+  nodes: Watched<Node>;
+  platform: Platform;
+  hostPower: Pick<HostPower, "readSight" | "sightOf">;
+  announcer: Announcer;
+}
+
+/** Takes the actions that a pass has decided on. */
+export class ActionRunner {
+  readonly #deps: ActionRunnerDeps;
+  /** Nodes for which a CR is being created, by the name of the health check: two passes must not both start. */
+  readonly #starting = new Map<string, string>();
+
+  constructor(deps: ActionRunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Nodes for which a CR is being created at this moment, and by which health check. */
+  get starting(): ReadonlyMap<string, string> {
+    return this.#starting;
+  }
+
+  /** Takes the actions side by side. @returns what failed; one failure never keeps the others from being taken. */
+  async takeAll(
+    check: HealthCheckObject,
+    state: CheckState,
+    compiled: Compiled,
+    actions: readonly SingleAction[],
+    signal: AbortSignal,
+  ): Promise<unknown[]> {
+    const { logger } = this.#deps;
+    const errors: unknown[] = [];
+    const creations = actions.flatMap((action) => (action.type === "create" ? [action.node] : []));
+    for (const node of creations) this.#starting.set(node.metadata.name, check.metadata.name);
+    const context = this.#contextOf(check, state, compiled);
+    state.census = undefined;
+    const waiting = [...actions];
+    const work = async (): Promise<void> => {
+      for (let action = waiting.shift(); action !== undefined; action = waiting.shift()) {
+        try {
+          await takeAction(this.#deps, context, action, signal);
+          // It counts from now on, which makes no difference as long as its node counted as unhealthy anyway.
+          if (action.type === "create" && !compiled.tracker.isAiling(action.node.metadata.name))
+            state.census = undefined;
+        } catch (error) {
+          errors.push(error);
+          if (!signal.aborted) {
+            logger.warn(
+              { err: error, nodeHealthCheck: check.metadata.name, action: actionKey(action) },
+              "an action failed",
+            );
+          }
+        } finally {
+          if (action.type === "create") this.#starting.delete(action.node.metadata.name);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(ACTIONS_PARALLEL_MAX, actions.length) }, work));
+    return errors;
+  }
+
+  #contextOf(check: HealthCheckObject, state: CheckState, compiled: Compiled): ActionContext {
+    const { announcer, hostPower } = this.#deps;
+    const platform = this.#deps.platform.read();
+    return {
+      check,
+      ...compiled,
+      state,
+      isOkd: platform !== "pending" && platform.isOkd,
+      mayStart: () => this.#mayStart(check, state, compiled),
+      sightOf: (nodeName) => hostPower.sightOf(nodeName),
+      tell: (type, reason, note, related) => announcer.tell(check, { type, reason, note }, related),
+    };
+  }
+
+  /**
+   * Whether a remediation that was decided on may still start: same spec, no upgrade or conflict, and the threshold holds as
+   * things are now.
+   */
+  #mayStart(check: HealthCheckObject, state: CheckState, { policy, tracker }: Compiled): boolean {
+    const { checks, clock, nodes, remediations } = this.#deps;
+    const current = checks.get(check.metadata.name);
+    if (current === undefined || !isStateOf(state, current) || current.metadata.deletionTimestamp !== undefined)
+      return false;
+    const nowMs = clock.nowMs();
+    // Asked for every creation, while nearly always nothing has changed but that there is one remediation more.
+    if (state.census?.countsVersion !== tracker.countsVersion) {
+      const platform = this.#deps.platform.read();
+      if (platform === "pending" || (platform.upgrading ?? platform.conflict ?? platform.unknown) !== undefined)
+        return false;
+      const census = takeCensusNow(check, tracker, nodes, [...remediations.values()], nowMs);
+      state.census = { census, countsVersion: tracker.countsVersion };
+    }
+    return judgeThreshold(policy.threshold, state.census.census).holds;
+  }
+}
