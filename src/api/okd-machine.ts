@@ -10,6 +10,8 @@ export const OKD_MACHINE_VERSIONS = ["v1beta1"] as const;
 
 /** On a Machine: `master` or `worker`, among others that users choose. */
 export const OKD_MACHINE_ROLE_LABEL = "machine.openshift.io/cluster-api-machine-role";
+/** On a Machine: what it is used for; the installer sets it to the same as the role. */
+export const OKD_MACHINE_TYPE_LABEL = "machine.openshift.io/cluster-api-machine-type";
 /** On a Machine: the health check's half of OKD's external remediation asks the other half for power fencing. */
 export const EXTERNAL_REMEDIATION_ANNOTATION = "host.metal3.io/external-remediation";
 
@@ -33,7 +35,8 @@ export function readOkdMachine(raw: KubeObject): Machine {
     failureMessage: textAt(raw, "status", "errorMessage"),
     infrastructureReady: PROVISIONED_PHASES.includes(phase),
     infrastructureReadySince: undefined,
-    isControlPlane: metadata.labels?.[OKD_MACHINE_ROLE_LABEL] === "master",
+    // Either label keeps a Machine from being deleted: one may have been taken off, or mistyped.
+    isControlPlane: [OKD_MACHINE_ROLE_LABEL, OKD_MACHINE_TYPE_LABEL].some((key) => metadata.labels?.[key] === "master"),
     conditions: conditionsAt(raw, "status", "conditions"),
     v1beta1Conditions: [],
   };

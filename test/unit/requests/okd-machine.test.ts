@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import { readBareMetalHost } from "../../../src/api/metal3.ts";
+import { readOkdMachine } from "../../../src/api/okd-machine.ts";
+import type { ObjectMeta } from "../../../src/kube/resource.ts";
+import type { OkdMachineSnapshot } from "../../../src/remediator/requests/okd-machine.ts";
+import {
+  decideOkdMachine,
+  NODE_ANNOTATIONS_BACKUP,
+  NODE_LABELS_BACKUP,
+  otherRemediator,
+  POWERED_OFF_BY_OKD,
+} from "../../../src/remediator/requests/okd-machine.ts";
+
+const REQUEST = { "host.metal3.io/external-remediation": "" };
+const OWNER = {
+  apiVersion: "machine.openshift.io/v1beta1",
+  kind: "MachineSet",
+  name: "set",
+  uid: "set",
+  controller: true,
+};
+
+function machine(metadata: Partial<ObjectMeta> = {}): OkdMachineSnapshot["machine"] {
+  return readOkdMachine({
+    apiVersion: "machine.openshift.io/v1beta1",
+    kind: "Machine",
+    metadata: {
+      name: "worker-0",
+      namespace: "openshift-machine-api",
+      uid: "0a1b2c3d-0000",
+      resourceVersion: "7",
+      annotations: REQUEST,
+      ownerReferences: [OWNER],
+      ...metadata,
+    },
+  });
+}
+
+function child(status: BareMetalRemediationStatus, metadata: Partial<ObjectMeta> = {}): BareMetalRemediation {
+  return {
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "BareMetalRemediation",
+    metadata: { name: "worker-0-0a1b2c3d", uid: "child", resourceVersion: "9", ...metadata },
+    spec: bareMetalRemediationSpecSchema.parse({}),
+    status,
+  };
+}
+
+function decide(snapshot: Partial<OkdMachineSnapshot>): ReturnType<typeof decideOkdMachine> {
+  return decideOkdMachine({
+    machine: machine(),
+    child: undefined,
+    nodeReady: false,
+    otherActor: undefined,
+    ...snapshot,
+  });
+}
+
+const BACKUP = { nodeUID: "node", labels: { rack: "r1" }, annotations: { "example.com/a": "1" } };
+const BACKUPS = {
+  [NODE_LABELS_BACKUP]: '{"rack":"r1"}',
+  [NODE_ANNOTATIONS_BACKUP]: '{"example.com/a":"1"}',
+};
+
+describe("a Machine that asks for external remediation", () => {
+  test("gets one child", () => {
+    assert.deepEqual(decide({}), { do: "create" });
+    assert.deepEqual(decide({ child: child({ phase: "PoweringOff" }) }), { do: "wait" });
+  });
+
+  test("that does not ask gets none", () => {
+    assert.deepEqual(decide({ machine: machine({ annotations: {} }) }), { do: "wait" });
+  });
+
+  test("waits for an earlier child to be gone", () => {
+    const leaving = child({ phase: "Undoing" }, { deletionTimestamp: "2026-01-01T00:00:00Z" });
+    assert.deepEqual(decide({ child: leaving }), { do: "wait" });
+  });
+
+  test("bears the backup of its Node as OKD writes it, while the Node is deleted", () => {
+    const powering = child({ phase: "PoweringOn", backup: BACKUP });
+    assert.deepEqual(decide({ child: powering }), {
+      do: "patch",
+      done: false,
+      operations: [
+        { op: "add", path: "/metadata/annotations/remediation.metal3.io~1node-labels-backup", value: '{"rack":"r1"}' },
+        {
+          op: "add",
+          path: "/metadata/annotations/remediation.metal3.io~1node-annotations-backup",
+          value: '{"example.com/a":"1"}',
+        },
+      ],
+    });
+    const mirrored = machine({ annotations: { ...REQUEST, ...BACKUPS } });
+    assert.deepEqual(decide({ machine: mirrored, child: powering }), { do: "wait" });
+  });
+
+  test("does not bear a backup that is too large for an annotation", () => {
+    const backup = { ...BACKUP, annotations: { big: "x".repeat(200_000) } };
+    assert.deepEqual(decide({ child: child({ phase: "PoweringOn", backup }) }), { do: "wait" });
+  });
+
+  test("asks no more once its child has succeeded: request and backups go in one patch", () => {
+    const mirrored = machine({ annotations: { ...REQUEST, ...BACKUPS, keep: "me" } });
+    assert.deepEqual(decide({ machine: mirrored, child: child({ phase: "Succeeded", backup: BACKUP }) }), {
+      do: "patch",
+      done: true,
+      operations: [
+        { op: "remove", path: "/metadata/annotations/host.metal3.io~1external-remediation" },
+        { op: "remove", path: "/metadata/annotations/remediation.metal3.io~1node-labels-backup" },
+        { op: "remove", path: "/metadata/annotations/remediation.metal3.io~1node-annotations-backup" },
+      ],
+    });
+  });
+
+  test("goes on asking when its child has failed, and people are told why", () => {
+    const message = "the BMC is away";
+    const conditions = [
+      { type: "Succeeded", status: "False" as const, reason: "PowerOffTimeout", message, lastTransitionTime: "" },
+    ];
+    const failed = { phase: "Failed", conditions, node: { name: "n1", wasReady: false } };
+    assert.deepEqual(decide({ child: child(failed) }), { do: "hold", reason: "RemediationFailed", message });
+  });
+
+  test("asks no more when its node comes back by itself after the failure", () => {
+    const failed = child({ phase: "Failed", node: { name: "n1", wasReady: false } });
+    const step = decide({ child: failed, nodeReady: true });
+    assert.equal(step.do === "patch" && step.done, true);
+  });
+
+  test("of a node that was Ready all along is not taken for recovered after a failure: it would be power-cycled for ever", () => {
+    const failed = child({ phase: "Failed", node: { name: "n1", wasReady: true } });
+    assert.equal(decide({ child: failed, nodeReady: true }).do, "hold");
+  });
+});
+
+describe("a request that is withdrawn in mid-way", () => {
+  const asked = { annotations: BACKUPS };
+
+  test("takes its backups along, then the child is aborted", () => {
+    const undone = decide({ machine: machine(asked), child: child({ phase: "PoweringOn", backup: BACKUP }) });
+    assert.equal(undone.do === "patch" && !undone.done && undone.operations.length, 2);
+    const aborted = decide({ machine: machine({ annotations: {} }), child: child({ phase: "PoweringOn" }) });
+    assert.equal(aborted.do === "abort" && aborted.reason, "RequestWithdrawn");
+  });
+
+  test("leaves backups alone that are not ours", () => {
+    assert.deepEqual(decide({ machine: machine(asked) }), { do: "wait" });
+  });
+});
+
+describe("a Machine that is being deleted", () => {
+  const deleted = machine({ deletionTimestamp: "2026-01-01T00:00:00Z" });
+
+  test("gets no child", () => {
+    assert.deepEqual(decide({ machine: deleted }), { do: "wait" });
+  });
+
+  test("ends its child's work: its host belongs to the machine controller", () => {
+    const step = decide({ machine: deleted, child: child({ phase: "PoweringOff" }) });
+    assert.equal(step.do === "abort" && step.reason, "MachineDeleted");
+  });
+
+  test("by its own child keeps it: that is how the Machine is replaced", () => {
+    assert.deepEqual(decide({ machine: deleted, child: child({ phase: "Provisioning" }) }), { do: "wait" });
+  });
+});
+
+describe("OKD's own remediator", () => {
+  const otherActor = "annotation x on the Machine";
+
+  test("at work on the same Machine keeps ours out, with a message", () => {
+    const step = decide({ otherActor });
+    assert.equal(step.do === "hold" && step.reason, "AnotherRemediator");
+    assert.match(step.do === "hold" ? step.message : "", /^annotation x on the Machine\. .*docs\/okd\.md$/);
+  });
+
+  test("that begins beside ours makes ours step back", () => {
+    const step = decide({ otherActor, child: child({ phase: "PoweringOff" }) });
+    assert.equal(step.do === "abort" && step.reason, "AnotherRemediator");
+  });
+
+  test("is known by its annotations on host and Machine", () => {
+    const host = (annotations: Record<string, string>): ReturnType<typeof readBareMetalHost> =>
+      readBareMetalHost({
+        apiVersion: "metal3.io/v1alpha1",
+        kind: "BareMetalHost",
+        metadata: { name: "host-0", namespace: "openshift-machine-api", uid: "h", resourceVersion: "1", annotations },
+      });
+    assert.equal(otherRemediator(machine(), undefined), undefined);
+    assert.equal(otherRemediator(machine(), host({ "reboot.metal3.io/ironfence-1": '{"mode":"hard"}' })), undefined);
+    for (const key of ["reboot.metal3.io/capbm-requested-power-off", "reboot.metal3.io/machine-remediation"]) {
+      assert.match(otherRemediator(machine(), host({ [key]: "" })) ?? "", /host-0/);
+    }
+    const marked = machine({ annotations: { ...REQUEST, [POWERED_OFF_BY_OKD]: "" } });
+    assert.match(otherRemediator(marked, undefined) ?? "", /on the Machine/);
+  });
+});
