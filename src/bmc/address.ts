@@ -24,6 +24,8 @@ export interface IpmiAddress {
   /** Name or IP address; IPv6 without brackets. */
   hostname: string;
   port: number;
+  /** As which a session begins; the BMC's highest where the address does not say. */
+  privilege?: "OPERATOR" | "ADMINISTRATOR";
   /** Equal for two addresses of the same BMC. */
   key: string;
   /** As written, for messages. */
@@ -49,7 +51,7 @@ const IPMI_PORT = 623;
 /**
  * Reads the address of a power device, in the forms that a BareMetalHost takes: `redfish://host[:port]/path` and its
  * vendors' variants, each also with `+http` or `+https` (the default); plain `https://` and `http://` as Redfish;
- * `ipmi://host[:port]`, and a bare `host[:port]` as IPMI.
+ * `ipmi://host[:port]`, and a bare `host[:port]` as IPMI; of a query IPMI's `privilegelevel` alone.
  *
  * @throws BmcError Unsupported for anything else, and for an address with a user or password in it: those belong in the
  * Secret, so the message does not repeat them.
@@ -63,12 +65,19 @@ export function parseBmcAddress(text: string): BmcAddress {
     throw new BmcError("Unsupported", "a BMC address holds no user, password or @: credentials belong in the Secret");
   }
   // The URL parser would drop or rewrite these in silence.
-  if (!/^[\x21-\x7e]+$/.test(text) || /[\\?#]/.test(text))
-    throw invalid(text, "it has a character that no address has");
-  const [, schemeText, rest] = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/.exec(text) ?? [];
-  if (schemeText === undefined || rest === undefined) return ipmiAddress(text, isIPv6(text) ? `[${text}]` : text);
+  const [, base = "", query] = /^([^?]*)(?:\?(.*))?$/.exec(text) ?? [];
+  if (!/^[\x21-\x7e]+$/.test(base) || /[\\#]/.test(text)) throw invalid(text, "it has a character that no address has");
+  const [, schemeText, rest] = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/.exec(base) ?? [];
+  if (schemeText === undefined || rest === undefined)
+    return ipmiAddress(text, isIPv6(base) ? `[${base}]` : base, query);
   const scheme = schemeText.toLowerCase();
-  if (scheme === "ipmi") return ipmiAddress(text, rest);
+  if (scheme === "ipmi") return ipmiAddress(text, rest, query);
+  if (scheme === "libvirt")
+    throw invalid(
+      text,
+      "libvirt:// is for virtual machines on a test bench: give them a BMC with ipmi:// (VirtualBMC) or redfish+http:// (sushy-emulator)",
+    );
+  if (query !== undefined) throw invalid(text, "only an IPMI address has a query, which is privilegelevel");
   if (scheme === "https" || scheme === "http") return redfishAddress(text, scheme, rest);
   const [, driver = scheme, transport = "https"] = /^(.*?)(?:\+(https?))?$/.exec(scheme) ?? [];
   if (REDFISH_SCHEMES.has(driver)) return redfishAddress(text, transport, rest);
@@ -87,13 +96,23 @@ function redfishAddress(text: string, transport: string, rest: string): RedfishA
   return { protocol: "redfish", origin: url.origin, system, key: `redfish ${url.origin} ${id}`, text };
 }
 
-function ipmiAddress(text: string, authority: string): IpmiAddress {
+function ipmiAddress(text: string, authority: string, query: string | undefined): IpmiAddress {
   const url = parseUrl(text, `http://${authority}`);
   if (url.pathname !== "/") throw invalid(text, "an IPMI address has no path");
   const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
   // The URL parser drops a port that is the default of http.
   const port = url.port === "" ? (/:0*80\/?$/.test(authority) ? 80 : IPMI_PORT) : Number(url.port);
-  return { protocol: "ipmi", hostname, port, key: `ipmi ${hostname} ${port}`, text };
+  const privilege = query === undefined ? {} : { privilege: privilegeOf(text, query) };
+  return { protocol: "ipmi", hostname, port, ...privilege, key: `ipmi ${hostname} ${port}`, text };
+}
+
+function privilegeOf(text: string, query: string): "OPERATOR" | "ADMINISTRATOR" {
+  const level = /^privilegelevel=(\w+)$/i.exec(query)?.[1]?.toUpperCase();
+  if (level === "OPERATOR" || level === "ADMINISTRATOR") return level;
+  throw invalid(
+    text,
+    "its query is neither privilegelevel=OPERATOR nor privilegelevel=ADMINISTRATOR, and no other may power",
+  );
 }
 
 function parseUrl(text: string, url: string): URL {

@@ -28,6 +28,8 @@ export interface IpmiWorld {
 }
 
 export interface OpenOptions {
+  /** Behind the BMC's address. */
+  query?: string;
   username?: string;
   password?: string;
   ipmi?: DeviceConfig["ipmi"];
@@ -62,6 +64,7 @@ export async function startIpmiWorld(
       skippedMs += ms;
     },
     open: ({
+      query = "",
       username = USERNAME,
       password = PASSWORD,
       ipmi,
@@ -71,7 +74,7 @@ export async function startIpmiWorld(
     } = {}) => {
       const device = openDevice(
         {
-          address: mock.address,
+          address: `${mock.address}${query}`,
           username,
           password: new Secret(password),
           tls: { insecureSkipVerify: false },

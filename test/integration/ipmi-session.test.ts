@@ -87,6 +87,13 @@ test("an operator is let in as one, where the BMC will not have an administrator
   assert.deepEqual(roles, [0x14, 0x13], "RAKP 1 names the privilege of Open Session");
 });
 
+test("an address with privilegelevel=OPERATOR asks for no more than that", async () => {
+  await using world = await startIpmiWorld({ mock: { privilegeMax: 3 } });
+  await world.open({ query: "?privilegelevel=OPERATOR" }).forceOff(forever());
+  const privileges = world.mock.requests.filter(({ step }) => step === "OpenSession").map(({ data }) => data[1]);
+  assert.deepEqual(privileges, [3]);
+});
+
 for (const status of [0x09, 0x0d]) {
   test(`RAKP+ status ${status.toString(16)} to an administrator leads on to operator`, async () => {
     await using world = await startIpmiWorld();

@@ -124,7 +124,8 @@ class Handshakes {
   async run(signal: AbortSignal): Promise<Session> {
     const suites = this.#options.suites.map((id) => CIPHER_SUITES[id]);
     const refusals: BmcError[] = [];
-    let privilege: Privilege = PRIVILEGE.administrator;
+    const { address } = this.#options;
+    let privilege: Privilege = address.privilege === "OPERATOR" ? PRIVILEGE.operator : PRIVILEGE.administrator;
     for (let index = 0; ;) {
       const suite = suites[index];
       if (suite === undefined) throw this.#suitesRefused(refusals);

@@ -87,6 +87,25 @@ test("IPMI: with its scheme, and as metal3 has it for a bare host", () => {
   }
 });
 
+test("IPMI: privilegelevel says as which a session begins, and makes no other device of it", () => {
+  const privilegeOf = (text: string): string | undefined => {
+    const address = parseBmcAddress(text);
+    assert.ok(address.protocol === "ipmi", text);
+    assert.equal(address.key, parseBmcAddress("ipmi://bmc-3").key);
+    return address.privilege;
+  };
+  assert.equal(privilegeOf("ipmi://bmc-3"), undefined);
+  assert.equal(privilegeOf("ipmi://bmc-3?privilegelevel=OPERATOR"), "OPERATOR");
+  assert.equal(privilegeOf("bmc-3:623?privilegelevel=administrator"), "ADMINISTRATOR");
+  assert.match(refused("ipmi://bmc-3?privilegelevel=USER").message, /no other may power/);
+  refused("ipmi://bmc-3?privilegelevel=OPERATOR&x=1");
+  refused("redfish://bmc-3/1?privilegelevel=OPERATOR");
+});
+
+test("libvirt:// is refused with what to use in its place", () => {
+  assert.match(refused("libvirt://192.0.2.1:6233/").message, /VirtualBMC.*sushy-emulator/);
+});
+
 test("IPv6 in a Redfish address", () => {
   const address = parseBmcAddress("redfish://[2001:DB8::7]:8443/redfish/v1/Systems/1");
   assert.ok(address.protocol === "redfish");
