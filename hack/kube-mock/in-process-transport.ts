@@ -13,44 +13,70 @@ interface Handler {
 /** A client's wire to a server in the same process: requests are function calls, and time is the clock's. */
 export function createTransport(server: Handler, options: { client: string; clock: Clock }): KubeTransport {
   const { client, clock } = options;
-  const closed = new AbortController();
+  const open = new Set<AbortController>();
+  let isClosed = false;
 
-  /** Sends one request; the answer's stream ends when `streamSignal` aborts. */
-  const call = async (
-    request: TransportRequest,
-    signal: AbortSignal,
-    streamSignal: AbortSignal,
-  ): Promise<ApiResponse> => {
+  /** A signal that aborts with the caller's, and when this transport is closed. AbortSignal.any costs ten times as much. */
+  const follow = (signal: AbortSignal): { signal: AbortSignal; end: () => void } => {
+    const controller = new AbortController();
+    const onAbort = (): void => controller.abort(abortReason(signal));
+    if (isClosed) controller.abort(closed());
+    else if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    open.add(controller);
+    const end = (): void => {
+      open.delete(controller);
+      signal.removeEventListener("abort", onAbort);
+    };
+    return { signal: controller.signal, end };
+  };
+
+  /** Sends one request; where the answer is a stream, it ends when `signal` aborts. */
+  const call = async (request: TransportRequest, signal: AbortSignal, isStream: boolean): Promise<ApiResponse> => {
     const what = `${request.method} ${request.path}`;
     const headers = { "user-agent": client, "content-type": request.contentType ?? "application/json" };
     const { method, path, body = "" } = request;
     try {
-      return await withDeadline(clock, what, request.timeoutMs, signal, (deadline) => {
-        return server.handle({ method, path, headers, body }, AbortSignal.any([deadline, streamSignal]));
-      });
+      return await withDeadline(clock, what, request.timeoutMs, signal, (deadline) =>
+        server.handle({ method, path, headers, body }, isStream ? signal : deadline),
+      );
     } catch (error) {
       throw toKubeError(error, what);
     }
   };
 
   return {
-    async send(request, signal): Promise<TransportResponse> {
-      const anySignal = AbortSignal.any([signal, closed.signal]);
-      const response = await call(request, anySignal, anySignal);
-      const { status, headers } = response;
-      return { status, headers, body: response.kind === "whole" ? response.body : await readAll(response.chunks) };
+    async send(request, callerSignal): Promise<TransportResponse> {
+      const { signal, end } = follow(callerSignal);
+      try {
+        const response = await call(request, signal, false);
+        const { status, headers } = response;
+        return { status, headers, body: response.kind === "whole" ? response.body : await readAll(response.chunks) };
+      } finally {
+        end();
+      }
     },
-    async stream(request, signal): Promise<TransportStream> {
-      const anySignal = AbortSignal.any([signal, closed.signal]);
-      const response = await call(request, anySignal, anySignal);
-      const { status, headers } = response;
-      const chunks = response.kind === "whole" ? once(response.body) : response.chunks;
-      return { status, headers, body: guarded(chunks, `${request.method} ${request.path}`, anySignal) };
+    async stream(request, callerSignal): Promise<TransportStream> {
+      const { signal, end } = follow(callerSignal);
+      try {
+        const response = await call(request, signal, true);
+        const { status, headers } = response;
+        const chunks = response.kind === "whole" ? once(response.body) : response.chunks;
+        return { status, headers, body: guarded(chunks, `${request.method} ${request.path}`, signal, end) };
+      } catch (error) {
+        end();
+        throw error;
+      }
     },
     async close() {
-      closed.abort(new Error("the transport was closed"));
+      isClosed = true;
+      for (const controller of open) controller.abort(closed());
     },
   };
+}
+
+function closed(): Error {
+  return new Error("the transport was closed");
 }
 
 async function* once(body: string): AsyncGenerator<string> {
@@ -64,11 +90,18 @@ async function readAll(chunks: AsyncIterable<string>): Promise<string> {
 }
 
 /** Ends with a KubeError where the connection breaks or the caller gives up. */
-async function* guarded(chunks: AsyncIterable<string>, what: string, signal: AbortSignal): AsyncGenerator<string> {
+async function* guarded(
+  chunks: AsyncIterable<string>,
+  what: string,
+  signal: AbortSignal,
+  end: () => void,
+): AsyncGenerator<string> {
   try {
     yield* chunks;
   } catch (error) {
     throw toKubeError(error, what);
+  } finally {
+    end();
   }
   if (signal.aborted) throw toKubeError(abortReason(signal), what);
 }

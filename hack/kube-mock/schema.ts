@@ -34,12 +34,14 @@ export function prune(value: unknown, schema: Schema, path: string, unknown: str
   return kept;
 }
 
+const ANYTHING: Schema = { [PRESERVE]: true };
+
 function propertySchema(schema: Schema, name: string): Schema | undefined {
-  const properties = objectOf(schema["properties"]);
-  if (Object.hasOwn(properties, name)) return objectOf(properties[name]);
+  const properties = schema["properties"];
+  if (isObject(properties) && Object.hasOwn(properties, name)) return objectOf(properties[name]);
   const additional = schema["additionalProperties"];
   if (isObject(additional)) return additional;
-  return additional === true ? { [PRESERVE]: true } : undefined;
+  return additional === true ? ANYTHING : undefined;
 }
 
 /** Fills in defaults, also where a field that may not be null is. */
@@ -64,15 +66,25 @@ export function applyDefaults(value: unknown, schema: Schema): unknown {
 
 /** Why `value` does not fit the schema; empty where it does. */
 export function validate(value: unknown, schema: Schema, path: string): Cause[] {
-  if (value === null && schema["nullable"] === true) return [];
-  const typeCause = checkType(value, schema, path);
-  if (typeCause !== undefined) return [typeCause];
-  const causes = [...checkEnum(value, schema, path), ...checkCombinations(value, schema, path)];
-  if (typeof value === "string") causes.push(...checkText(value, schema, path));
-  else if (typeof value === "number") causes.push(...checkNumber(value, schema, path));
-  else if (Array.isArray(value)) causes.push(...checkList(value, schema, path));
-  else if (isObject(value)) causes.push(...checkObject(value, schema, path));
+  const causes: Cause[] = [];
+  check(value, schema, path, causes);
   return causes;
+}
+
+/** One list of causes for the whole object: nearly all values fit, and a list for each of them would cost more than the checks. */
+function check(value: unknown, schema: Schema, path: string, causes: Cause[]): void {
+  if (value === null && schema["nullable"] === true) return;
+  const typeCause = checkType(value, schema, path);
+  if (typeCause !== undefined) {
+    causes.push(typeCause);
+    return;
+  }
+  checkEnum(value, schema, path, causes);
+  if (COMBINATIONS.some((name) => schema[name] !== undefined)) checkCombinations(value, schema, path, causes);
+  if (typeof value === "string") checkText(value, schema, path, causes);
+  else if (typeof value === "number") checkNumber(value, schema, path, causes);
+  else if (Array.isArray(value)) checkList(value, schema, path, causes);
+  else if (isObject(value)) checkObject(value, schema, path, causes);
 }
 
 function checkType(value: unknown, schema: Schema, path: string): Cause | undefined {
@@ -81,6 +93,7 @@ function checkType(value: unknown, schema: Schema, path: string): Cause | undefi
   if (typeof wanted !== "string") return undefined;
   const actual = typeName(value);
   const fits =
+    wanted === actual ||
     wanted.split(",").includes(actual) ||
     (wanted.includes("integer") && Number.isInteger(value)) ||
     isNumber(wanted, actual);
@@ -98,17 +111,19 @@ function typeName(value: unknown): string {
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-function checkEnum(value: unknown, schema: Schema, path: string): Cause[] {
+function checkEnum(value: unknown, schema: Schema, path: string, causes: Cause[]): void {
   const allowed = schema["enum"];
-  if (!Array.isArray(allowed) || allowed.some((item) => jsonEqual(item, value))) return [];
+  if (!Array.isArray(allowed) || allowed.some((item) => jsonEqual(item, value))) return;
   const supported = allowed.map((item) => JSON.stringify(item)).join(", ");
   const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`;
-  return [{ reason: "FieldValueNotSupported", message, field: path }];
+  causes.push({ reason: "FieldValueNotSupported", message, field: path });
 }
 
-function checkCombinations(value: unknown, schema: Schema, path: string): Cause[] {
+const COMBINATIONS = ["allOf", "anyOf", "oneOf", "not"];
+
+function checkCombinations(value: unknown, schema: Schema, path: string, causes: Cause[]): void {
   const fits = (part: unknown): boolean => validate(value, objectOf(part), path).length === 0;
-  const causes = listOf(schema["allOf"]).flatMap((part) => validate(value, objectOf(part), path));
+  for (const part of listOf(schema["allOf"])) check(value, objectOf(part), path, causes);
   const fail = (how: string): void => {
     causes.push({ reason: "FieldValueInvalid", message: `Invalid value: "": "${path}" must ${how}`, field: path });
   };
@@ -117,30 +132,36 @@ function checkCombinations(value: unknown, schema: Schema, path: string): Cause[
   const oneOf = listOf(schema["oneOf"]);
   if (oneOf.length > 0 && oneOf.filter(fits).length !== 1) fail("validate one and only one schema (oneOf)");
   if (schema["not"] !== undefined && fits(schema["not"])) fail("not validate the schema (not)");
-  return causes;
 }
 
-function checkText(value: string, schema: Schema, path: string): Cause[] {
-  const causes: Cause[] = [];
-  const length = countCodePoints(value);
+function checkText(value: string, schema: Schema, path: string, causes: Cause[]): void {
   const add = (reason: Cause["reason"], message: string): void => {
     causes.push({ reason, message, field: path });
   };
   const { minLength, maxLength, pattern } = schema;
-  if (typeof maxLength === "number" && length > maxLength) {
+  // A code point is one or two UTF-16 units: they are counted only where it matters.
+  if (typeof maxLength === "number" && value.length > maxLength && countCodePoints(value) > maxLength) {
     add("FieldValueTooLong", `Too long: may not be more than ${maxLength} bytes`);
   }
-  const quoted = `Invalid value: ${JSON.stringify(value)}: ${path} in body`;
-  if (typeof minLength === "number" && length < minLength) {
-    add("FieldValueInvalid", `${quoted} should be at least ${minLength} chars long`);
+  const quoted = (): string => `Invalid value: ${JSON.stringify(value)}: ${path} in body`;
+  if (typeof minLength === "number" && value.length < 2 * minLength && countCodePoints(value) < minLength) {
+    add("FieldValueInvalid", `${quoted()} should be at least ${minLength} chars long`);
   }
-  if (typeof pattern === "string" && !new RegExp(pattern, "u").test(value)) {
-    add("FieldValueInvalid", `${quoted} should match '${pattern}'`);
+  if (typeof pattern === "string" && !patternOf(pattern).test(value)) {
+    add("FieldValueInvalid", `${quoted()} should match '${pattern}'`);
   }
   if (schema["format"] === "date-time" && !DATE_TIME.test(value)) {
-    add("FieldValueTypeInvalid", `${quoted} must be of type date-time: ${JSON.stringify(value)}`);
+    add("FieldValueTypeInvalid", `${quoted()} must be of type date-time: ${JSON.stringify(value)}`);
   }
-  return causes;
+}
+
+/** Patterns that were compiled before: as many as the schemas that are served have. */
+const patterns = new Map<string, RegExp>();
+
+function patternOf(text: string): RegExp {
+  const pattern = patterns.get(text) ?? new RegExp(text, "u");
+  patterns.set(text, pattern);
+  return pattern;
 }
 
 /** Lengths are counted in code points, as in Go. */
@@ -150,8 +171,7 @@ function countCodePoints(text: string): number {
   return count;
 }
 
-function checkNumber(value: number, schema: Schema, path: string): Cause[] {
-  const causes: Cause[] = [];
+function checkNumber(value: number, schema: Schema, path: string, causes: Cause[]): void {
   const add = (what: string): void => {
     const message = `Invalid value: ${value}: ${path} in body should be ${what}`;
     causes.push({ reason: "FieldValueInvalid", message, field: path });
@@ -166,12 +186,11 @@ function checkNumber(value: number, schema: Schema, path: string): Cause[] {
     else if (value > maximum) add(`less than or equal to ${maximum}`);
   }
   if (typeof multipleOf === "number" && value % multipleOf !== 0) add(`a multiple of ${multipleOf}`);
-  return causes;
 }
 
-function checkList(value: readonly unknown[], schema: Schema, path: string): Cause[] {
+function checkList(value: readonly unknown[], schema: Schema, path: string, causes: Cause[]): void {
   const items = objectOf(schema["items"]);
-  const causes = value.flatMap((item, index) => validate(item, items, `${path}[${index}]`));
+  value.forEach((item, index) => check(item, items, `${path}[${index}]`, causes));
   const { minItems, maxItems } = schema;
   if (typeof minItems === "number" && value.length < minItems) {
     const message = `Invalid value: ${value.length}: ${path} in body should have at least ${minItems} items`;
@@ -181,7 +200,7 @@ function checkList(value: readonly unknown[], schema: Schema, path: string): Cau
     const message = `Too many: ${value.length}: must have at most ${maxItems} items`;
     causes.push({ reason: "FieldValueTooMany", message, field: path });
   }
-  return [...causes, ...checkUnique(value, schema, path)];
+  causes.push(...checkUnique(value, schema, path));
 }
 
 /** Keys of `map` lists and items of `set` lists must be unique (x-kubernetes-list-type). */
@@ -202,12 +221,11 @@ function checkUnique(value: readonly unknown[], schema: Schema, path: string): C
   });
 }
 
-function checkObject(value: JsonObject, schema: Schema, path: string): Cause[] {
-  const causes: Cause[] = [];
+function checkObject(value: JsonObject, schema: Schema, path: string, causes: Cause[]): void {
   for (const [name, field] of Object.entries(value)) {
     const fieldSchema = propertySchema(schema, name);
     if (fieldSchema === undefined) continue;
-    causes.push(...validate(field, fieldSchema, path === "" ? name : `${path}.${name}`));
+    check(field, fieldSchema, path === "" ? name : `${path}.${name}`, causes);
   }
   for (const name of listOf(schema["required"]).map(String)) {
     if (value[name] !== undefined) continue;
@@ -215,6 +233,7 @@ function checkObject(value: JsonObject, schema: Schema, path: string): Cause[] {
     causes.push({ reason: "FieldValueRequired", message: "Required value", field });
   }
   const { minProperties, maxProperties } = schema;
+  if (minProperties === undefined && maxProperties === undefined) return;
   const count = Object.keys(value).length;
   if (typeof minProperties === "number" && count < minProperties) {
     const message = `Invalid value: ${count}: ${path} in body should have at least ${minProperties} properties`;
@@ -224,5 +243,4 @@ function checkObject(value: JsonObject, schema: Schema, path: string): Cause[] {
     const message = `Too many: ${count}: must have at most ${maxProperties} items`;
     causes.push({ reason: "FieldValueTooMany", message, field: path });
   }
-  return causes;
 }

@@ -1,11 +1,11 @@
 import type { Lease, Node, NodeCondition, VolumeAttachment } from "../../src/api/core.ts";
 import { LEASES, NODES, VOLUME_ATTACHMENTS } from "../../src/api/core-types.ts";
-import type { KubeClient } from "../../src/kube/client.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { parseTimeMs, toMicroTime, toTime } from "../../src/runtime/time.ts";
 import type { Host } from "./host.ts";
+import type { KubeletClient } from "./kubelet.ts";
 
 // What a kubelet does for its Node: registration, status, Lease.
 
@@ -15,7 +15,7 @@ const RENEW_TRIES_MAX = 2;
 const CAPACITY = { cpu: "8", memory: "32Gi", pods: "110", "ephemeral-storage": "200Gi" };
 
 /** Makes the Node where there is none. One that exists keeps its labels, taints and `unschedulable`, as with a real kubelet. */
-export async function registerNode(client: KubeClient, host: Host, signal: AbortSignal): Promise<void> {
+export async function registerNode(client: KubeletClient, host: Host, signal: AbortSignal): Promise<void> {
   try {
     await client.get<Node>(NODES, { name: host.name }, signal);
     return;
@@ -47,7 +47,7 @@ export async function registerNode(client: KubeClient, host: Host, signal: Abort
 
 /** Posts the Node's status where it is not what it must be, or has not been posted for `reportMs`. */
 export async function postStatus(
-  client: KubeClient,
+  client: KubeletClient,
   clock: Clock,
   host: Host,
   reportMs: number,
@@ -125,7 +125,7 @@ function ownConditions(posted: readonly NodeCondition[], nowMs: number): NodeCon
 }
 
 /** Volumes of running pods, by the names that the attach-detach controller knows them by. */
-async function listVolumesInUse(client: KubeClient, host: Host, signal: AbortSignal): Promise<string[]> {
+async function listVolumesInUse(client: KubeletClient, host: Host, signal: AbortSignal): Promise<string[]> {
   if (![...host.workloads.values()].some(({ claims }) => claims.length > 0)) return [];
   const { items } = await client.list<VolumeAttachment>(VOLUME_ATTACHMENTS, {}, signal);
   return items
@@ -136,13 +136,13 @@ async function listVolumesInUse(client: KubeClient, host: Host, signal: AbortSig
 
 /** Keeps the node's Lease fresh: its heartbeat. */
 export class LeaseRenewer {
-  readonly #client: KubeClient;
+  readonly #client: KubeletClient;
   readonly #clock: Clock;
   readonly #host: Host;
   readonly #leaseDurationSeconds: number;
   #lease: Lease | undefined;
 
-  constructor(client: KubeClient, clock: Clock, host: Host, leaseDurationSeconds: number) {
+  constructor(client: KubeletClient, clock: Clock, host: Host, leaseDurationSeconds: number) {
     this.#client = client;
     this.#clock = clock;
     this.#host = host;

@@ -1,17 +1,18 @@
 import type { Node, NodeCondition, Pod, Taint, Toleration } from "../../src/api/core.ts";
 import { NODES, PODS } from "../../src/api/core-types.ts";
-import type { KubeClient, ObjectKey } from "../../src/kube/client.ts";
+import type { ObjectKey } from "../../src/kube/client.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import type { Host } from "./host.ts";
+import type { KubeletClient } from "./kubelet.ts";
 
 // What a kubelet does for the pods bound to its node. `Host.workloads` says what truly runs.
 
 const MIRROR_POD = "kubernetes.io/config.mirror";
 
 /** One look at the pods: starts new ones, ends terminating ones, and kills those that the API no longer knows. */
-export async function syncPods(client: KubeClient, clock: Clock, host: Host, signal: AbortSignal): Promise<void> {
+export async function syncPods(client: KubeletClient, clock: Clock, host: Host, signal: AbortSignal): Promise<void> {
   const { items } = await client.list<Pod>(PODS, { fieldSelector: `spec.nodeName=${host.name}` }, signal);
   // The answer may have come while the host froze; a frozen kubelet starts and stops nothing.
   signal.throwIfAborted();
@@ -38,14 +39,14 @@ export async function syncPods(client: KubeClient, clock: Clock, host: Host, sig
 }
 
 /** A pod that terminates is stopped, and its object deleted for good. */
-async function finishPod(client: KubeClient, host: Host, pod: Pod, signal: AbortSignal): Promise<void> {
+async function finishPod(client: KubeletClient, host: Host, pod: Pod, signal: AbortSignal): Promise<void> {
   host.workloads.delete(pod.metadata.uid);
   await client.delete(PODS, keyOf(pod), { guard: { uid: pod.metadata.uid }, gracePeriodSeconds: 0 }, signal);
 }
 
 /** Starts a pod that this boot has not seen yet, or rejects it as a real kubelet does for NoExecute taints. */
 async function admitPod(
-  client: KubeClient,
+  client: KubeletClient,
   clock: Clock,
   host: Host,
   pod: Pod,
@@ -69,7 +70,7 @@ async function admitPod(
   await reportRunning(client, clock, pod, signal);
 }
 
-async function reportRunning(client: KubeClient, clock: Clock, pod: Pod, signal: AbortSignal): Promise<void> {
+async function reportRunning(client: KubeletClient, clock: Clock, pod: Pod, signal: AbortSignal): Promise<void> {
   const posted = pod.status?.conditions ?? [];
   const ready = posted.some(({ type, status }) => type === "Ready" && status === "True");
   if (pod.status?.phase === "Running" && ready) return;
@@ -81,7 +82,7 @@ async function reportRunning(client: KubeClient, clock: Clock, pod: Pod, signal:
 }
 
 async function postPodStatus(
-  client: KubeClient,
+  client: KubeletClient,
   pod: Pod,
   signal: AbortSignal,
   status: Record<string, unknown>,

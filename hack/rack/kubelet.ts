@@ -7,9 +7,12 @@ import { LeaseRenewer, postStatus, registerNode } from "./kubelet-node.ts";
 import { syncPods } from "./kubelet-pods.ts";
 import type { Rack } from "./rack.ts";
 
+/** What a kubelet asks of the API. */
+export type KubeletClient = Pick<KubeClient, "get" | "list" | "create" | "mergePatch" | "delete">;
+
 export interface KubeletDeps {
   rack: Rack;
-  client: KubeClient;
+  client: KubeletClient;
   clock: Clock;
   logger: Logger;
 }

@@ -33,15 +33,16 @@ export function parseList(
   answer: TransportResponse,
 ): { items: KubeObject[]; resourceVersion: string; continueToken: string | undefined } {
   const list = parseJson(what, answer.body);
-  const broken = new KubeError("BadResponse", `${what}: the answer is not a list of Kubernetes objects`);
-  if (!isRecord(list) || !isRecord(list["metadata"])) throw broken;
+  const broken = (): KubeError =>
+    new KubeError("BadResponse", `${what}: the answer is not a list of Kubernetes objects`);
+  if (!isRecord(list) || !isRecord(list["metadata"])) throw broken();
   const { resourceVersion, continue: token } = list["metadata"];
   // Go writes an empty list of some kinds as null.
   const rawItems = list["items"] ?? [];
-  if (typeof resourceVersion !== "string" || !Array.isArray(rawItems)) throw broken;
+  if (typeof resourceVersion !== "string" || !Array.isArray(rawItems)) throw broken();
   const items = rawItems.map((item: unknown) => {
     const object = completeKind(type, item);
-    if (!isStoredObject(object)) throw broken;
+    if (!isStoredObject(object)) throw broken();
     return object;
   });
   return { items, resourceVersion, continueToken: typeof token === "string" && token !== "" ? token : undefined };

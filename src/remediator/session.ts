@@ -50,6 +50,7 @@ export class Session {
   #stopPods: AbortController | undefined;
   #targetVersion: string | undefined;
   #deadline: { key: string; atMs: number } | undefined;
+  #plan: { generation: number | undefined; plan: Plan } | undefined;
 
   constructor(runtime: KubeRuntime, remediation: BareMetalRemediation, wake: () => void) {
     this.#runtime = runtime;
@@ -74,7 +75,12 @@ export class Session {
 
   /** @throws Error where the spec breaks the schema. */
   get plan(): Plan {
-    return planOf(bareMetalRemediationSpecSchema.parse(this.remediation.spec));
+    const { generation } = this.remediation.metadata;
+    // The API server counts the generation up with each change of the spec, and a plan is asked for at every step.
+    if (this.#plan === undefined || generation === undefined || this.#plan.generation !== generation) {
+      this.#plan = { generation, plan: planOf(bareMetalRemediationSpecSchema.parse(this.remediation.spec)) };
+    }
+    return this.#plan.plan;
   }
 
   /** Takes what the watch says, unless it is older than what is known already. */

@@ -17,11 +17,11 @@ import { CONFIG_MAPS, NODES, PODS, SECRETS } from "../../src/api/core-types.ts";
 import type { Node, Pod } from "../../src/api/core.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { createKubeClient } from "../../src/kube/api-client.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { VirtualClock } from "../lib/virtual-clock.ts";
+import { kubeletClient } from "./kubelet-client.ts";
 import type { BmcFaults, RackDevices } from "./rack-driver.ts";
 import { rackDevices } from "./rack-driver.ts";
 import type { Invariant } from "./invariants/facts.ts";
@@ -100,8 +100,11 @@ export class Cluster {
     for (const { name, spec } of rack.hosts) this.createTarget(name, spec.systemUUID);
     this.#stopControllers = startClusterControllers({ server, clock }, options.controllers);
     const logger = createLogger("silent");
-    const client = createKubeClient({ transport: server.transport({ client: "kubelet" }), clock, random });
-    this.#kubelets = startKubelets({ rack, client, clock, logger }, options.kubelets ?? {}, this.#stop.signal);
+    this.#kubelets = startKubelets(
+      { rack, client: kubeletClient(server, clock), clock, logger },
+      options.kubelets ?? {},
+      this.#stop.signal,
+    );
   }
 
   /** Ends all of it; agents must have ended before. */

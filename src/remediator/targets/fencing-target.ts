@@ -7,7 +7,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { openDevices } from "./devices.ts";
 import type { FencedHost, HostDirectory, HostPower } from "./host.ts";
-import { expectedIdentity, identityJudge } from "./identity.ts";
+import { identityJudge } from "./identity.ts";
 import { TargetIndex } from "./target-index.ts";
 import { claimTarget, recordReboot, releaseTarget } from "./target-store.ts";
 
@@ -71,7 +71,7 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
     ref,
     version: `${uid}/${generation ?? ""}`,
     nodeName: target.spec.nodeName,
-    identity: identityOf(target),
+    identity: identityOf(index, uid),
     maintenance: target.spec.maintenance,
     owner: target.status?.owner,
     lastReboot: lastRebootOf(target),
@@ -82,8 +82,8 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
   };
 }
 
-function identityOf(target: FencingTarget): FencedHost["identity"] {
-  const expected = expectedIdentity(target);
+function identityOf(index: TargetIndex, uid: string): FencedHost["identity"] {
+  const expected = index.identityOf(uid);
   if (expected === undefined) return undefined;
   const { source: _source, ...identity } = expected;
   return identity;

@@ -2,6 +2,7 @@ import type { FencingTarget } from "../../api/fencing-target.ts";
 import { parseBmcAddress } from "../../bmc/address.ts";
 import { BmcError } from "../../bmc/errors.ts";
 import type { Change } from "../../kube/watched.ts";
+import type { ExpectedIdentity } from "./identity.ts";
 import { canonicalUuid, expectedIdentity } from "./identity.ts";
 
 /**
@@ -45,6 +46,11 @@ export class TargetIndex {
 
   byUid(uid: string): FencingTarget | undefined {
     return this.#byUid.get(uid)?.target;
+  }
+
+  /** Who the host of a target must be (`expectedIdentity`), worked out once for each of its states. */
+  identityOf(uid: string): ExpectedIdentity | undefined {
+    return this.#byUid.get(uid)?.identity;
   }
 
   byNode(nodeName: string): FencingTarget[] {
@@ -103,6 +109,7 @@ export class TargetIndex {
 
 interface Entry {
   target: FencingTarget;
+  identity: ExpectedIdentity | undefined;
   /** What it is filed under. */
   claims: ReadonlySet<string>;
   /** What nobody else may be filed under, with words for it. */
@@ -118,7 +125,8 @@ function entryOf(target: FencingTarget): Entry {
   const exclusive: { claims: string[]; what: string }[] = [
     { claims: [nodeClaim(nodeName)], what: `names node ${nodeName} as well` },
   ];
-  const uuid = expectedIdentity(target)?.systemUUID;
+  const identity = expectedIdentity(target);
+  const uuid = identity?.systemUUID;
   if (uuid !== undefined) {
     const claim = `uuid ${canonicalUuid(uuid)}`;
     claims.add(claim);
@@ -131,7 +139,7 @@ function entryOf(target: FencingTarget): Entry {
     for (const claim of system.filed) claims.add(claim);
     exclusive.push({ claims: system.exclusive, what: `points at ${device.address} as well` });
   }
-  return { target, claims, exclusive };
+  return { target, identity, claims, exclusive };
 }
 
 /**
