@@ -1,9 +1,38 @@
 import { readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { parseAllDocuments, stringify } from "yaml";
 
 /** The CRDs that ironfence ships, as YAML texts. */
-export async function readCrds(): Promise<string[]> {
-  const folder = fileURLToPath(new URL("../../deploy/crds/", import.meta.url));
+export function readCrds(): Promise<string[]> {
+  return readFolder("../../deploy/crds/");
+}
+
+/**
+ * The CRDs of others that ironfence works with, as far as it does (hack/foreign-crds), as YAML texts.
+ *
+ * @param versions of kinds that have several, only these are served; all where absent. The newest is stored.
+ */
+export async function readForeignCrds(versions?: readonly string[]): Promise<string[]> {
+  const texts = await readFolder("../foreign-crds/");
+  return versions === undefined ? texts : texts.map((text) => withVersions(text, versions));
+}
+
+interface Definition {
+  spec: { versions: { name: string; storage: boolean }[] };
+}
+
+function withVersions(text: string, wanted: readonly string[]): string {
+  const definitions = parseAllDocuments(text).map((document) => document.toJS() as Definition);
+  for (const { spec } of definitions) {
+    const kept = spec.versions.filter(({ name }) => wanted.includes(name));
+    if (kept.length === 0) continue;
+    spec.versions = kept.map((version, index) => ({ ...version, storage: index === kept.length - 1 }));
+  }
+  return definitions.map((definition) => stringify(definition)).join("---\n");
+}
+
+async function readFolder(path: string): Promise<string[]> {
+  const folder = fileURLToPath(new URL(path, import.meta.url));
   const files = (await readdir(folder)).filter((file) => file.endsWith(".yaml") && file !== "kustomization.yaml");
   return Promise.all(files.sort().map((file) => readFile(folder + file, "utf8")));
 }
