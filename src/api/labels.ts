@@ -14,3 +14,5 @@ export const CONTROL_PLANE_ROLES: readonly string[] = [
 ];
 /** On a node: it runs etcd, where that does not run beside the rest of the control plane. */
 export const ETCD_ROLE = "node-role.kubernetes.io/etcd";
+/** On a BareMetalRemediation that serves a request of another kind: which family of requests. */
+export const REQUEST = "ironfence.io/request";

@@ -1,0 +1,149 @@
+import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
+import { REQUEST } from "../../api/labels.ts";
+import { Controller } from "../../kube/controller.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeObject, OwnerReference, ResourceType } from "../../kube/resource.ts";
+import { apiVersionOf } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
+
+// What is common to the requests of other kinds (Metal3Remediation, an OKD Machine that asks for external remediation). None
+// of them fences: each has exactly one child, a BareMetalRemediation, which does; what is here keeps the two together. It
+// remembers nothing, so it may begin anew at any moment.
+
+/** One family of requests. */
+export interface RequestKind<T extends KubeObject> {
+  /** Value of the label `ironfence.io/request` of its children, and the name in logs. */
+  readonly family: "metal3-remediation" | "okd-machine";
+  readonly type: ResourceType;
+  /** Keeps of an object what the family needs; undefined for one that is no request. Must not throw. */
+  trim(raw: KubeObject): T | undefined;
+  /**
+   * Brings one request a step further: makes or removes its child, and writes into the request how it goes. Called when
+   * either changes, and again after a throw or `requeueAfterMs`.
+   *
+   * @param child as watched; undefined where there is none (yet).
+   */
+  reconcile(
+    request: T,
+    child: BareMetalRemediation | undefined,
+    signal: AbortSignal,
+  ): Promise<{ requeueAfterMs?: number } | void>;
+}
+
+/** Requests worked on at the same moment. */
+const CONCURRENCY = 8;
+/** Longest wait after failures: a request must not wait long once the API server is back. */
+const BACKOFF_MAX_MS = 15_000;
+
+/** Serves every request of one family until `signal` aborts; nothing of it runs on after that. */
+export async function runRequests<T extends KubeObject>(
+  runtime: KubeRuntime,
+  kind: RequestKind<T>,
+  signal: AbortSignal,
+): Promise<void> {
+  const ended = new AbortController();
+  const running = AbortSignal.any([signal, ended.signal]);
+  const requests = runtime.watch<T>({ type: kind.type, trim: (raw) => kind.trim(raw) }, running);
+  const children = runtime.watch<BareMetalRemediation>(
+    {
+      type: BARE_METAL_REMEDIATIONS,
+      labelSelector: `${REQUEST}=${kind.family}`,
+      trim: (raw) => raw as BareMetalRemediation,
+    },
+    running,
+  );
+  const controller = new Controller(runtime, {
+    name: kind.family,
+    concurrency: CONCURRENCY,
+    maxBackoffMs: BACKOFF_MAX_MS,
+    reconcile: async (key, signal) => {
+      const request = requests.get(parseKey(key));
+      const wanted = request === undefined ? undefined : childName(request);
+      let child: BareMetalRemediation | undefined;
+      for (const found of children.values()) {
+        if (requestKey(found) !== key) continue;
+        if (found.metadata.name === wanted) child = found;
+        // Of a request that is gone: one with two owners outlives the first.
+        else await removeChild(runtime, found, signal);
+      }
+      if (request !== undefined) return kind.reconcile(request, child, signal);
+    },
+  });
+  requests.subscribe(({ object }) => controller.enqueue(keyText(keyOf(object))));
+  children.subscribe(({ object }) => controller.enqueue(requestKey(object)));
+  try {
+    await Promise.all([requests.whenSynced(running), children.whenSynced(running)]);
+    await controller.run(running);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    ended.abort(new Error(`requests of ${kind.family} have ended`));
+  }
+}
+
+/** Characters of a request's name in its child's; with the rest a name may have no more than 253. */
+const NAME_MAX = 244;
+
+/** The name of a request's only child: another one for a request that is made anew under the same name. */
+export function childName({ metadata: { name, uid } }: KubeObject): string {
+  return `${name.slice(0, NAME_MAX)}-${uid.slice(0, 8)}`;
+}
+
+/**
+ * Makes the child, if it is not there yet.
+ *
+ * @param owners beside the request itself: the Machine, where the request is none, tells whom the child means.
+ */
+export async function createChild<T extends KubeObject>(
+  { client }: Pick<KubeRuntime, "client">,
+  kind: Pick<RequestKind<T>, "family" | "type">,
+  request: T,
+  spec: BareMetalRemediationSpec,
+  owners: readonly OwnerReference[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace, name, uid } = request.metadata;
+  const self = { apiVersion: apiVersionOf(kind.type), kind: kind.type.kind, name, uid, controller: true };
+  const others = owners.map(({ apiVersion, kind, name, uid }) => ({ apiVersion, kind, name, uid }));
+  const child = {
+    apiVersion: apiVersionOf(BARE_METAL_REMEDIATIONS),
+    kind: BARE_METAL_REMEDIATIONS.kind,
+    metadata: {
+      ...(namespace !== undefined && { namespace }),
+      name: childName(request),
+      labels: { [REQUEST]: kind.family },
+      ownerReferences: [self, ...others],
+    },
+    spec,
+  };
+  try {
+    await client.create<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, child, {}, signal);
+  } catch (error) {
+    // The watch had not shown it yet.
+    if (!isKubeError(error, "AlreadyExists")) throw error;
+  }
+}
+
+/** Ends the child: what it has begun is taken back before it goes. */
+export async function removeChild(
+  { client }: Pick<KubeRuntime, "client">,
+  child: BareMetalRemediation,
+  signal: AbortSignal,
+): Promise<void> {
+  if (child.metadata.deletionTimestamp !== undefined) return;
+  try {
+    const guard = { uid: child.metadata.uid };
+    await client.delete(BARE_METAL_REMEDIATIONS, keyOf(child), { guard }, signal);
+  } catch (error) {
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+  }
+}
+
+/** The key of the request that a child serves, also after the garbage collector has taken the reference to it off. */
+function requestKey({ metadata }: BareMetalRemediation): string {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
+  const name = owner?.name ?? metadata.name.slice(0, -"-12345678".length);
+  return keyText({ ...(metadata.namespace !== undefined && { namespace: metadata.namespace }), name });
+}
