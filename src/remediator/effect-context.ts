@@ -7,7 +7,10 @@ import type { Turns } from "./turns.ts";
 
 /** What effects act on. */
 export interface EffectContext {
+  /** Of the cluster that holds the remediation, its target and its Machine. */
   runtime: KubeRuntime;
+  /** Of the cluster that holds the node, its lease, its pods and their volumes. */
+  nodeRuntime: KubeRuntime;
   session: Session;
   /** Absent where the host cannot be found. */
   host: FencedHost | undefined;

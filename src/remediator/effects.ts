@@ -26,8 +26,8 @@ export const FINALIZER = "ironfence.io/remediation";
  * thrown as KubeErrors.
  */
 export async function runEffect(context: EffectContext, effect: Effect, signal: AbortSignal): Promise<void> {
-  const { session, runtime } = context;
-  const { client } = runtime;
+  const { session, nodeRuntime } = context;
+  const { client } = nodeRuntime;
   const { nodeName } = session;
   const saw = (found: Partial<Seen>): void => {
     session.seen = { ...session.seen, ...found };
@@ -103,7 +103,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       const node = await getNode(client, nodeName, signal);
       // A Node object of another UID has joined since: its pods run on another host than the one that is off.
       if (node === undefined || node.metadata.uid === session.status.node?.uid) {
-        await releasePods(runtime, nodeName, effect.withinMs, signal);
+        await releasePods(nodeRuntime, nodeName, effect.withinMs, signal);
       }
       return saw({ released: true });
     }
@@ -146,7 +146,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
 /** The nodes that run etcd, each as it is now: what is watched may be late. */
 async function readMembers(context: EffectContext, signal: AbortSignal): Promise<EtcdMember[]> {
   const read = async ({ metadata: { name } }: Node): Promise<EtcdMember> => {
-    const node = await getNode(context.runtime.client, name, signal);
+    const node = await getNode(context.nodeRuntime.client, name, signal);
     return { node: name, up: node !== undefined && isReady(node) };
   };
   return Promise.all(context.etcdNodes().map(read));
@@ -167,11 +167,11 @@ async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean
   );
 }
 
-async function readLease({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
+async function readLease({ nodeRuntime, session }: EffectContext, signal: AbortSignal): Promise<void> {
   const key = { namespace: NODE_LEASE_NAMESPACE, name: session.nodeName };
   let lease: Lease | undefined;
   try {
-    lease = await runtime.client.get<Lease>(LEASES, key, signal);
+    lease = await nodeRuntime.client.get<Lease>(LEASES, key, signal);
   } catch (error) {
     if (!isKubeError(error, "NotFound")) throw error;
   }
@@ -179,7 +179,7 @@ async function readLease({ runtime, session }: EffectContext, signal: AbortSigna
 }
 
 async function mark(
-  { runtime, session }: EffectContext,
+  { nodeRuntime, session }: EffectContext,
   change: MarkChange,
   attemptId: string,
   signal: AbortSignal,
@@ -189,14 +189,18 @@ async function mark(
   const signedBy = signature(session.uid, attemptId);
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     markPatch(node, change, signedBy, ownedBy, putOnBy(session));
-  await patchNode(runtime.client, session.nodeName, patchFor, signal);
+  await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
 }
 
 function putOnBy({ seen }: EffectContext["session"]): MarksPutOn {
   return { outOfService: seen.taint?.found === "Ours", quarantine: seen.quarantined };
 }
 
-async function putTaint({ runtime, session }: EffectContext, attemptId: string, signal: AbortSignal): Promise<void> {
+async function putTaint(
+  { nodeRuntime, session }: EffectContext,
+  attemptId: string,
+  signal: AbortSignal,
+): Promise<void> {
   const { uid } = session.status.node ?? {};
   const signedBy = signature(session.uid, attemptId);
   // A Node object of another UID has joined since: it is not the one that was fenced.
@@ -204,17 +208,17 @@ async function putTaint({ runtime, session }: EffectContext, attemptId: string, 
     node.metadata.uid === uid ? markPatch(node, { outOfService: "on" }, signedBy) : [];
   // Known before the answer, which may be lost.
   session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false };
-  const node = await patchNode(runtime.client, session.nodeName, patchFor, signal);
+  const node = await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
   const whose = node === undefined || node.metadata.uid !== uid ? "None" : outOfServiceOf(node);
   session.seen = { ...session.seen, taint: { attemptId, found: whose === "None" ? "NoNode" : whose } };
 }
 
-async function deleteNode({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
+async function deleteNode({ nodeRuntime, session }: EffectContext, signal: AbortSignal): Promise<void> {
   const { backup } = session.seen;
   if (backup === undefined) return;
   try {
     const guard = { uid: backup.status.nodeUID, resourceVersion: backup.resourceVersion };
-    await runtime.client.delete(NODES, { name: session.nodeName }, { guard }, signal);
+    await nodeRuntime.client.delete(NODES, { name: session.nodeName }, { guard }, signal);
     session.seen = { ...session.seen, nodeDeleted: true };
   } catch (error) {
     if (isKubeError(error, "NotFound")) session.seen = { ...session.seen, nodeDeleted: true };

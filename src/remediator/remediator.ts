@@ -85,6 +85,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   });
   const walker: WalkerDeps = {
     runtime,
+    nodeRuntime: runtime,
     nodes,
     directory,
     stopSwitch,
@@ -109,7 +110,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     await session.close();
   };
   const beginSession = async (key: string, watched: BareMetalRemediation): Promise<Session | undefined> => {
-    const session = new Session(runtime, watched, () => controller.enqueue(key));
+    const session = new Session({ runtime, nodeRuntime: runtime }, watched, () => controller.enqueue(key));
     sessions.set(key, session);
     metrics.inFlight(sessions.size);
     // What was stored last counts, by an earlier process or by the session before, not what a watch shows that may lag behind

@@ -15,6 +15,8 @@ import type { LeaseSeen, Now, Seen } from "./snapshot.ts";
 import { nothingSeen } from "./snapshot.ts";
 import type { State, StateName } from "./state.ts";
 import { parseState } from "./state.ts";
+import type { Subject } from "./subject.ts";
+import { localNode } from "./subject.ts";
 import type { FencedHost, HostPower } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
 
@@ -45,6 +47,7 @@ export class Session {
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
   readonly #runtime: KubeRuntime;
+  readonly #nodeRuntime: KubeRuntime;
   readonly #wake: () => void;
   #stopLease: AbortController | undefined;
   #stopPods: AbortController | undefined;
@@ -52,8 +55,14 @@ export class Session {
   #deadline: { key: string; atMs: number } | undefined;
   #plan: { generation: number | undefined; plan: Plan } | undefined;
 
-  constructor(runtime: KubeRuntime, remediation: BareMetalRemediation, wake: () => void) {
+  /** @param runtimes `nodeRuntime` of the cluster that holds the node, its lease and its pods. */
+  constructor(
+    { runtime, nodeRuntime }: { runtime: KubeRuntime; nodeRuntime: KubeRuntime },
+    remediation: BareMetalRemediation,
+    wake: () => void,
+  ) {
     this.#runtime = runtime;
+    this.#nodeRuntime = nodeRuntime;
     this.#wake = wake;
     this.uid = remediation.metadata.uid;
     this.remediation = remediation;
@@ -62,6 +71,10 @@ export class Session {
 
   get nodeName(): string {
     return nodeNameOf(this.remediation);
+  }
+
+  get subject(): Subject {
+    return localNode(this.nodeName);
   }
 
   get status(): BareMetalRemediationStatus {
@@ -145,7 +158,7 @@ export class Session {
   }
 
   #watchLease(signal: AbortSignal): void {
-    const leases = this.#runtime.watch<Lease>(
+    const leases = this.#nodeRuntime.watch<Lease>(
       {
         type: LEASES,
         namespace: NODE_LEASE_NAMESPACE,
@@ -160,7 +173,7 @@ export class Session {
   }
 
   #watchPods(signal: AbortSignal): void {
-    const pods = this.#runtime.watch<Pod>(
+    const pods = this.#nodeRuntime.watch<Pod>(
       { type: PODS, fieldSelector: `spec.nodeName=${this.nodeName}`, trim: trimPod },
       signal,
     );

@@ -41,6 +41,8 @@ const DEVICE_EFFECTS: readonly string[] = ["readPower", "verifyIdentity", "close
 
 export interface WalkerDeps {
   runtime: KubeRuntime;
+  /** Of the cluster that holds the nodes. */
+  nodeRuntime: KubeRuntime;
   nodes: Watched<Node>;
   directory: HostDirectory;
   stopSwitch: StopSwitch;
@@ -76,6 +78,7 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
       if (decision.status !== undefined) await store(deps, session, state, decision.status, decision.notes, signal);
       const context: EffectContext = {
         runtime: deps.runtime,
+        nodeRuntime: deps.nodeRuntime,
         session,
         host: host.found ? host.host : undefined,
         node: snapshot.node,
@@ -209,7 +212,7 @@ function findHost(deps: WalkerDeps, session: Session): Lookup {
   const recorded = findRecorded(deps, session);
   const { target, phase } = session.status;
   if (recorded.found || target === undefined || phase !== "Undoing") return recorded;
-  const successor = deps.directory.find(session.nodeName);
+  const successor = deps.directory.find(session.subject);
   const { identity } = successor.found ? successor.host : {};
   return identity !== undefined && compareIdentity(target, identity) === "match" ? successor : recorded;
 }
@@ -217,7 +220,7 @@ function findHost(deps: WalkerDeps, session: Session): Lookup {
 /** The host of the target on record, once one was taken; else the one that a target names for the node. */
 function findRecorded({ directory }: WalkerDeps, session: Session): Lookup {
   const { target } = session.status;
-  if (target === undefined) return directory.find(session.nodeName);
+  if (target === undefined) return directory.find(session.subject);
   const host = directory.byUid(target.uid);
   const what = `${target.kind} ${target.namespace}/${target.name}`;
   if (host === undefined) return { found: false, reason: "NoTarget", message: `${what} is gone` };

@@ -13,6 +13,7 @@ import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { openDevice } from "../../src/bmc/open-device.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
+import { localNode } from "../../src/remediator/subject.ts";
 import { createFencingTargetDirectory } from "../../src/remediator/targets/fencing-target.ts";
 import { DEFAULT_PROBE_INTERVALS } from "../../src/remediator/targets/probe-schedule.ts";
 import { startTargetController } from "../../src/remediator/targets/target-controller.ts";
@@ -103,7 +104,7 @@ test("the wrong machine is not fenced: with swapped addresses no BMC gets an ord
   point(fixture, "n2", "n1", BY_CA);
   const directory = directoryOf(fixture);
   for (const node of ["n1", "n2"]) {
-    const found = directory.find(node);
+    const found = directory.find(localNode(node));
     assert.ok(found.found);
     const power = await found.host.open(fixture.signal);
     const verdict = await power.verifyIdentity(undefined, fixture.signal);
@@ -121,7 +122,7 @@ test("the right machine is verified, powered off, read Off and powered on again"
   const fixture = await setUp(t);
   const { rack, mocks, signal } = fixture;
   point(fixture, "n1", "n1", BY_CA);
-  const found = directoryOf(fixture).find("n1");
+  const found = directoryOf(fixture).find(localNode("n1"));
   assert.ok(found.found);
   const power = await found.host.open(signal);
   assert.ok((await power.verifyIdentity(undefined, signal)).verified);

@@ -45,7 +45,10 @@ export function createFencingTargetDirectory(
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    find(nodeName) {
+    find({ nodeName }) {
+      if (nodeName === undefined) {
+        return { found: false, reason: "NoTarget", message: "no FencingTarget can name a node that is not there yet" };
+      }
       const [target] = index.byNode(nodeName);
       if (target === undefined) {
         const message = `no FencingTarget in namespace ${deps.namespace} names node ${nodeName}: create one with spec.nodeName ${nodeName}`;

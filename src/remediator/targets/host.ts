@@ -1,6 +1,7 @@
 import type { BootOverride, PowerReading } from "../../bmc/driver.ts";
 import type { IdentityVerdict } from "../../bmc/topology.ts";
 import type { Node } from "../../api/core.ts";
+import type { Subject } from "../subject.ts";
 
 export type { IdentityVerdict } from "../../bmc/topology.ts";
 
@@ -22,9 +23,9 @@ export type LookupFailure = {
   message: string;
 };
 
-/** Finds the host of a node, from watched objects alone: no call leaves the process. */
+/** Finds the host of a subject, from watched objects alone: no call leaves the process. */
 export interface HostDirectory {
-  find(nodeName: string): { found: true; host: FencedHost } | LookupFailure;
+  find(subject: Subject): { found: true; host: FencedHost } | LookupFailure;
   /** Finds the host that a remediation has recorded in its status, also after its node is gone. */
   byUid(uid: string): FencedHost | undefined;
 }

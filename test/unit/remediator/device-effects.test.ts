@@ -50,10 +50,15 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
     metadata: { name: "n1", namespace: "ns", uid: "uid", resourceVersion: "1" },
     spec: {},
   };
-  const session = new Session(runtime, remediation as Session["remediation"], () => undefined);
+  const session = new Session(
+    { runtime, nodeRuntime: runtime },
+    remediation as Session["remediation"],
+    () => undefined,
+  );
   session.power = power;
   return {
     runtime,
+    nodeRuntime: runtime,
     session,
     host: { open: () => Promise.resolve(power) } as unknown as NonNullable<EffectContext["host"]>,
     node: undefined,

@@ -8,6 +8,7 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
 import type { FencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
+import { localNode } from "../../../src/remediator/subject.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
 import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
 import { TargetError } from "../../../src/remediator/targets/host.ts";
@@ -27,7 +28,7 @@ function directoryOf(world: World, openDevice = world.openDevice): FencingTarget
 }
 
 function hostOf(directory: FencingTargetDirectory, nodeName: string): FencedHost {
-  const found = directory.find(nodeName);
+  const found = directory.find(localNode(nodeName));
   assert.ok(found.found, found.found ? "" : found.message);
   return found.host;
 }
@@ -45,7 +46,7 @@ test("a host is found by its node's name and by its target's UID", () => {
   const directory = directoryOf(world);
   const host = hostOf(directory, "n1");
   assert.equal(directory.byUid(host.ref.uid)?.nodeName, "n1");
-  const missing = directory.find("n2");
+  const missing = directory.find(localNode("n2"));
   assert.ok(!missing.found && missing.reason === "NoTarget");
   assert.match(missing.message, /create one with spec\.nodeName n2/);
 });
@@ -55,7 +56,7 @@ test("a target of another namespace is not honoured", () => {
   const { spec } = world.target("n1", {});
   world.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
   world.put<FencingTarget>(FENCING_TARGETS, "n1", { spec }, "tenant");
-  const found = directoryOf(world).find("n1");
+  const found = directoryOf(world).find(localNode("n1"));
   assert.ok(!found.found && found.reason === "NoTarget");
 });
 
@@ -64,10 +65,10 @@ test("two targets for one node are both ambiguous until one of them goes", () =>
   world.host("n1", uuid(1));
   world.target("copy", { nodeName: "n1" });
   const directory = directoryOf(world);
-  const found = directory.find("n1");
+  const found = directory.find(localNode("n1"));
   assert.ok(!found.found && found.reason === "Ambiguous");
   world.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "copy" });
-  assert.ok(directory.find("n1").found);
+  assert.ok(directory.find(localNode("n1")).found);
 });
 
 test("two targets that point at one System are both ambiguous, however its address is written", () => {
@@ -84,7 +85,7 @@ test("two targets that point at one System are both ambiguous, however its addre
     world.target("n2", { devices: [{ ...device("n2"), address: spelling }] });
     const directory = directoryOf(world);
     for (const node of ["n1", "n2"]) {
-      const found = directory.find(node);
+      const found = directory.find(localNode(node));
       assert.ok(!found.found && found.reason === "Ambiguous", `${spelling} ${node}`);
     }
   }
@@ -95,7 +96,7 @@ test("two Systems of one BMC are two hosts", () => {
   world.target("n1", { devices: [{ ...device("n1"), address: "redfish://chassis.example/redfish/v1/Systems/1" }] });
   world.target("n2", { devices: [{ ...device("n2"), address: "redfish://chassis.example/redfish/v1/Systems/2" }] });
   const directory = directoryOf(world);
-  assert.ok(directory.find("n1").found && directory.find("n2").found);
+  assert.ok(directory.find(localNode("n1")).found && directory.find(localNode("n2")).found);
 });
 
 test("two targets that claim one system UUID are both ambiguous, also in the other byte order", () => {
@@ -103,7 +104,7 @@ test("two targets that claim one system UUID are both ambiguous, also in the oth
   world.host("n1", uuid(1), { identity: identity(1) });
   const swapped = "44454c4c-4200-104a-8054-000000000001";
   world.host("n2", uuid(2), { identity: { verification: "Required", systemUUID: swapped } });
-  const found = directoryOf(world).find("n2");
+  const found = directoryOf(world).find(localNode("n2"));
   assert.ok(!found.found && found.reason === "Ambiguous");
 });
 
