@@ -28,3 +28,11 @@ export function parseDurationMs(text: string): number | undefined {
   }
   return sign * totalMs;
 }
+
+/** Writes a duration as Go's `time.Duration.String` does: `5m0s`, `1h0m0s`, `30s`. Whole seconds, rounded down. */
+export function formatDuration(durationMs: number): string {
+  const seconds = Math.floor(durationMs / 1_000);
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60];
+  const parts = [hours > 0 ? `${hours}h` : "", seconds >= 60 ? `${minutes}m` : "", `${seconds % 60}s`];
+  return parts.join("");
+}

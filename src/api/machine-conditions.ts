@@ -1,0 +1,129 @@
+import type { KubeObject } from "../kube/resource.ts";
+import { toTime } from "../runtime/time.ts";
+import { CLUSTER_API_GROUP } from "./cluster-api.ts";
+import { listAt, textAt } from "./foreign.ts";
+import type { Condition } from "./meta.ts";
+
+// Writing conditions of Cluster API's objects. Upstream keeps two forms side by side, and its controllers of different ages
+// read different ones: v1beta1's with a severity and no reason while it is true, and metav1.Condition.
+
+/** Absent where the condition is true. */
+export type Severity = "Error" | "Warning" | "Info";
+
+/** What a condition is to say, in both forms. */
+export interface ConditionWrite {
+  type: string;
+  status: "True" | "False";
+  reason: string;
+  message: string;
+  /** Ignored where the condition is true: it says nothing more then. */
+  v1beta1: { reason: string; message: string; severity: Severity };
+}
+
+/** The conditions that an object has, in both forms. */
+export interface ConditionForms {
+  apiVersion: string;
+  conditions: readonly Condition[];
+  v1beta1Conditions: readonly Condition[];
+}
+
+type Form = "metav1" | "v1beta1";
+
+/** Whether the object says this already, in its version's own form, and in the other where it has that. */
+export function says(object: ConditionForms, wanted: ConditionWrite): boolean {
+  return formsOf(object).every(([form, conditions]) => {
+    const { status, reason, message } = textsOf(wanted, form);
+    const found = conditions.find(({ type }) => type === wanted.type);
+    return found?.status === status && found.reason === (reason ?? "") && found.message === (message ?? "");
+  });
+}
+
+/** A list of conditions that is to be another one. */
+export interface ConditionChange {
+  /** Where it lies in the object. */
+  path: readonly string[];
+  conditions: readonly unknown[];
+}
+
+/**
+ * What makes the object say `wanted`, and no more have conditions of the types `unwanted`. Guard the write by a
+ * resourceVersion, since whole lists are replaced. Empty where there is nothing to do.
+ *
+ * @param raw the object as the server sent it.
+ */
+export function changeConditions(
+  raw: KubeObject,
+  wanted: readonly ConditionWrite[],
+  unwanted: readonly string[],
+  nowMs: number,
+): ConditionChange[] {
+  const own = ownForm(raw.apiVersion);
+  const forms: Form[] = ["metav1", "v1beta1"];
+  return forms.flatMap((form) => {
+    const path = pathOf(raw.apiVersion, form);
+    const before = listAt(raw, ...path);
+    // The other form is kept true where the object has it. Where its CRD does not know it, it would be dropped each time.
+    if (form !== own && before.length === 0) return [];
+    let conditions = before.filter((condition) => !unwanted.includes(textAt(condition, "type") ?? ""));
+    for (const write of wanted) conditions = upsert(conditions, write, form, raw, nowMs);
+    const isSame = conditions.length === before.length && conditions.every((item, index) => item === before[index]);
+    return isSame ? [] : [{ path, conditions }];
+  });
+}
+
+function ownForm(apiVersion: string): Form {
+  return apiVersion === `${CLUSTER_API_GROUP}/v1beta2` ? "metav1" : "v1beta1";
+}
+
+function pathOf(apiVersion: string, form: Form): string[] {
+  if (form === ownForm(apiVersion)) return ["status", "conditions"];
+  return form === "metav1" ? ["status", "v1beta2", "conditions"] : ["status", "deprecated", "v1beta1", "conditions"];
+}
+
+function formsOf({ apiVersion, conditions, v1beta1Conditions }: ConditionForms): [Form, readonly Condition[]][] {
+  const forms: [Form, readonly Condition[]][] = [
+    ["metav1", conditions],
+    ["v1beta1", v1beta1Conditions],
+  ];
+  return forms.filter(([form, found]) => form === ownForm(apiVersion) || found.length > 0);
+}
+
+function textsOf(
+  { status, reason, message, v1beta1 }: ConditionWrite,
+  form: Form,
+): { status: string; reason?: string; message?: string; severity?: Severity } {
+  if (form === "metav1") return { status, reason, message };
+  if (status === "True") return { status };
+  return {
+    status,
+    severity: v1beta1.severity,
+    reason: v1beta1.reason,
+    ...(v1beta1.message !== "" && { message: v1beta1.message }),
+  };
+}
+
+function upsert(
+  list: readonly unknown[],
+  write: ConditionWrite,
+  form: Form,
+  { metadata }: KubeObject,
+  nowMs: number,
+): unknown[] {
+  const place = list.findIndex((condition) => textAt(condition, "type") === write.type);
+  const before = list[place];
+  const texts = textsOf(write, form);
+  // Key by key as the server keeps them, so that what is there already is told from what differs.
+  const isSame =
+    textAt(before, "status") === texts.status &&
+    (textAt(before, "reason") ?? "") === (texts.reason ?? "") &&
+    (textAt(before, "message") ?? "") === (texts.message ?? "");
+  if (isSame) return [...list];
+  const sinceBefore = textAt(before, "status") === texts.status ? textAt(before, "lastTransitionTime") : undefined;
+  const after = {
+    type: write.type,
+    ...texts,
+    lastTransitionTime: sinceBefore ?? toTime(nowMs),
+    ...(form === "metav1" && metadata.generation !== undefined && { observedGeneration: metadata.generation }),
+  };
+  return place < 0 ? [...list, after] : list.with(place, after);
+}

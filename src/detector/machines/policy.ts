@@ -1,0 +1,63 @@
+import { ATTEMPT_BUDGET } from "../../api/annotations.ts";
+import type { Machine } from "../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
+import type { AttemptBudget } from "../attempts.ts";
+import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "../attempts.ts";
+import type { Step } from "../policy.ts";
+import type { LabelMatcher } from "../selector.ts";
+import { compileSelector, SelectorError } from "../selector.ts";
+import type { MachineHealthCheckKind } from "./kind.ts";
+import type { Trigger } from "./trigger.ts";
+import { compileTrigger } from "./trigger.ts";
+
+/** A MachineHealthCheck's spec, checked and compiled. */
+export interface MachinePolicy {
+  /** Whether a machine is one of its targets. */
+  covers: (machine: Machine) => boolean;
+  trigger: Trigger;
+  /** The template of its requests; undefined where it names none. */
+  step: Step | undefined;
+  attemptBudget: AttemptBudget;
+}
+
+const TEMPLATE_SUFFIX = "Template";
+
+/** @returns what is wrong with the spec, in words, where it cannot be used. */
+export function compileMachinePolicy(kind: MachineHealthCheckKind, check: MachineHealthCheck): MachinePolicy | string {
+  const { spec, metadata } = check;
+  const trigger = compileTrigger(spec);
+  if (typeof trigger === "string") return trigger;
+  const selects = compileTargets(kind, check);
+  if (typeof selects === "string") return selects;
+  const { template } = spec;
+  if (
+    template !== undefined &&
+    (!template.kind.endsWith(TEMPLATE_SUFFIX) || template.apiVersion === "" || template.name === "")
+  ) {
+    return `the remediation template must have apiVersion, name and a kind that ends in ${TEMPLATE_SUFFIX}`;
+  }
+  const budgetText = metadata.annotations?.[ATTEMPT_BUDGET];
+  const attemptBudget = budgetText === undefined ? DEFAULT_ATTEMPT_BUDGET : parseAttemptBudget(budgetText);
+  if (attemptBudget === undefined) return `annotation ${ATTEMPT_BUDGET}: ${budgetText ?? ""} is none such as 5/24h`;
+  return {
+    covers: (machine) =>
+      machine.metadata.namespace === metadata.namespace &&
+      selects(machine.metadata.labels) &&
+      kind.covers(check, machine),
+    trigger,
+    step: template && { template: { ...template, namespace: metadata.namespace } },
+    attemptBudget,
+  };
+}
+
+function compileTargets(kind: MachineHealthCheckKind, { spec }: MachineHealthCheck): LabelMatcher | string {
+  const { matchLabels = {}, matchExpressions = [] } = spec.selector;
+  const isEmpty = Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
+  if (isEmpty && kind.emptySelectsAll) return () => true;
+  try {
+    return compileSelector(spec.selector);
+  } catch (error) {
+    if (error instanceof SelectorError) return `spec.selector: ${error.message}`;
+    throw error;
+  }
+}
