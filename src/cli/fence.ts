@@ -248,7 +248,7 @@ async function lookAtHost(
   const unread = "not read";
   const host = directory.byUid(target.metadata.uid);
   try {
-    const power = await host?.open(signal);
+    const power = await host?.open(undefined, signal);
     if (power === undefined) return { identity: unread, power: unread };
     try {
       const verdict = await power.verifyIdentity(node, signal);

@@ -86,7 +86,7 @@ async function withTarget<T>(
   const name = `FencingTarget ${namespace}/${targetName} (node ${target.spec.nodeName})`;
   const host = directory.byUid(target.metadata.uid);
   if (host === undefined) throw new Refusal(`${name} is not to be used`);
-  const power = await host.open(context.signal);
+  const power = await host.open(undefined, context.signal);
   try {
     return await work({
       name,

@@ -4,6 +4,7 @@ import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import { backoffMs } from "../runtime/random.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
+import { ownerOf } from "./ownership.ts";
 import { NOTHING_READ, recordFailedReading, recordReading } from "./power-seen.ts";
 import { deviceProblem } from "./reasons.ts";
 import type { Seen, SentOrder } from "./snapshot.ts";
@@ -127,7 +128,7 @@ async function onDevice<T>(
   const wasOpen = session.power !== undefined;
   try {
     if (host === undefined) throw new BmcError("Unreachable", "the host's FencingTarget is gone");
-    session.power ??= await host.open(signal);
+    session.power ??= await host.open(ownerOf(session), signal);
     session.seen = { ...session.seen, devicesClosed: false };
     const value = await call(session.power);
     session.seen = { ...session.seen, device: undefined };

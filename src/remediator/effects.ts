@@ -46,7 +46,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "claimHost":
       return claimHost(context, signal);
     case "releaseHost":
-      await context.host?.release(ownerOf(session), signal);
+      await context.host?.release(ownerOf(session), { asItIs: session.seen.successor?.waiting === true }, signal);
       return saw({ hostReleased: true });
     case "checkSuccessor":
       return checkSuccessor(context, signal);

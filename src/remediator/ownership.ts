@@ -24,7 +24,7 @@ export async function claimHost(context: EffectContext, signal: AbortSignal): Pr
     if (owner === undefined) {
       // Its finalizer was removed by force: nobody is left to give the host up.
       context.runtime.logger.warn({ ...fieldsOf(session), owner: by.uid }, "the host's owner is gone, taking over");
-      await host.release(by, signal);
+      await host.release(by, { asItIs: true }, signal);
       claim = await host.claim(ownerOf(session), signal);
     }
   }

@@ -1,6 +1,6 @@
 import type { BmcErrorCode } from "../bmc/errors.ts";
 import { BmcError } from "../bmc/errors.ts";
-import { TargetError } from "./targets/host.ts";
+import { HostRefusal, TargetError } from "./targets/host.ts";
 
 /** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/remediation.md lists them. */
 export const REASONS = [
@@ -32,6 +32,12 @@ export const REASONS = [
   "IdentityUnknown",
   "WrongHost",
   "ControlPlaneNode",
+  "HostBeingDeleted",
+  "HostDetaching",
+  "HostNotProvisioned",
+  "HostOffline",
+  "PowerOffDisabled",
+  "NotTheOwner",
   "RebootRequired",
   "RebootsNotProven",
   "VerifyTimeout",
@@ -89,7 +95,8 @@ const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; f
 
 /** What a failed call to a host's devices means; undefined for an error that is not about a device. */
 export function deviceProblem(error: unknown): DeviceProblem | undefined {
-  if (error instanceof TargetError) return { reason: error.reason, message: error.message, final: false };
+  if (error instanceof TargetError || error instanceof HostRefusal)
+    return { reason: error.reason, message: error.message, final: false };
   if (!(error instanceof BmcError) || error.code === "Aborted") return undefined;
   const { reason, final, nextStep } = BMC_PROBLEMS[error.code];
   return { reason, message: `${error.message}: ${nextStep}`, final };

@@ -224,9 +224,10 @@ function findRecorded({ directory }: WalkerDeps, session: Session): Lookup {
   const host = directory.byUid(target.uid);
   const what = `${target.kind} ${target.namespace}/${target.name}`;
   if (host === undefined) return { found: false, reason: "NoTarget", message: `${what} is gone` };
-  if (host.nodeName === session.nodeName) return { found: true, host };
+  const strayed = host.strayedFrom(session.subject);
+  if (strayed === undefined) return { found: true, host };
   // Its devices are another node's by now, too, and that one's host must not be powered off.
-  return { found: false, reason: "NoTarget", message: `${what} names node ${host.nodeName} now` };
+  return { found: false, reason: "NoTarget", message: `${what} ${strayed}` };
 }
 
 /** Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. */
@@ -272,12 +273,8 @@ function factsOf({ ref, identity, owner, lastReboot }: FencedHost): HostFacts {
 function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {
   const { stopped } = stopSwitch;
   if (stopped !== undefined) return { reason: "Paused", message: `no power order is sent: ${stopped.reason}` };
-  if (!lookup.found || !lookup.host.maintenance) return undefined;
-  const { kind, namespace, name } = lookup.host.ref;
-  return {
-    reason: "Maintenance",
-    message: `no power order is sent: ${kind} ${namespace}/${name} has spec.maintenance`,
-  };
+  if (!lookup.found || lookup.host.maintenance === undefined) return undefined;
+  return { reason: "Maintenance", message: `no power order is sent: ${lookup.host.maintenance}` };
 }
 
 function siblingOf(sibling: BareMetalRemediation): Sibling {

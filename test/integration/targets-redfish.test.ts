@@ -106,7 +106,7 @@ test("the wrong machine is not fenced: with swapped addresses no BMC gets an ord
   for (const node of ["n1", "n2"]) {
     const found = directory.find(localNode(node));
     assert.ok(found.found);
-    const power = await found.host.open(fixture.signal);
+    const power = await found.host.open(undefined, fixture.signal);
     const verdict = await power.verifyIdentity(undefined, fixture.signal);
     assert.ok(!verdict.verified && verdict.reason === "Mismatch");
     await assert.rejects(power.forceOff(fixture.signal));
@@ -124,7 +124,7 @@ test("the right machine is verified, powered off, read Off and powered on again"
   point(fixture, "n1", "n1", BY_CA);
   const found = directoryOf(fixture).find(localNode("n1"));
   assert.ok(found.found);
-  const power = await found.host.open(signal);
+  const power = await found.host.open(undefined, signal);
   assert.ok((await power.verifyIdentity(undefined, signal)).verified);
   await power.forceOff(signal);
   await until(async () => (await power.readPower(signal)).state === "Off", "the host is off");

@@ -73,15 +73,16 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
   return {
     ref,
     version: `${uid}/${generation ?? ""}`,
-    nodeName: target.spec.nodeName,
+    strayedFrom: ({ nodeName }) =>
+      nodeName === target.spec.nodeName ? undefined : `names node ${target.spec.nodeName} now`,
     identity: identityOf(index, uid),
-    maintenance: target.spec.maintenance,
+    maintenance: target.spec.maintenance ? `${target.kind} ${deps.namespace}/${name} has spec.maintenance` : undefined,
     owner: target.status?.owner,
     lastReboot: lastRebootOf(target),
     claim: (owner, signal) => claimTarget(runtime, ref, owner, signal),
-    release: (owner, signal) => releaseTarget(runtime, ref, owner, signal),
+    release: (owner, _options, signal) => releaseTarget(runtime, ref, owner, signal),
     recordReboot: (reboot, signal) => recordReboot(runtime, ref, reboot, signal),
-    open: (signal) => openHost(deps, index, target, signal),
+    open: (_owner, signal) => openHost(deps, index, target, signal),
   };
 }
 

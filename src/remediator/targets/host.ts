@@ -18,8 +18,11 @@ export interface HostOwner {
 /** Why no host can be fenced for a node. */
 export type LookupFailure = {
   found: false;
-  /** NoTarget: none names the node. Ambiguous: several targets claim one node, System or UUID, so none is trusted. */
-  reason: "NoTarget" | "Ambiguous";
+  /**
+   * NoTarget: none names the node. Ambiguous: several targets claim one node, System or UUID, so none is trusted. Else there is
+   * one, but it is in no state to be fenced.
+   */
+  reason: "NoTarget" | "Ambiguous" | HostRefusalReason;
   message: string;
 };
 
@@ -35,18 +38,22 @@ export interface FencedHost {
   readonly ref: { kind: string; namespace: string; name: string; uid: string };
   /** Another one as soon as anything is edited of what the target says, its devices included. */
   readonly version: string;
-  readonly nodeName: string;
+  /** Why the host is another subject's by now than this one's; undefined where nothing says so. */
+  strayedFrom(subject: Subject): string | undefined;
   /** Who the host is by its target, in its spec or pinned; undefined where it does not say. */
   readonly identity: { systemUUID?: string; serialNumber?: string } | undefined;
-  /** Hands off: no power order may be sent. */
-  readonly maintenance: boolean;
+  /** Hands off: why no power order may be sent; undefined where it may. */
+  readonly maintenance: string | undefined;
   readonly owner: HostOwner | undefined;
   /** The last reboot that was proven off, for `requireReboot`. */
   readonly lastReboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string } | undefined;
   /** Takes the host by compare-and-swap on the live object. Owning it already is fine. */
   claim(owner: HostOwner, signal: AbortSignal): Promise<{ owned: true } | { owned: false; by: HostOwner }>;
-  /** Gives the host up, if this owner has it. */
-  release(owner: HostOwner, signal: AbortSignal): Promise<void>;
+  /**
+   * Gives the host up, if this owner has it. What the owner holds it off by goes with it, except where another remediation
+   * takes the host over `asItIs`.
+   */
+  release(owner: HostOwner, options: { asItIs: boolean }, signal: AbortSignal): Promise<void>;
   /** Records a reboot that was proven off. */
   recordReboot(
     reboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string },
@@ -55,9 +62,11 @@ export interface FencedHost {
   /**
    * Opens the devices with their credentials, read live.
    *
-   * @throws TargetError where the target's own configuration does not allow it (Secret or key missing, bad address).
+   * @param owner who gives the orders; undefined for a person, and for who only looks.
+   * @throws TargetError where the target's own configuration does not allow it (Secret or key missing, bad address),
+   * HostRefusal where the host is in no state for it.
    */
-  open(signal: AbortSignal): Promise<HostPower>;
+  open(owner: HostOwner | undefined, signal: AbortSignal): Promise<HostPower>;
 }
 
 /**
@@ -76,6 +85,28 @@ export interface HostPower {
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
   close(): Promise<void>;
+}
+
+/**
+ * Why a host cannot be fenced as it is, although its devices may be well: shown as the reason of a remediation's Processing
+ * condition. docs/metal3.md tells each.
+ */
+export type HostRefusalReason =
+  | "HostBeingDeleted"
+  | "HostDetaching"
+  | "HostNotProvisioned"
+  | "HostOffline"
+  | "PowerOffDisabled"
+  | "NotTheOwner";
+
+/** A host whose state rules an order out. Its message names the object and the next step. */
+export class HostRefusal extends Error {
+  override readonly name = "HostRefusal";
+  readonly reason: HostRefusalReason;
+  constructor(reason: HostRefusalReason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
 }
 
 /** A target that cannot be used as it is configured. Its message names the object and the next step. */

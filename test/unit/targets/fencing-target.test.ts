@@ -45,7 +45,8 @@ test("a host is found by its node's name and by its target's UID", () => {
   world.host("n1", uuid(1));
   const directory = directoryOf(world);
   const host = hostOf(directory, "n1");
-  assert.equal(directory.byUid(host.ref.uid)?.nodeName, "n1");
+  assert.equal(directory.byUid(host.ref.uid)?.strayedFrom(localNode("n1")), undefined);
+  assert.equal(host.strayedFrom(localNode("n2")), "names node n1 now");
   const missing = directory.find(localNode("n2"));
   assert.ok(!missing.found && missing.reason === "NoTarget");
   assert.match(missing.message, /create one with spec\.nodeName n2/);
@@ -118,7 +119,7 @@ test("the wrong machine is never powered: with swapped addresses nothing is orde
     identity: identity(2),
     devices: [{ ...device("n2"), address: address("n1") }],
   });
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   const verdict = await power.verifyIdentity(undefined, signal);
   assert.ok(!verdict.verified && verdict.reason === "Mismatch");
   await assert.rejects(power.forceOff(signal), BmcError);
@@ -133,7 +134,7 @@ test("the wrong machine is never powered: with swapped addresses nothing is orde
 test("a caller who forgets to verify does not get an order through to another host", async () => {
   const world = new World();
   const bmc = world.host("n1", uuid(7), { identity: identity(1) });
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await assert.rejects(power.forceOff(signal), BmcError);
   assert.deepEqual(bmc.orders, []);
 });
@@ -141,7 +142,7 @@ test("a caller who forgets to verify does not get an order through to another ho
 test("a rival that appears after the lookup stops the order", async () => {
   const world = new World();
   const bmc = world.host("n1", uuid(1), { identity: identity(1) });
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   world.target("copy", { nodeName: "n1" });
   const verdict = await power.verifyIdentity(undefined, signal);
   assert.ok(!verdict.verified);
@@ -152,7 +153,7 @@ test("a rival that appears after the lookup stops the order", async () => {
 test("a host that is who it must be is powered off and on", async () => {
   const world = new World();
   const bmc = world.host("n1", uuid(1), { identity: identity(1) });
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   assert.ok((await power.verifyIdentity(undefined, signal)).verified);
   await power.forceOff(signal);
   assert.equal((await power.readPower(signal)).state, "Off");
@@ -169,7 +170,7 @@ test("the next level is used where the first does not answer, and its devices mu
   const pdu = new FakeBmc({});
   world.bmcs.set(address("pdu"), pdu);
   first.failure = new BmcError("Unreachable", "n1 is gone");
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await assert.rejects(power.forceOff(signal), { code: "Unreachable" });
   assert.deepEqual(pdu.orders, [], "nobody knows whose outlet that is");
   pdu.identity = { systemUUID: uuid(1) };
@@ -186,7 +187,7 @@ test("another host on the first level is no reason to believe the second one's O
   const second = new FakeBmc({ systemUUID: uuid(1) });
   second.power = { state: "Off", raw: "Off" };
   world.bmcs.set(address("second"), second);
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   assert.equal((await power.readPower(signal)).state, "Unknown");
   await assert.rejects(power.forceOff(signal), { code: "SystemNotFound" });
   assert.deepEqual(second.orders, []);
@@ -198,7 +199,7 @@ test("all devices of a level must say Off before the host is off", async () => {
   world.secret("twin-bmc", { username: "admin", password: "secret-1" });
   const twin = new FakeBmc({ systemUUID: uuid(1) });
   world.bmcs.set(address("twin"), twin);
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   twin.deaf = true;
   await power.forceOff(signal);
   assert.equal(one.power.state, "Off");
@@ -213,7 +214,7 @@ test("an order that one device refuses and another may have carried out counts a
   world.secret("twin-bmc", { username: "admin", password: "secret-1" });
   const twin = new FakeBmc({ systemUUID: uuid(1) });
   world.bmcs.set(address("twin"), twin);
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await power.verifyIdentity(undefined, signal);
   one.failure = new BmcError("Busy", "come back later");
   for (const code of ["Unreachable", "Timeout", "BadResponse"] as const) {
@@ -229,7 +230,7 @@ test("a level whose Off never shows is followed by the next at the second order"
   const second = new FakeBmc({ systemUUID: uuid(1) });
   world.bmcs.set(address("second"), second);
   first.deaf = true;
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await power.forceOff(signal);
   assert.deepEqual(second.orders, []);
   await power.forceOff(signal);
@@ -240,7 +241,7 @@ test("a missing Secret, a missing key and a bad address each say what to do, and
   const world = new World();
   world.host("n1", uuid(1));
   const directory = directoryOf(world);
-  const open = (): Promise<unknown> => hostOf(directory, "n1").open(signal);
+  const open = (): Promise<unknown> => hostOf(directory, "n1").open(undefined, signal);
   const failsWith = (reason: TargetError["reason"], text: RegExp) => (error: unknown) => {
     assert.ok(error instanceof TargetError);
     assert.equal(error.reason, reason);
@@ -270,7 +271,7 @@ test("what a device is to know of IPMI comes from its spec, and the BMC's own ke
     return world.openDevice(config, deps);
   };
   const open = async (): Promise<DeviceConfig["ipmi"]> => {
-    const power = await hostOf(directoryOf(world, recording), "n1").open(signal);
+    const power = await hostOf(directoryOf(world, recording), "n1").open(undefined, signal);
     await power.close();
     return configs.at(-1)?.ipmi;
   };
@@ -285,7 +286,7 @@ test("what a device is to know of IPMI comes from its spec, and the BMC's own ke
 test("a broken first level leaves the second one to fence with", async () => {
   const world = new World();
   const bmc = world.host("n1", uuid(1), { identity: identity(1), devices: [device("other", 1), device("n1", 2)] });
-  const power = await hostOf(directoryOf(world), "n1").open(signal);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await power.forceOff(signal);
   assert.deepEqual(bmc.orders, ["ForceOff"]);
 });
@@ -299,9 +300,9 @@ test("a host has one owner; the second remediation is told who", async () => {
   assert.deepEqual(await host.claim(first, signal), { owned: true });
   assert.deepEqual(await host.claim(first, signal), { owned: true });
   assert.deepEqual(await host.claim(second, signal), { owned: false, by: first });
-  await host.release(second, signal);
+  await host.release(second, { asItIs: false }, signal);
   assert.equal(world.liveTarget("n1").status?.owner?.uid, first.uid, "nobody gives up what he does not have");
-  await host.release(first, signal);
+  await host.release(first, { asItIs: false }, signal);
   assert.deepEqual(await host.claim(second, signal), { owned: true });
 });
 
@@ -313,7 +314,7 @@ test("a stale owner is replaced: its CR is gone, was made anew, or has its final
   const next = async (): Promise<unknown> => {
     const owner = ownerOf(world.remediation(`r${Math.random()}`));
     const claimed = await host.claim(owner, signal);
-    if (claimed.owned) await host.release(owner, signal);
+    if (claimed.owned) await host.release(owner, { asItIs: false }, signal);
     return claimed.owned;
   };
   const first = ownerOf(world.remediation("r1"));
