@@ -1,161 +1,154 @@
-import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import type { Machine } from "../../api/cluster-api.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
-import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../api/okd-machine.ts";
-import type { JsonPatchOperation } from "../../kube/client.ts";
-import { pointer } from "../../kube/json-pointer.ts";
+import {
+  BARE_METAL_HOST_ANNOTATION,
+  METAL3_GROUP,
+  METAL3_VERSIONS,
+  parseHostName,
+  readBareMetalHost,
+} from "../../api/metal3.ts";
+import { readOkdMachine } from "../../api/okd-machine.ts";
+import type { ObjectKey } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeObject, ResourceType } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { findServed } from "../../kube/served-kind.ts";
+import { keyOf } from "../../kube/watched.ts";
+import { isReady } from "../marks.ts";
+import { getNode } from "../node-writes.ts";
+import type { OkdMachineStep } from "./decide-okd-machine.ts";
+import { concerns, decideOkdMachine, isRequested, otherRemediator, remediationSpec } from "./decide-okd-machine.ts";
+import type { RequestKind } from "./request.ts";
+import { childName, createChild, removeChild } from "./request.ts";
 
-// OKD's external-baremetal: a health check asks for power fencing by an annotation on the Machine, and whoever remediates
-// takes the annotation off when it is done. The six steps of the fence are those of a BareMetalRemediation.
+/** How often a Machine is looked at while somebody else has to act, or might begin to. */
+const LOOK_AGAIN_MS = 15_000;
+/** Machines of which it is remembered what was told last. */
+const TOLD_MAX = 1_000;
 
-/** On a Machine, while its Node is deleted: the Node's labels and annotations as JSON, where OKD keeps them too. */
-export const NODE_LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
-export const NODE_ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
-/** On a Machine, by OKD's own remediator: it has powered the host off. Ours never writes it. */
-export const POWERED_OFF_BY_OKD = "remediation.metal3.io/powered-off-for-remediation";
-/** On a BareMetalHost, by OKD's own remediator, of today and of old: it holds the host off. */
-export const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
-  "reboot.metal3.io/capbm-requested-power-off",
-  "reboot.metal3.io/machine-remediation",
-];
+/** The remediator's half of OKD's external-baremetal: requests are Machines that bear upstream's annotation. */
+export class OkdMachineRequests implements RequestKind<Machine> {
+  readonly family = "okd-machine";
+  readonly type: ResourceType;
+  readonly #runtime: KubeRuntime;
+  /** By UID, the oldest first. */
+  readonly #told = new Map<string, string>();
 
-/** How long the node may take to be back where no health check says: OKD's own default. */
-const REJOIN_TIMEOUT_DEFAULT = "20m";
-/** Annotations of one object may have 256 KiB in all. A larger backup is kept by the remediation alone. */
-const BACKUP_CHARS_MAX = 100_000;
-
-/** What is known of one Machine. */
-export interface OkdMachineSnapshot {
-  machine: Machine;
-  /** Its remediation, whether or not it is wanted any more. */
-  child: BareMetalRemediation | undefined;
-  /** By the live Node that the Machine names; undefined where there is none. */
-  nodeReady: boolean | undefined;
-  /** What shows that OKD's own remediator is at work, in words. */
-  otherActor: string | undefined;
-}
-
-export type OkdMachineStep =
-  /** Nothing, until something changes. */
-  | { do: "wait" }
-  /** Somebody has to act. */
-  | { do: "hold"; reason: "AnotherRemediator" | "RemediationFailed"; message: string }
-  | { do: "create" }
-  /** The child is taken back, whatever it has begun. */
-  | { do: "abort"; reason: "RequestWithdrawn" | "MachineDeleted" | "AnotherRemediator"; message: string }
-  /** The Machine is changed; then it is looked at again. */
-  | { do: "patch"; operations: readonly JsonPatchOperation[]; done: boolean };
-
-/** What to do next for a Machine; pure. Each step can be repeated, and leads to the next by what it changes. */
-export function decideOkdMachine(snapshot: OkdMachineSnapshot): OkdMachineStep {
-  const { machine, child, otherActor } = snapshot;
-  if (!isRequested(machine)) return withdrawn(snapshot);
-  if (child?.metadata.deletionTimestamp !== undefined) return { do: "wait" };
-  if (machine.metadata.deletionTimestamp !== undefined) return terminating(child);
-  if (otherActor !== undefined) {
-    const message = `${otherActor}. Let only one of both remediate: see docs/okd.md`;
-    return child === undefined || isEnded(child)
-      ? { do: "hold", reason: "AnotherRemediator", message }
-      : { do: "abort", reason: "AnotherRemediator", message };
+  constructor(runtime: KubeRuntime, type: ResourceType) {
+    this.#runtime = runtime;
+    this.type = type;
   }
-  if (child === undefined) return { do: "create" };
-  if (child.status?.phase === "Succeeded" || hasRecovered(snapshot)) {
-    return { do: "patch", operations: removals(machine, [EXTERNAL_REMEDIATION_ANNOTATION, ...BACKUPS]), done: true };
+
+  trim(raw: KubeObject): Machine | undefined {
+    return concerns(raw) ? readOkdMachine(raw) : undefined;
   }
-  if (child.status?.phase === "Failed") {
-    const why = child.status.conditions?.find(({ type }) => type === "Succeeded")?.message ?? "see its status";
-    return { do: "hold", reason: "RemediationFailed", message: why };
+
+  async reconcile(
+    watched: Machine,
+    child: BareMetalRemediation | undefined,
+    signal: AbortSignal,
+  ): Promise<{ requeueAfterMs?: number }> {
+    const runtime = this.#runtime;
+    // The watch may show a request that was met meanwhile: its node would be powered off once more.
+    const machine = await liveMachine(runtime, this.type, watched, signal);
+    if (machine === undefined) return {};
+    const otherActor = otherRemediator(machine, await hostOf(runtime, machine, signal));
+    const nodeReady = await isNodeReady(runtime, machine, child, signal);
+    await this.#carryOut(machine, child, decideOkdMachine({ machine, child, nodeReady, otherActor }), signal);
+    return isRequested(machine) ? { requeueAfterMs: LOOK_AGAIN_MS } : {};
   }
-  return mirror(machine, child);
-}
 
-/** Whether somebody asks for power fencing. */
-export function isRequested({ metadata }: Machine): boolean {
-  return metadata.annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] !== undefined;
-}
-
-/**
- * The remediation of a Machine: reboots with the Node deleted in between, then the Machine is deleted, so that its owner
- * makes a new one. Not so for the control plane, nor for a Machine that nobody would replace.
- *
- * @param nodeStartupTimeout of the health check that covers it: how long OKD waits for the node after the power-on.
- */
-export function remediationSpec(machine: Machine, nodeStartupTimeout: string | undefined): BareMetalRemediationSpec {
-  const replaceable = !machine.isControlPlane && hasController(machine);
-  return bareMetalRemediationSpecSchema.parse({
-    strategy: {
-      type: replaceable ? "Escalate" : "Reboot",
-      via: "MachineDeletion",
-      workloadRelease: "DeleteNode",
-      timeout: nodeStartupTimeout ?? REJOIN_TIMEOUT_DEFAULT,
-    },
-  });
-}
-
-/** What shows that OKD's own remediator is at work on a Machine, in words; undefined where nothing does. */
-export function otherRemediator(machine: Machine, host: BareMetalHost | undefined): string | undefined {
-  const key = POWER_OFF_REQUESTS_BY_OKD.find((key) => host?.metadata.annotations?.[key] !== undefined);
-  if (key !== undefined) {
-    return `annotation ${key} on BareMetalHost ${host?.metadata.name ?? ""}: OKD's own machine controller holds the host off`;
+  async #carryOut(
+    machine: Machine,
+    child: BareMetalRemediation | undefined,
+    step: OkdMachineStep,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const runtime = this.#runtime;
+    switch (step.do) {
+      case "wait":
+        return;
+      case "hold":
+        return this.#tell(machine, "Warning", step.reason, step.message);
+      case "create": {
+        await createChild(runtime, this, machine, remediationSpec(machine, undefined), [], signal);
+        const note = `BareMetalRemediation ${childName(machine)} power-cycles the host of this Machine`;
+        return this.#tell(machine, "Normal", "RemediationStarted", note);
+      }
+      case "remove":
+        if (child !== undefined) await removeChild(runtime, child, signal);
+        return this.#tell(machine, "Warning", step.reason, step.message);
+      case "patch": {
+        const { uid, resourceVersion } = machine.metadata;
+        await runtime.client.patch(this.type, keyOf(machine), { uid, resourceVersion }, step.operations, {}, signal);
+        if (step.done) this.#tell(machine, "Normal", "RemediationSucceeded", "the node of this Machine is back");
+        return;
+      }
+    }
   }
-  if (machine.metadata.annotations?.[POWERED_OFF_BY_OKD] === undefined) return undefined;
-  return `annotation ${POWERED_OFF_BY_OKD} on the Machine: OKD's own machine controller remediates it`;
+
+  /** Tells what was not the last thing told. */
+  #tell(machine: Machine, type: "Normal" | "Warning", reason: string, note: string): void {
+    const { uid, name, namespace } = machine.metadata;
+    if (this.#told.get(uid) === `${reason} ${note}`) return;
+    this.#told.delete(uid);
+    this.#told.set(uid, `${reason} ${note}`);
+    for (const oldest of this.#told.keys()) {
+      if (this.#told.size <= TOLD_MAX) break;
+      this.#told.delete(oldest);
+    }
+    this.#runtime.logger.info(
+      { namespace, machine: name, machineUid: uid, reason, note },
+      "external remediation of a Machine",
+    );
+    this.#runtime.events.record({ regarding: machine, type, reason, action: "ExternalRemediation", note });
+  }
 }
 
-const BACKUPS = [NODE_LABELS_BACKUP, NODE_ANNOTATIONS_BACKUP];
-
-/** Nobody asks any more: what was written for the request goes, then the child. */
-function withdrawn({ machine, child }: OkdMachineSnapshot): OkdMachineStep {
-  // Without a child of ours the backups are OKD's own, or those of somebody who restores them.
-  if (child === undefined || child.metadata.deletionTimestamp !== undefined) return { do: "wait" };
-  const operations = removals(machine, BACKUPS);
-  if (operations.length > 0) return { do: "patch", operations, done: false };
-  return { do: "abort", reason: "RequestWithdrawn", message: "the Machine has no request for remediation any more" };
+/** The Machine as it is now; undefined where it is gone, or another one bears its name. */
+async function liveMachine(
+  runtime: KubeRuntime,
+  type: ResourceType,
+  watched: Machine,
+  signal: AbortSignal,
+): Promise<Machine | undefined> {
+  const live = await getIfThere(runtime, type, keyOf(watched), signal);
+  return live?.metadata.uid === watched.metadata.uid ? readOkdMachine(live) : undefined;
 }
 
-/** A Machine that is being deleted belongs to OKD's machine controller, unless the remediation itself replaces it. */
-function terminating(child: BareMetalRemediation | undefined): OkdMachineStep {
-  if (child === undefined || isEnded(child) || child.status?.phase === "Provisioning") return { do: "wait" };
-  return { do: "abort", reason: "MachineDeleted", message: "the Machine is being deleted" };
+/** The host that the Machine's provider has noted on it. */
+async function hostOf(runtime: KubeRuntime, machine: Machine, signal: AbortSignal): Promise<BareMetalHost | undefined> {
+  const key = parseHostName(machine.metadata.annotations?.[BARE_METAL_HOST_ANNOTATION]);
+  if (key === undefined) return undefined;
+  const wanted = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
+  const type = await findServed(runtime, wanted, signal);
+  const host = type && (await getIfThere(runtime, type, key, signal));
+  return host && readBareMetalHost(host);
 }
 
-/** A node that came back by itself after the remediation had failed. One that was Ready all along tells nothing. */
-function hasRecovered({ child, nodeReady }: OkdMachineSnapshot): boolean {
-  return child?.status?.phase === "Failed" && nodeReady === true && child.status.node?.wasReady === false;
+/** Asked only where it decides: after a failure. */
+async function isNodeReady(
+  runtime: KubeRuntime,
+  { nodeName }: Machine,
+  child: BareMetalRemediation | undefined,
+  signal: AbortSignal,
+): Promise<boolean | undefined> {
+  if (child?.status?.phase !== "Failed" || nodeName === undefined) return undefined;
+  const node = await getNode(runtime.client, nodeName, signal);
+  return node && isReady(node);
 }
 
-function isEnded({ status }: BareMetalRemediation): boolean {
-  return status?.phase === "Succeeded" || status?.phase === "Failed";
-}
-
-/** The backup of a deleted Node stands on its Machine too, for people and for OKD's own remediator if it takes over. */
-function mirror({ metadata }: Machine, { status }: BareMetalRemediation): OkdMachineStep {
-  const { backup } = status ?? {};
-  if (backup === undefined) return { do: "wait" };
-  const labels = JSON.stringify(backup.labels ?? {});
-  const annotations = JSON.stringify(backup.annotations ?? {});
-  if (labels.length + annotations.length > BACKUP_CHARS_MAX) return { do: "wait" };
-  const wanted = [
-    [NODE_LABELS_BACKUP, labels],
-    [NODE_ANNOTATIONS_BACKUP, annotations],
-  ] as const;
-  const operations = wanted.flatMap(([key, value]): JsonPatchOperation[] =>
-    metadata.annotations?.[key] === value ? [] : [{ op: "add", path: annotationPath(key), value }],
-  );
-  return operations.length === 0 ? { do: "wait" } : { do: "patch", operations, done: false };
-}
-
-function removals({ metadata }: Machine, keys: readonly string[]): JsonPatchOperation[] {
-  return keys
-    .filter((key) => metadata.annotations?.[key] !== undefined)
-    .map((key) => ({ op: "remove", path: annotationPath(key) }));
-}
-
-function hasController({ metadata }: Machine): boolean {
-  return metadata.ownerReferences?.some(({ controller }) => controller === true) === true;
-}
-
-function annotationPath(key: string): string {
-  return pointer("metadata", "annotations", key);
+async function getIfThere(
+  { client }: KubeRuntime,
+  type: ResourceType,
+  key: ObjectKey,
+  signal: AbortSignal,
+): Promise<KubeObject | undefined> {
+  try {
+    return await client.get<KubeObject>(type, key, signal);
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
 }

@@ -5,14 +5,15 @@ import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-reme
 import { readBareMetalHost } from "../../../src/api/metal3.ts";
 import { readOkdMachine } from "../../../src/api/okd-machine.ts";
 import type { ObjectMeta } from "../../../src/kube/resource.ts";
-import type { OkdMachineSnapshot } from "../../../src/remediator/requests/okd-machine.ts";
+import type { OkdMachineSnapshot } from "../../../src/remediator/requests/decide-okd-machine.ts";
 import {
+  concerns,
   decideOkdMachine,
   NODE_ANNOTATIONS_BACKUP,
   NODE_LABELS_BACKUP,
   otherRemediator,
   POWERED_OFF_BY_OKD,
-} from "../../../src/remediator/requests/okd-machine.ts";
+} from "../../../src/remediator/requests/decide-okd-machine.ts";
 
 const REQUEST = { "host.metal3.io/external-remediation": "" };
 const OWNER = {
@@ -138,17 +139,27 @@ describe("a Machine that asks for external remediation", () => {
 });
 
 describe("a request that is withdrawn in mid-way", () => {
-  const asked = { annotations: BACKUPS };
+  const withdrawn = machine({ annotations: BACKUPS });
 
-  test("takes its backups along, then the child is aborted", () => {
-    const undone = decide({ machine: machine(asked), child: child({ phase: "PoweringOn", backup: BACKUP }) });
-    assert.equal(undone.do === "patch" && !undone.done && undone.operations.length, 2);
-    const aborted = decide({ machine: machine({ annotations: {} }), child: child({ phase: "PoweringOn" }) });
-    assert.equal(aborted.do === "abort" && aborted.reason, "RequestWithdrawn");
+  test("takes its backup along, and is none after that: its child is aborted", () => {
+    const step = decide({ machine: withdrawn, child: child({ phase: "PoweringOn", backup: BACKUP }) });
+    assert.deepEqual(step, {
+      do: "patch",
+      done: false,
+      operations: [
+        { op: "remove", path: "/metadata/annotations/remediation.metal3.io~1node-labels-backup" },
+        { op: "remove", path: "/metadata/annotations/remediation.metal3.io~1node-annotations-backup" },
+      ],
+    });
+    assert.deepEqual([machine(), withdrawn, machine({ annotations: { keep: "me" } })].map(concerns), [
+      true,
+      true,
+      false,
+    ]);
   });
 
-  test("leaves backups alone that are not ours", () => {
-    assert.deepEqual(decide({ machine: machine(asked) }), { do: "wait" });
+  test("leaves a backup alone that is not ours", () => {
+    assert.deepEqual(decide({ machine: withdrawn }), { do: "wait" });
   });
 });
 
@@ -161,7 +172,7 @@ describe("a Machine that is being deleted", () => {
 
   test("ends its child's work: its host belongs to the machine controller", () => {
     const step = decide({ machine: deleted, child: child({ phase: "PoweringOff" }) });
-    assert.equal(step.do === "abort" && step.reason, "MachineDeleted");
+    assert.equal(step.do === "remove" && step.reason, "MachineDeleted");
   });
 
   test("by its own child keeps it: that is how the Machine is replaced", () => {
@@ -180,7 +191,7 @@ describe("OKD's own remediator", () => {
 
   test("that begins beside ours makes ours step back", () => {
     const step = decide({ otherActor, child: child({ phase: "PoweringOff" }) });
-    assert.equal(step.do === "abort" && step.reason, "AnotherRemediator");
+    assert.equal(step.do === "remove" && step.reason, "AnotherRemediator");
   });
 
   test("is known by its annotations on host and Machine", () => {

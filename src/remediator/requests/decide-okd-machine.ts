@@ -1,0 +1,165 @@
+import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
+import type { Machine } from "../../api/cluster-api.ts";
+import type { BareMetalHost } from "../../api/metal3.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../api/okd-machine.ts";
+import type { JsonPatchOperation } from "../../kube/client.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import { pointer } from "../../kube/json-pointer.ts";
+
+// OKD's external-baremetal: a health check asks for power fencing by an annotation on the Machine, and whoever remediates
+// takes the annotation off when it is done. The six steps of the fence are those of a BareMetalRemediation.
+
+/** On a Machine, while its Node is deleted: the Node's labels and annotations as JSON, where OKD keeps them too. */
+export const NODE_LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
+export const NODE_ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
+/** On a Machine, by OKD's own remediator: it has powered the host off. Ours never writes it. */
+export const POWERED_OFF_BY_OKD = "remediation.metal3.io/powered-off-for-remediation";
+/** On a BareMetalHost, by OKD's own remediator, of today and of old: it holds the host off. */
+export const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
+  "reboot.metal3.io/capbm-requested-power-off",
+  "reboot.metal3.io/machine-remediation",
+];
+
+/** How long the node may take to be back where no health check says: OKD's own default. */
+const REJOIN_TIMEOUT_DEFAULT = "20m";
+/** Annotations of one object may have 256 KiB in all. A larger backup is kept by the remediation alone. */
+const BACKUP_CHARS_MAX = 100_000;
+
+/** What is known of one Machine. */
+export interface OkdMachineSnapshot {
+  machine: Machine;
+  /** Its remediation, whether or not it is wanted any more. */
+  child: BareMetalRemediation | undefined;
+  /** By the live Node that the Machine names; undefined where there is none. */
+  nodeReady: boolean | undefined;
+  /** What shows that OKD's own remediator is at work, in words. */
+  otherActor: string | undefined;
+}
+
+export type OkdMachineStep =
+  /** Nothing, until something changes. */
+  | { do: "wait" }
+  /** Somebody has to act. */
+  | { do: "hold"; reason: "AnotherRemediator" | "RemediationFailed"; message: string }
+  | { do: "create" }
+  /** The child is deleted, and takes back what it has begun. */
+  | { do: "remove"; reason: "MachineDeleted" | "AnotherRemediator"; message: string }
+  /** The Machine is changed; then it is looked at again. */
+  | { do: "patch"; operations: readonly JsonPatchOperation[]; done: boolean };
+
+/** What to do next for a Machine; pure. Each step can be repeated, and leads to the next by what it changes. */
+export function decideOkdMachine(snapshot: OkdMachineSnapshot): OkdMachineStep {
+  const { machine, child, otherActor } = snapshot;
+  if (!isRequested(machine)) return withdrawn(snapshot);
+  if (child?.metadata.deletionTimestamp !== undefined) return { do: "wait" };
+  if (machine.metadata.deletionTimestamp !== undefined) return terminating(child);
+  if (otherActor !== undefined) {
+    const message = `${otherActor}. Let only one of both remediate: see docs/okd.md`;
+    return child === undefined || isEnded(child)
+      ? { do: "hold", reason: "AnotherRemediator", message }
+      : { do: "remove", reason: "AnotherRemediator", message };
+  }
+  if (child === undefined) return { do: "create" };
+  if (child.status?.phase === "Succeeded" || hasRecovered(snapshot)) {
+    return { do: "patch", operations: removals(machine, [EXTERNAL_REMEDIATION_ANNOTATION, ...BACKUPS]), done: true };
+  }
+  if (child.status?.phase === "Failed") {
+    const why = child.status.conditions?.find(({ type }) => type === "Succeeded")?.message ?? "see its status";
+    return { do: "hold", reason: "RemediationFailed", message: why };
+  }
+  return mirror(machine, child);
+}
+
+/** Whether a Machine bears anything of a request for power fencing. */
+export function concerns({ metadata }: Pick<KubeObject, "metadata">): boolean {
+  return [EXTERNAL_REMEDIATION_ANNOTATION, ...BACKUPS].some((key) => metadata.annotations?.[key] !== undefined);
+}
+
+/**
+ * The remediation of a Machine: reboots with the Node deleted in between, then the Machine is deleted, so that its owner
+ * makes a new one. Not so for the control plane, nor for a Machine that nobody would replace.
+ *
+ * @param nodeStartupTimeout of the health check that covers it: how long OKD waits for the node after the power-on.
+ */
+export function remediationSpec(machine: Machine, nodeStartupTimeout: string | undefined): BareMetalRemediationSpec {
+  const replaceable = !machine.isControlPlane && hasController(machine);
+  return bareMetalRemediationSpecSchema.parse({
+    strategy: {
+      type: replaceable ? "Escalate" : "Reboot",
+      via: "MachineDeletion",
+      workloadRelease: "DeleteNode",
+      timeout: nodeStartupTimeout ?? REJOIN_TIMEOUT_DEFAULT,
+    },
+  });
+}
+
+/** What shows that OKD's own remediator is at work on a Machine, in words; undefined where nothing does. */
+export function otherRemediator(machine: Machine, host: BareMetalHost | undefined): string | undefined {
+  const key = POWER_OFF_REQUESTS_BY_OKD.find((key) => host?.metadata.annotations?.[key] !== undefined);
+  if (key !== undefined) {
+    return `annotation ${key} on BareMetalHost ${host?.metadata.name ?? ""}: OKD's own machine controller holds the host off`;
+  }
+  if (machine.metadata.annotations?.[POWERED_OFF_BY_OKD] === undefined) return undefined;
+  return `annotation ${POWERED_OFF_BY_OKD} on the Machine: OKD's own machine controller remediates it`;
+}
+
+const BACKUPS = [NODE_LABELS_BACKUP, NODE_ANNOTATIONS_BACKUP];
+
+/** Nobody asks any more: the backup goes first. A Machine without either is no request, and its child goes with it. */
+function withdrawn({ machine, child }: OkdMachineSnapshot): OkdMachineStep {
+  // Without a child of ours the backup is OKD's own.
+  const operations = child === undefined ? [] : removals(machine, BACKUPS);
+  return operations.length === 0 ? { do: "wait" } : { do: "patch", operations, done: false };
+}
+
+/** A Machine that is being deleted belongs to OKD's machine controller, unless the remediation itself replaces it. */
+function terminating(child: BareMetalRemediation | undefined): OkdMachineStep {
+  if (child === undefined || isEnded(child) || child.status?.phase === "Provisioning") return { do: "wait" };
+  return { do: "remove", reason: "MachineDeleted", message: "the Machine is being deleted" };
+}
+
+/** A node that came back by itself after the remediation had failed. One that was Ready all along tells nothing. */
+function hasRecovered({ child, nodeReady }: OkdMachineSnapshot): boolean {
+  return child?.status?.phase === "Failed" && nodeReady === true && child.status.node?.wasReady === false;
+}
+
+/** Whether somebody asks for power fencing. */
+export function isRequested({ metadata }: Machine): boolean {
+  return metadata.annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] !== undefined;
+}
+
+function isEnded({ status }: BareMetalRemediation): boolean {
+  return status?.phase === "Succeeded" || status?.phase === "Failed";
+}
+
+/** The backup of a deleted Node stands on its Machine too, for people and for OKD's own remediator if it takes over. */
+function mirror({ metadata }: Machine, { status }: BareMetalRemediation): OkdMachineStep {
+  const { backup } = status ?? {};
+  if (backup === undefined) return { do: "wait" };
+  const labels = JSON.stringify(backup.labels ?? {});
+  const annotations = JSON.stringify(backup.annotations ?? {});
+  if (labels.length + annotations.length > BACKUP_CHARS_MAX) return { do: "wait" };
+  const wanted = [
+    [NODE_LABELS_BACKUP, labels],
+    [NODE_ANNOTATIONS_BACKUP, annotations],
+  ] as const;
+  const operations = wanted.flatMap(([key, value]): JsonPatchOperation[] =>
+    metadata.annotations?.[key] === value ? [] : [{ op: "add", path: annotationPath(key), value }],
+  );
+  return operations.length === 0 ? { do: "wait" } : { do: "patch", operations, done: false };
+}
+
+function removals({ metadata }: Machine, keys: readonly string[]): JsonPatchOperation[] {
+  return keys
+    .filter((key) => metadata.annotations?.[key] !== undefined)
+    .map((key) => ({ op: "remove", path: annotationPath(key) }));
+}
+
+function hasController({ metadata }: Machine): boolean {
+  return metadata.ownerReferences?.some(({ controller }) => controller === true) === true;
+}
+
+function annotationPath(key: string): string {
+  return pointer("metadata", "annotations", key);
+}
