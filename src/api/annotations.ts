@@ -25,6 +25,15 @@ export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
 export const QUARANTINED_BY = "ironfence.io/quarantined-by";
 
+/** On a BareMetalHost: JSON, the remediation that may power it now, and the identity that it has found there. */
+export const HOST_OWNER = "ironfence.io/owner";
+/** On a BareMetalHost: JSON, the last reboot that was proven off. */
+export const LAST_REBOOT = "ironfence.io/last-reboot";
+/** On a BareMetalHost: JSON, which remediation asked its operator to hold it off, and what the status said then. */
+export const POWER_OFF_REQUEST = "ironfence.io/power-off-request";
+/** On a BareMetalHost: `true` takes its status for proof, where nobody but its operator can reach the BMC. */
+export const TRUST_POWER_STATUS = "ironfence.io/trust-power-status";
+
 /** On a health check: `5/24h` leaves a node for people after 5 remediations in any 24 hours; 10/24h where it is absent. */
 export const ATTEMPT_BUDGET = "ironfence.io/attempt-budget";
 /** On a health check: `false` keeps a node that no step could mend from being tried anew. */
@@ -33,3 +42,8 @@ export const START_ANEW = "ironfence.io/start-anew";
 export const SKIP_DURATION_IF_OFF = "ironfence.io/skip-duration-if-off";
 /** On a health check: JSON, each node's remediations that count against its budget, `<uid>@<time>` separated by commas. */
 export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";
+
+/** On a request of another kind that ironfence has begun to serve: the name of the BareMetalRemediation that does it. */
+export const SERVED_BY = "ironfence.io/served-by";
+/** On a request of another kind: why ironfence does not serve it (`<reason>: <message>`). Taken off by a person to try again. */
+export const REFUSED = "ironfence.io/refused";

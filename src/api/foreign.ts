@@ -22,6 +22,12 @@ export function flagAt(value: unknown, ...path: readonly string[]): boolean | un
   return typeof found === "boolean" ? found : undefined;
 }
 
+/** A whole number; undefined where it is none. */
+export function integerAt(value: unknown, ...path: readonly string[]): number | undefined {
+  const found = fieldAt(value, ...path);
+  return typeof found === "number" && Number.isSafeInteger(found) ? found : undefined;
+}
+
 /** A list; empty where there is none. */
 export function listAt(value: unknown, ...path: readonly string[]): readonly unknown[] {
   const found = fieldAt(value, ...path);

@@ -1,3 +1,4 @@
+import { sleep } from "../runtime/clock.ts";
 import type { ResourceType } from "./resource.ts";
 import type { KubeRuntime } from "./runtime.ts";
 
@@ -24,4 +25,33 @@ export async function findServed(
     if (type !== undefined) return type;
   }
   return undefined;
+}
+
+/** How often a kind that is not served yet is asked for. */
+const SERVED_RETRY_MS = 15_000;
+
+/**
+ * The same, once it is served, which it may be only after its CRD was installed; the log says once that it is not.
+ *
+ * @throws the reason of `signal` on abort; an API server that fails is asked again.
+ */
+export async function awaitServed(
+  runtime: Pick<KubeRuntime, "client" | "clock" | "logger">,
+  wanted: KindVersions,
+  signal: AbortSignal,
+): Promise<ResourceType> {
+  const { clock, logger } = runtime;
+  const { group, kind } = wanted;
+  for (let told = false; ;) {
+    try {
+      const type = await findServed(runtime, wanted, signal);
+      if (type !== undefined) return type;
+      if (!told) logger.warn({ group, kind }, "the API server does not serve a kind yet, waiting for its CRD");
+      told = true;
+    } catch (error) {
+      signal.throwIfAborted();
+      logger.warn({ err: error, group, kind }, "cannot find out whether the API server serves a kind");
+    }
+    await sleep(clock, SERVED_RETRY_MS, signal);
+  }
 }

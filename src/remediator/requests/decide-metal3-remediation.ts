@@ -1,0 +1,248 @@
+import { REFUSED, SERVED_BY } from "../../api/annotations.ts";
+import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
+import { CLUSTER_API_GROUP } from "../../api/cluster-api.ts";
+import type { BareMetalHost } from "../../api/metal3.ts";
+import type { Metal3Phase, Metal3Remediation } from "../../api/metal3-remediation.ts";
+import {
+  METAL3_POWER_OFF_PREFIX,
+  METAL3_REMEDIATION_FINALIZER,
+  NODE_ANNOTATIONS_BACKUP,
+  NODE_LABELS_BACKUP,
+} from "../../api/metal3-remediation.ts";
+import { OKD_MACHINE_GROUP } from "../../api/okd-machine.ts";
+import type { OwnerReference } from "../../kube/resource.ts";
+import { parseDurationMs } from "../../runtime/duration.ts";
+
+/** What is known of one Metal3Remediation. */
+export interface Metal3Snapshot {
+  request: Metal3Remediation;
+  child: BareMetalRemediation | undefined;
+  /** Of the request's Machine, read live; undefined where it has none. */
+  host: BareMetalHost | undefined;
+}
+
+/** Why ironfence does not serve a request, or not any more. docs/metal3.md lists them. */
+export const REFUSALS = [
+  "ConflictingController",
+  "InvalidStrategy",
+  "NoMachine",
+  "HostOffline",
+  "RemediationRemoved",
+] as const;
+export type Refusal = (typeof REFUSALS)[number];
+
+/** What a request's own fields are to say. */
+export interface Metal3Mirror {
+  phase: Metal3Phase;
+  retryCount: number;
+  lastRemediated: string | undefined;
+  /** Undefined takes the annotation off. */
+  backups: Record<string, string | undefined>;
+  /** Why, for people. */
+  message: string;
+}
+
+export type Metal3Step =
+  /** Nothing, until something changes. */
+  | { do: "wait" }
+  /** Says in the request that ironfence serves it, and keeps it until that is over. */
+  | { do: "begin" }
+  | { do: "create"; spec: BareMetalRemediationSpec; machine: OwnerReference }
+  | { do: "remove" }
+  | { do: "refuse"; reason: Refusal; message: string }
+  /** Says that the request has failed. */
+  | { do: "fail"; message: string }
+  /** Hands the Machine to whoever replaces it, then writes the mirror. */
+  | { do: "escalate"; mirror: Metal3Mirror; machine: OwnerReference }
+  | { do: "mirror"; mirror: Metal3Mirror }
+  | { do: "letGo" };
+
+/**
+ * What to do next for a Metal3Remediation; pure. Each step can be repeated, and leads to the next by what it changes.
+ * Of what is stored nothing may be ahead of the child: that is how another controller is noticed.
+ */
+export function decideMetal3(snapshot: Metal3Snapshot): Metal3Step {
+  const { request, child } = snapshot;
+  const { annotations = {}, finalizers = [], deletionTimestamp } = request.metadata;
+  const refused = annotations[REFUSED];
+  const inConflict = refused?.startsWith("ConflictingController") === true;
+  if (deletionTimestamp !== undefined) {
+    if (child !== undefined) return { do: "remove" };
+    // The other controller needs the request until it has powered the host on again.
+    return finalizers.includes(METAL3_REMEDIATION_FINALIZER) && !inConflict ? { do: "letGo" } : { do: "wait" };
+  }
+  if (refused !== undefined) {
+    if (child !== undefined) return { do: "remove" };
+    return inConflict || isEnded(request) ? { do: "wait" } : { do: "fail", message: refused };
+  }
+  const other = otherController(snapshot);
+  if (other !== undefined) {
+    const message = `${other}: two controllers must not serve one request; tell the Metal3 provider's to leave them (docs/metal3.md), then delete this request`;
+    return { do: "refuse", reason: "ConflictingController", message };
+  }
+  if (annotations[SERVED_BY] === undefined) return isEnded(request) ? { do: "wait" } : begin(snapshot);
+  const machine = machineOf(request);
+  if (machine === undefined) return refuseWithoutMachine();
+  if (child === undefined) return create(request, machine);
+  // What somebody else deletes is taken back first; then it is known to be gone.
+  if (child.metadata.deletionTimestamp !== undefined) return { do: "wait" };
+  return mirror(request, child, machine);
+}
+
+/** The Machine that a request is about, of Cluster API or of OKD. */
+export function machineOf({ metadata }: Metal3Remediation): OwnerReference | undefined {
+  return metadata.ownerReferences?.find(
+    ({ apiVersion, kind }) =>
+      kind === "Machine" && [CLUSTER_API_GROUP, OKD_MACHINE_GROUP].includes(apiVersion.split("/", 1)[0] ?? ""),
+  );
+}
+
+/** What shows that the Metal3 provider's own controller serves this request, in words; undefined where nothing does. */
+function otherController({ request, child, host }: Metal3Snapshot): string | undefined {
+  const { annotations = {}, finalizers = [], uid } = request.metadata;
+  const key = `${METAL3_POWER_OFF_PREFIX}${uid}`;
+  if (host?.metadata.annotations?.[key] !== undefined) {
+    return `BareMetalHost ${host.metadata.namespace}/${host.metadata.name} has the annotation ${key}`;
+  }
+  const { phase, lastRemediated } = request;
+  if (annotations[SERVED_BY] === undefined) {
+    if (phase === undefined || isEnded(request)) return undefined;
+    return `status.phase says ${phase}, which ironfence did not write`;
+  }
+  if (!finalizers.includes(METAL3_REMEDIATION_FINALIZER)) return "somebody took the finalizer off";
+  if (child === undefined) return undefined;
+  const { phase: state, lastRemediated: poweredOnAt, retryCount = 0 } = child.status ?? {};
+  // The Metal3 provider's writes this before its first power-off, ours after the first power-on.
+  if (lastRemediated !== undefined && poweredOnAt === undefined) {
+    return "status.lastRemediated is set, although ironfence has not powered the host on yet";
+  }
+  const isAhead =
+    (phase === "Deleting machine" && state !== "Failed") ||
+    (phase === "Waiting" && poweredOnAt === undefined && retryCount === 0 && phaseOf(child, undefined) === "Running");
+  return isAhead ? `status.phase says ${phase}, which ironfence did not write` : undefined;
+}
+
+function begin({ request, host }: Metal3Snapshot): Metal3Step {
+  if (machineOf(request) === undefined) return refuseWithoutMachine();
+  const { strategy } = request;
+  const invalid = (message: string): Metal3Step => ({ do: "refuse", reason: "InvalidStrategy", message });
+  if (strategy === undefined) return invalid("spec.strategy is missing: set its type to Reboot");
+  if (strategy.type !== "Reboot") {
+    return invalid(`spec.strategy.type is ${strategy.type ?? "missing"}: only Reboot is known`);
+  }
+  if (strategy.timeout !== undefined && parseDurationMs(strategy.timeout) === undefined) {
+    return invalid(`spec.strategy.timeout "${strategy.timeout}" is not a duration`);
+  }
+  if (host !== undefined && !host.online) {
+    const { namespace, name } = host.metadata;
+    const message = `BareMetalHost ${namespace}/${name} has spec.online false: somebody wants it off, so it is not rebooted`;
+    return { do: "refuse", reason: "HostOffline", message };
+  }
+  return { do: "begin" };
+}
+
+function refuseWithoutMachine(): Metal3Step {
+  const message = "no ownerReference names a Machine, so nobody can tell which host is meant";
+  return { do: "refuse", reason: "NoMachine", message };
+}
+
+/** Whether its phase is one that never changes. */
+function isEnded({ phase }: Metal3Remediation): boolean {
+  return phase === "Deleting machine" || phase === "Failed";
+}
+
+/** More reboots would wear the hardware out; upstream has no bound. */
+const RETRIES_MAX = 10;
+
+function create(request: Metal3Remediation, machine: OwnerReference): Metal3Step {
+  if (request.phase !== undefined) {
+    const message = `${request.metadata.annotations?.[SERVED_BY] ?? "its BareMetalRemediation"} is gone: somebody deleted it, and the host is not rebooted again for this request`;
+    return isEnded(request) ? { do: "wait" } : { do: "refuse", reason: "RemediationRemoved", message };
+  }
+  const { retryLimit = 1, timeout } = request.strategy ?? {};
+  const spec = bareMetalRemediationSpecSchema.parse({
+    strategy: {
+      type: "Reboot",
+      retryLimit: Math.min(Math.max(retryLimit, 0), RETRIES_MAX),
+      ...(timeout !== undefined && { timeout: canonicalDuration(timeout) }),
+    },
+  });
+  return { do: "create", spec, machine };
+}
+
+/** In the form that our own CRD takes: Go's has signs and a bare zero, too. */
+function canonicalDuration(text: string): string {
+  return `${Math.max(Math.ceil((parseDurationMs(text) ?? 0) / 1_000), 0)}s`;
+}
+
+function mirror(request: Metal3Remediation, child: BareMetalRemediation, machine: OwnerReference): Metal3Step {
+  const { status = {} } = child;
+  const wanted: Metal3Mirror = {
+    phase: phaseOf(child, request.phase),
+    retryCount: status.retryCount ?? 0,
+    lastRemediated: status.lastRemediated,
+    backups: backupsOf(child),
+    message: `BareMetalRemediation ${child.metadata.name}: ${whatIsUp(child)}`,
+  };
+  const { annotations = {} } = request.metadata;
+  const isTold =
+    wanted.phase === request.phase &&
+    wanted.retryCount === (request.retryCount ?? 0) &&
+    wanted.lastRemediated === request.lastRemediated &&
+    Object.entries(wanted.backups).every(([key, value]) => annotations[key] === value);
+  if (isTold) return { do: "wait" };
+  return wanted.phase === "Deleting machine"
+    ? { do: "escalate", mirror: wanted, machine }
+    : { do: "mirror", mirror: wanted };
+}
+
+/** The phase that upstream would be in; `previous` goes on while the child is undone. */
+function phaseOf({ status = {} }: BareMetalRemediation, previous: string | undefined): Metal3Phase {
+  switch (status.phase) {
+    case "PoweringOn":
+    case "Rejoining":
+    case "Restoring":
+    case "Succeeded":
+      return "Waiting";
+    case "Undoing":
+      return previous === "Waiting" ? "Waiting" : "Running";
+    case "Failed":
+      return isProven(status) ? "Deleting machine" : "Failed";
+    default:
+      return "Running";
+  }
+}
+
+/**
+ * Whether each reboot proved the host off. Only then is its Machine given up: a host is never installed anew because its BMC was
+ * away, or because nobody could tell which host it is.
+ */
+function isProven({ provenReboots = 0, retryCount = 0 }: NonNullable<BareMetalRemediation["status"]>): boolean {
+  return provenReboots > retryCount;
+}
+
+/** Annotations of one object may have 256 KiB in all. A larger backup is kept by the child alone. */
+const BACKUP_CHARS_MAX = 100_000;
+
+/** The labels and annotations of a Node that is deleted, as upstream keeps them. */
+function backupsOf({ status = {} }: BareMetalRemediation): Metal3Mirror["backups"] {
+  const { backup, phase } = status;
+  const none = { [NODE_ANNOTATIONS_BACKUP]: undefined, [NODE_LABELS_BACKUP]: undefined };
+  if (backup === undefined || phase === "Succeeded") return none;
+  const annotations = sortedJson(backup.annotations ?? {});
+  const labels = sortedJson(backup.labels ?? {});
+  if (annotations.length + labels.length > BACKUP_CHARS_MAX) return none;
+  return { [NODE_ANNOTATIONS_BACKUP]: annotations, [NODE_LABELS_BACKUP]: labels };
+}
+
+/** As Go writes a map. */
+function sortedJson(texts: Record<string, string>): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1))));
+}
+
+function whatIsUp({ status = {} }: BareMetalRemediation): string {
+  const ended = status.phase === "Succeeded" || status.phase === "Failed";
+  const told = status.conditions?.find(({ type }) => type === (ended ? "Succeeded" : "Processing"));
+  return told === undefined ? "is about to begin" : `${told.reason}: ${told.message}`;
+}

@@ -1,0 +1,216 @@
+import { REFUSED, SERVED_BY } from "../../api/annotations.ts";
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import { CLUSTER_API_GROUP } from "../../api/cluster-api.ts";
+import type { BareMetalHost } from "../../api/metal3.ts";
+import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../api/metal3.ts";
+import type { Metal3Remediation } from "../../api/metal3-remediation.ts";
+import {
+  METAL3_REMEDIATION_FINALIZER,
+  METAL3_REMEDIATION_KIND,
+  readMetal3Remediation,
+  UNHEALTHY_HOST,
+  UNHEALTHY_HOST_VALUE,
+} from "../../api/metal3-remediation.ts";
+import type { JsonPatchOperation, WriteOptions } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { pointer } from "../../kube/json-pointer.ts";
+import type { KubeObject, OwnerReference, ResourceType } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { awaitServed } from "../../kube/served-kind.ts";
+import { keyOf } from "../../kube/watched.ts";
+import { handToOwner } from "../owner-remediated.ts";
+import { isFinal } from "../state.ts";
+import type { MachineRef } from "../subject.ts";
+import { bareMetalHostType, hostOfMachine } from "./machine-host.ts";
+import type { Metal3Mirror, Metal3Step } from "./decide-metal3-remediation.ts";
+import { decideMetal3, machineOf } from "./decide-metal3-remediation.ts";
+import type { RequestKind } from "./request.ts";
+import { childName, createChild, removeChild, runRequests } from "./request.ts";
+
+/** How often the host of a request that is under way is looked at: another controller may act on it. */
+const LOOK_MS = 5_000;
+
+/**
+ * Serves every Metal3Remediation until `signal` aborts, as a drop-in for the Metal3 provider's own controller: waits for the
+ * CRD, then for requests. Two controllers must not serve them; where both do, ironfence stops and says so.
+ */
+export async function serveMetal3Remediations(runtime: KubeRuntime, signal: AbortSignal): Promise<void> {
+  const wanted = { group: INFRASTRUCTURE_GROUP, kind: METAL3_REMEDIATION_KIND, versions: INFRASTRUCTURE_VERSIONS };
+  const type = await awaitServed(runtime, wanted, signal);
+  await runRequests(runtime, new Metal3Requests(runtime, type), signal);
+}
+
+class Metal3Requests implements RequestKind<Metal3Remediation> {
+  readonly family = "metal3-remediation";
+  readonly type: ResourceType;
+  readonly #runtime: KubeRuntime;
+
+  constructor(runtime: KubeRuntime, type: ResourceType) {
+    this.#runtime = runtime;
+    this.type = type;
+  }
+
+  trim(raw: KubeObject): Metal3Remediation {
+    return readMetal3Remediation(raw);
+  }
+
+  async reconcile(
+    watched: Metal3Remediation,
+    child: BareMetalRemediation | undefined,
+    signal: AbortSignal,
+  ): Promise<{ requeueAfterMs?: number } | void> {
+    // The watch may show a request that is gone meanwhile: its host would be powered off for nobody.
+    const request = await this.#live(watched, signal);
+    if (request === undefined) return;
+    const machine = machineOf(request);
+    const isUnderWay = !isFinal(child?.status?.phase) && request.metadata.deletionTimestamp === undefined;
+    const looks = machine !== undefined && isUnderWay;
+    const host = looks ? await hostOfMachine(this.#runtime, machineRef(request, machine), signal) : undefined;
+    await this.#run(decideMetal3({ request, child, host }), request, child, signal);
+    if (looks) return { requeueAfterMs: LOOK_MS };
+  }
+
+  async #live(watched: Metal3Remediation, signal: AbortSignal): Promise<Metal3Remediation | undefined> {
+    try {
+      const raw = await this.#runtime.client.get(this.type, keyOf(watched), signal);
+      return raw.metadata.uid === watched.metadata.uid ? readMetal3Remediation(raw) : undefined;
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) return undefined;
+      throw error;
+    }
+  }
+
+  async #run(
+    step: Metal3Step,
+    request: Metal3Remediation,
+    child: BareMetalRemediation | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { annotations, finalizers = [] } = request.metadata;
+    switch (step.do) {
+      case "wait":
+        return;
+      case "begin": {
+        const marks = { ...annotations, [SERVED_BY]: childName(request) };
+        const kept = finalizers.filter((name) => name !== METAL3_REMEDIATION_FINALIZER);
+        return this.#patch(
+          request,
+          [
+            { op: "add", path: "/metadata/annotations", value: marks },
+            { op: "add", path: "/metadata/finalizers", value: [...kept, METAL3_REMEDIATION_FINALIZER] },
+          ],
+          signal,
+        );
+      }
+      case "create":
+        return createChild(this.#runtime, this, request, step.spec, [step.machine], signal);
+      case "remove":
+        return child === undefined ? undefined : removeChild(this.#runtime, child, signal);
+      case "refuse": {
+        const value = `${step.reason}: ${step.message}`;
+        await this.#patch(
+          request,
+          [{ op: "add", path: "/metadata/annotations", value: { ...annotations, [REFUSED]: value } }],
+          signal,
+        );
+        return this.#tell(request, "Warning", step.reason, step.message);
+      }
+      case "fail":
+        return this.#patchStatus(request, { ...request.rawStatus, phase: "Failed" }, signal);
+      case "escalate":
+        await this.#escalate(request, step.machine, step.mirror, signal);
+        return this.#mirror(request, step.mirror, signal);
+      case "mirror":
+        return this.#mirror(request, step.mirror, signal);
+      case "letGo": {
+        const value = finalizers.filter((name) => name !== METAL3_REMEDIATION_FINALIZER);
+        return this.#patch(request, [{ op: "add", path: "/metadata/finalizers", value }], signal);
+      }
+    }
+  }
+
+  async #mirror(request: Metal3Remediation, mirror: Metal3Mirror, signal: AbortSignal): Promise<void> {
+    const { annotations = {} } = request.metadata;
+    const changed = Object.entries(mirror.backups).filter(([key, value]) => annotations[key] !== value);
+    // One write at a time: the next look, at the object as it is then, makes the other.
+    if (changed.length > 0) {
+      const next = Object.fromEntries(
+        Object.entries({ ...annotations, ...mirror.backups }).filter(([, value]) => value !== undefined),
+      );
+      return this.#patch(request, [{ op: "add", path: "/metadata/annotations", value: next }], signal);
+    }
+    const { phase, retryCount, lastRemediated, message } = mirror;
+    await this.#patchStatus(
+      request,
+      {
+        ...request.rawStatus,
+        phase,
+        // Upstream's schema knows no 0.
+        ...(retryCount > 0 && { retryCount }),
+        ...(lastRemediated !== undefined && { lastRemediated }),
+      },
+      signal,
+    );
+    if (phase === request.phase) return;
+    const isBad = phase === "Failed" || phase === "Deleting machine";
+    this.#tell(
+      request,
+      isBad ? "Warning" : "Normal",
+      phase === "Deleting machine" ? "DeletingMachine" : phase,
+      message,
+    );
+  }
+
+  /** What makes today's Cluster API replace the Machine, and the Metal3 provider take another host for it. */
+  async #escalate(
+    request: Metal3Remediation,
+    machine: OwnerReference,
+    mirror: Metal3Mirror,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const ref = machineRef(request, machine);
+    if (machine.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`)) {
+      await handToOwner(this.#runtime, ref, mirror.message, signal);
+    }
+    const host = await hostOfMachine(this.#runtime, ref, signal);
+    if (host !== undefined) await this.#markUnhealthy(host, signal);
+  }
+
+  async #markUnhealthy(host: BareMetalHost, signal: AbortSignal): Promise<void> {
+    const { annotations, uid, resourceVersion } = host.metadata;
+    const type = await bareMetalHostType(this.#runtime, signal);
+    if (type === undefined || annotations?.[UNHEALTHY_HOST] !== undefined) return;
+    const operation: JsonPatchOperation =
+      annotations === undefined
+        ? { op: "add", path: "/metadata/annotations", value: { [UNHEALTHY_HOST]: UNHEALTHY_HOST_VALUE } }
+        : { op: "add", path: pointer("metadata", "annotations", UNHEALTHY_HOST), value: UNHEALTHY_HOST_VALUE };
+    await this.#runtime.client.patch(type, keyOf(host), { uid, resourceVersion }, [operation], {}, signal);
+  }
+
+  async #patchStatus(request: Metal3Remediation, status: unknown, signal: AbortSignal): Promise<void> {
+    return this.#patch(request, [{ op: "add", path: "/status", value: status }], signal, { subresource: "status" });
+  }
+
+  async #patch(
+    request: Metal3Remediation,
+    operations: readonly JsonPatchOperation[],
+    signal: AbortSignal,
+    options: WriteOptions = {},
+  ): Promise<void> {
+    const { uid, resourceVersion } = request.metadata;
+    await this.#runtime.client.patch(this.type, keyOf(request), { uid, resourceVersion }, operations, options, signal);
+  }
+
+  #tell(request: Metal3Remediation, type: "Normal" | "Warning", reason: string, note: string): void {
+    const { namespace, name, uid } = request.metadata;
+    const fields = { metal3Remediation: `${namespace}/${name}`, uid, reason, note };
+    if (type === "Warning") this.#runtime.logger.warn(fields, "Metal3Remediation");
+    else this.#runtime.logger.info(fields, "Metal3Remediation");
+    this.#runtime.events.record({ regarding: request, type, reason, action: "Remediate", note });
+  }
+}
+
+function machineRef(request: Metal3Remediation, machine: OwnerReference): MachineRef {
+  const { apiVersion, kind, name, uid } = machine;
+  return { apiVersion, kind, name, uid, namespace: request.metadata.namespace };
+}
