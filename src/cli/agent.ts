@@ -5,6 +5,7 @@ import { FENCING_TARGETS } from "../api/fencing-target.ts";
 import { NODES } from "../api/core-types.ts";
 import { trimMeta, trimNode } from "../api/trim.ts";
 import { openDevice } from "../bmc/open-device.ts";
+import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
 import type { BindAddress, Component } from "../config/parsers.ts";
 import type { RunOptions } from "../config/run-options.ts";
 import { runDetector } from "../detector/detector.ts";
@@ -25,6 +26,8 @@ import { servePages } from "../telemetry/http-server.ts";
 import type { Page } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { VERSION } from "./version.ts";
+
+const CONTROLLER_NAME = "ironfence.io/agent";
 
 // A fence waits for its BMC nearly all of the time, so hundreds of them cost little; the bound is on memory and sockets.
 const REMEDIATIONS_AT_ONCE = 500;
@@ -74,7 +77,7 @@ export async function runAgentOn(
   const runtime = createKubeRuntime({
     ...deps,
     transport: guardWrites(transport, () => mayAct()),
-    controllerName: "ironfence.io/agent",
+    controllerName: CONTROLLER_NAME,
     instance: options.instance,
   });
   const closeServers: (() => Promise<void>)[] = [];
@@ -176,7 +179,17 @@ async function runComponents(
     }
   };
   const components: Promise<void>[] = [];
-  if (options.components.has("detector")) {
+  const clusters = createWorkloadClusters(
+    {
+      runtime,
+      registry,
+      openTransport: (cluster) => guardWrites(createHttpTransport(cluster, runtime), mayOrder),
+      controllerName: CONTROLLER_NAME,
+      instance: options.instance,
+    },
+    running,
+  );
+  if (options.components.has("detector") && options.families.has("node-health-check")) {
     const detectorOptions = { leaseNamespace: options.nodeLeaseNamespace, namespace: options.namespace };
     components.push(guard("detector", runDetector({ runtime, nodes, registry, options: detectorOptions }, running)));
   }
@@ -195,6 +208,7 @@ async function runComponents(
     components.push(guard("remediator", runRemediator(deps, running)));
   }
   await Promise.all(components);
+  await clusters.settled();
   if (failure.signal.aborted) throw failure.signal.reason;
 }
 

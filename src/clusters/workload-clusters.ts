@@ -1,33 +1,23 @@
-import type { Node } from "../api/core.ts";
-import type { KubeRuntime } from "../kube/runtime.ts";
-import type { KubeTransport } from "../kube/transport.ts";
-import type { ClusterAccess } from "../kube/credentials.ts";
-import type { Watched } from "../kube/watched.ts";
+import { Gauge } from "prom-client";
+import type { Registry } from "prom-client";
+import type { Timer } from "../runtime/clock.ts";
+import { WorkloadConnection } from "./connection.ts";
+import type { ClusterConnection, ClusterRef } from "./connection.ts";
+import type { LinkDeps } from "./link.ts";
 
-/** A Cluster of Cluster API, by name. */
-export interface ClusterRef {
-  namespace: string;
-  name: string;
-}
+export type { AwayReason, ClusterConnection, ClusterRef } from "./connection.ts";
 
-/** Why a workload cluster cannot be reached. */
-export type AwayReason = "KubeconfigMissing" | "KubeconfigInvalid" | "Unreachable" | "Unauthorized";
+/** How long a connection that nobody holds any more stays: one remediation ends, and the next one begins. */
+const LINGER_MS = 60_000;
 
-/** How a workload cluster can be worked with at present. */
-export type ClusterConnection =
-  /** Not known yet. */
-  | { state: "connecting" }
-  /** `nodes` are listed in full and not old. The runtime stays the same object until its kubeconfig is replaced. */
-  | { state: "connected"; runtime: KubeRuntime; nodes: Watched<Node> }
-  /** `message` is for people, without credentials; `sinceMs` by the wall clock. */
-  | { state: "away"; reason: AwayReason; message: string; sinceMs: number };
+const GAUGE = "ironfence_workload_clusters";
 
 /** One holder's hand on a workload cluster. */
 export interface HeldCluster {
   readonly ref: ClusterRef;
   /** As it is now: read it anew each time. */
   readonly connection: ClusterConnection;
-  /** To be called once, when it is not needed any more. */
+  /** To be called when it is not needed any more. */
   release(): void;
 }
 
@@ -41,16 +31,88 @@ export interface WorkloadClusters {
   hold(ref: ClusterRef, onChange: () => void): HeldCluster;
 }
 
-export interface WorkloadClustersDeps {
-  /** Of the management cluster, where the `<cluster>-kubeconfig` Secrets lie. */
-  runtime: KubeRuntime;
-  /** Opens the wire to a workload cluster; its writes must be guarded as those to the management cluster are. */
-  openTransport: (cluster: ClusterAccess) => KubeTransport;
+export interface WorkloadClustersDeps extends LinkDeps {
+  registry: Registry;
 }
 
-/** @param signal ends every connection. */
-export function createWorkloadClusters(_deps: WorkloadClustersDeps, _signal: AbortSignal): WorkloadClusters {
-  return {
-    hold: (ref) => ({ ref, connection: { state: "connecting" }, release: () => undefined }),
+/**
+ * Connections to workload clusters through their `<cluster>-kubeconfig` Secrets. Nothing is read before somebody holds one.
+ *
+ * @param signal ends every connection; `settled` resolves once nothing of them is left.
+ */
+export function createWorkloadClusters(
+  deps: WorkloadClustersDeps,
+  signal: AbortSignal,
+): WorkloadClusters & { settled(): Promise<void> } {
+  const { clock } = deps.runtime;
+  const entries = new Map<string, Entry>();
+  const ending = new Set<Promise<void>>();
+  countStates(deps.registry, entries, signal);
+
+  const open = (ref: ClusterRef): Entry => {
+    const stop = new AbortController();
+    const holders = new Set<() => void>();
+    const tell = (): void => {
+      // A copy: who is told may let go.
+      const listeners = [...holders];
+      for (const listener of listeners) listener();
+    };
+    const connection = new WorkloadConnection(deps, ref, tell);
+    const ended = connection.run(AbortSignal.any([signal, stop.signal])).finally(() => ending.delete(ended));
+    ending.add(ended);
+    return { connection, holders, stop, linger: undefined };
   };
+
+  return {
+    hold: (ref, onChange) => {
+      const key = `${ref.namespace}/${ref.name}`;
+      const entry = entries.get(key) ?? open(ref);
+      entries.set(key, entry);
+      entry.linger?.cancel();
+      // Of its own, so that one function may hold twice.
+      const listener = (): void => onChange();
+      entry.holders.add(listener);
+      return {
+        ref,
+        get connection() {
+          return entry.connection.state;
+        },
+        release: () => {
+          if (!entry.holders.delete(listener) || entry.holders.size > 0 || signal.aborted) return;
+          entry.linger = clock.schedule(LINGER_MS, () => {
+            entries.delete(key);
+            entry.stop.abort(new Error("nobody needs this workload cluster any more"));
+          });
+        },
+      };
+    },
+    settled: async () => {
+      for (const { linger } of entries.values()) linger?.cancel();
+      await Promise.allSettled(ending);
+    },
+  };
+}
+
+interface Entry {
+  connection: WorkloadConnection;
+  holders: Set<() => void>;
+  stop: AbortController;
+  linger: Timer | undefined;
+}
+
+function countStates(registry: Registry, entries: ReadonlyMap<string, Entry>, signal: AbortSignal): void {
+  const gauge = new Gauge({
+    name: GAUGE,
+    help: "Workload clusters that are held, by how they can be reached",
+    labelNames: ["state"],
+    registers: [],
+    collect() {
+      const counts = { connecting: 0, connected: 0, away: 0 };
+      for (const { connection } of entries.values()) counts[connection.state.state] += 1;
+      for (const [state, count] of Object.entries(counts)) this.set({ state }, count);
+    },
+  });
+  registry.registerMetric(gauge);
+  // For the next term of leadership to put it in anew.
+  signal.addEventListener("abort", () => registry.removeSingleMetric(GAUGE), { once: true });
 }

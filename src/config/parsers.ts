@@ -6,6 +6,17 @@ import type { LogLevel } from "../telemetry/logger.ts";
 const COMPONENTS = ["detector", "remediator"] as const;
 export type Component = (typeof COMPONENTS)[number];
 
+/** Kinds of other projects, each of which another controller acts on by default. */
+const FAMILIES = [
+  "node-health-check",
+  "machine-health-check",
+  "okd-machine-health-check",
+  "metal3-remediation",
+  "okd-machine",
+  "bare-metal-host",
+] as const;
+export type Family = (typeof FAMILIES)[number];
+
 const LOG_LEVELS: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error"];
 
 /** Where a small HTTP server listens. */
@@ -76,13 +87,21 @@ export function parseLabelKey(text: string): string {
 }
 
 export function parseComponents(text: string): ReadonlySet<Component> {
+  return parseSet(text, COMPONENTS);
+}
+
+export function parseFamilies(text: string): ReadonlySet<Family> {
+  return parseSet(text, FAMILIES);
+}
+
+function parseSet<T extends string>(text: string, known: readonly T[]): ReadonlySet<T> {
   const names = text.split(",").map((name) => name.trim());
-  const known: Component[] = names.map((name) => {
-    const component = COMPONENTS.find((candidate) => candidate === name);
-    if (component === undefined) throw new Error(`must be a comma-separated list of ${COMPONENTS.join(", ")}`);
-    return component;
+  const found = names.map((name) => {
+    const match = known.find((candidate) => candidate === name);
+    if (match === undefined) throw new Error(`must be a comma-separated list of ${known.join(", ")}`);
+    return match;
   });
-  return new Set(known);
+  return new Set(found);
 }
 
 export function parseLogLevel(text: string): LogLevel {

@@ -1,12 +1,13 @@
 import { hostname } from "node:os";
 import type { LogLevel } from "../telemetry/logger.ts";
 import type { Option } from "./option.ts";
-import { requireOption, resolveOption } from "./option.ts";
-import type { BindAddress, Component, OutputFormat } from "./parsers.ts";
+import { flagName, OptionError, requireOption, resolveOption } from "./option.ts";
+import type { BindAddress, Component, Family, OutputFormat } from "./parsers.ts";
 import {
   parseBindAddress,
   parseBoolean,
   parseComponents,
+  parseFamilies,
   parseLabelKey,
   parseLimit,
   parseLogLevel,
@@ -62,6 +63,15 @@ export const RUN_OPTIONS = {
     brief: "Which halves run: detector (health checks), remediator (power fencing), or both",
     parse: parseComponents,
   } satisfies Option<ReadonlySet<Component>>,
+  families: {
+    name: "families",
+    env: "IRONFENCE_FAMILIES",
+    defaultText: "node-health-check",
+    placeholder: "list",
+    brief:
+      "Kinds of other projects that are acted on: node-health-check, machine-health-check (Cluster API), okd-machine-health-check, metal3-remediation, okd-machine, bare-metal-host; no other controller may act on the same ones",
+    parse: parseFamilies,
+  } satisfies Option<ReadonlySet<Family>>,
   leaderElect: {
     name: "leaderElect",
     env: "IRONFENCE_LEADER_ELECT",
@@ -154,6 +164,7 @@ export interface ClusterOptions {
 /** What `ironfence run` was asked to do. */
 export interface RunOptions extends ClusterOptions {
   components: ReadonlySet<Component>;
+  families: ReadonlySet<Family>;
   leaderElect: boolean;
   leaseName: string;
   nodeLeaseNamespace: string;
@@ -168,6 +179,9 @@ export interface RunOptions extends ClusterOptions {
   instance: string;
 }
 
+/** Health checks; the remediator has work without any family. */
+const DETECTOR_FAMILIES: readonly Family[] = ["node-health-check", "machine-health-check", "okd-machine-health-check"];
+
 type Texts = Readonly<Record<string, string | undefined>>;
 
 /** @throws OptionError naming the flag or variable at fault. */
@@ -181,9 +195,17 @@ export function resolveClusterOptions(flags: Texts, env: Texts): ClusterOptions 
 
 /** @throws OptionError naming the flag or variable at fault. */
 export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
+  const components = requireOption(RUN_OPTIONS.components, flags, env);
+  const families = requireOption(RUN_OPTIONS.families, flags, env);
+  if (!components.has("remediator") && !DETECTOR_FAMILIES.some((family) => families.has(family))) {
+    throw new OptionError(
+      `${flagName("families")}: leaves the detector nothing to do; give it one of ${DETECTOR_FAMILIES.join(", ")}`,
+    );
+  }
   return {
     ...resolveClusterOptions(flags, env),
-    components: requireOption(RUN_OPTIONS.components, flags, env),
+    components,
+    families,
     leaderElect: requireOption(RUN_OPTIONS.leaderElect, flags, env),
     leaseName: requireOption(RUN_OPTIONS.leaseName, flags, env),
     nodeLeaseNamespace: requireOption(RUN_OPTIONS.nodeLeaseNamespace, flags, env),

@@ -185,6 +185,7 @@ class Reflector<T extends KubeObject> {
   #onWatching(): void {
     this.#refusedWatches = 0;
     this.#store.problem = undefined;
+    this.#store.problemCode = undefined;
     if (this.#reported === undefined) return;
     this.#reported = undefined;
     this.#deps.logger.info("watching again");
@@ -199,6 +200,7 @@ class Reflector<T extends KubeObject> {
       this.#refusedWatches = 0;
     }
     this.#store.problem = error instanceof Error ? error.message : String(error);
+    this.#store.problemCode = code;
     // A revision that is gone is daily life, and logged as little as the end of a watch is.
     if (code === "Gone" || code === this.#reported) return;
     this.#reported = code;

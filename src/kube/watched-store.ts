@@ -1,6 +1,7 @@
 import type { Logger } from "../telemetry/logger.ts";
 import { abortReason } from "../runtime/clock.ts";
 import type { ObjectKey } from "./client.ts";
+import type { KubeErrorCode } from "./errors.ts";
 import type { KubeObject } from "./resource.ts";
 import { isLaterVersion } from "./resource-version.ts";
 import type { Change, Watched } from "./watched.ts";
@@ -21,6 +22,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   lastContactMs = Number.NEGATIVE_INFINITY;
   /** Set by the reflector. */
   problem: string | undefined = undefined;
+  /** Set by the reflector. */
+  problemCode: KubeErrorCode | undefined = undefined;
 
   constructor(trim: (raw: KubeObject) => T | undefined, logger: Logger) {
     this.#trim = trim;

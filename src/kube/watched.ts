@@ -1,4 +1,5 @@
 import type { ObjectKey } from "./client.ts";
+import type { KubeErrorCode } from "./errors.ts";
 import type { KubeObject } from "./resource.ts";
 
 /** One change of a watched collection. A deleted and re-created object is a `deleted` and an `added`, told apart by UID. */
@@ -19,6 +20,8 @@ export interface Watched<T extends KubeObject> {
   readonly lastContactMs: number;
   /** Why the server cannot be listed or watched at present, for people and statuses; undefined while all is well. */
   readonly problem: string | undefined;
+  /** The code of that, where there was an answer or an error that has one. */
+  readonly problemCode?: KubeErrorCode | undefined;
   /** Calls `listener` for every change from now on, and with `added` for every object that is there already. */
   subscribe(listener: (change: Change<T>) => void): () => void;
   /** Resolves once `synced`. */

@@ -288,6 +288,7 @@ describe("ironfence fence", () => {
         context: undefined,
         namespace: NAMESPACE,
         components: new Set(["remediator"]),
+        families: new Set(),
         leaderElect: false,
         leaseName: "ironfence",
         nodeLeaseNamespace: "medik8s-leases",

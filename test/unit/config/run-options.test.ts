@@ -11,6 +11,7 @@ describe("options of `ironfence run`", () => {
     const options = resolveRunOptions({}, {});
     assert.equal(options.namespace, "ironfence-system");
     assert.deepEqual([...options.components], ["detector", "remediator"]);
+    assert.deepEqual([...options.families], ["node-health-check"]);
     assert.equal(options.leaderElect, true);
     assert.deepEqual(options.metricsBindAddress, { host: "::", port: 8080 });
     assert.equal(options.kubeconfig, undefined);
@@ -27,10 +28,17 @@ describe("options of `ironfence run`", () => {
     assert.equal(resolveRunOptions({}, { POD_NAMESPACE: "" }).namespace, "ironfence-system");
   });
 
+  it("refuses families that leave a detector alone without any health check", () => {
+    const families = "metal3-remediation,bare-metal-host";
+    assert.throws(() => resolveRunOptions({ components: "detector", families }, {}), /--families: leaves the detector/);
+    assert.equal(resolveRunOptions({ components: "remediator", families }, {}).families.size, 2);
+  });
+
   const wrong: [string, string][] = [
     ["logLevel", "loud"],
     ["components", "detector,fencer"],
     ["components", ""],
+    ["families", "node-health-check,pods"],
     ["leaderElect", "yes"],
     ["namespace", "Not_A_Name"],
     ["metricsBindAddress", "localhost"],

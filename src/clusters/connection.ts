@@ -1,0 +1,222 @@
+import { SECRETS } from "../api/core-types.ts";
+import type { Node, SecretObject } from "../api/core.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { Watched } from "../kube/watched.ts";
+import { sleep } from "../runtime/clock.ts";
+import { KubeconfigError, parseWorkloadKubeconfig } from "./kubeconfig-secret.ts";
+import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
+import { Link } from "./link.ts";
+import type { LinkDeps } from "./link.ts";
+
+/** How often the Secret is read while all is well: how late a rotated kubeconfig is noticed, unless the server refuses the old one. */
+const SECRET_READ_MS = 30_000;
+/** The same while the cluster cannot be worked with. */
+const SECRET_READ_AWAY_MS = 10_000;
+/** Who replaces a Secret may delete it first: a connection that works outlives its kubeconfig for so long. */
+const SECRET_GONE_MS = 60_000;
+/** How often it is looked at how the connection does. */
+const REVIEW_MS = 2_000;
+
+/** A Cluster of Cluster API, by name. */
+export interface ClusterRef {
+  namespace: string;
+  name: string;
+}
+
+/** Why a workload cluster cannot be worked with. */
+export type AwayReason = "KubeconfigMissing" | "KubeconfigInvalid" | "Unreachable" | "Unauthorized";
+
+/** How a workload cluster can be worked with at present. */
+export type ClusterConnection =
+  /** Not known yet. */
+  | { state: "connecting" }
+  /** `nodes` are listed in full and not old. Both stay the same objects until a kubeconfig leads to another API server. */
+  | { state: "connected"; runtime: KubeRuntime; nodes: Watched<Node> }
+  /** `message` is for people, without credentials; `sinceMs` by the wall clock. */
+  | { state: "away"; reason: AwayReason; message: string; sinceMs: number };
+
+type Away = Extract<ClusterConnection, { state: "away" }>;
+
+/**
+ * The connection to one workload cluster: reads its Secret again and again, and follows what it says. The Secret is read by
+ * name rather than watched, since a watch would take the right to list all Secrets.
+ */
+export class WorkloadConnection {
+  readonly #deps: LinkDeps;
+  readonly #cluster: string;
+  readonly #secret: { namespace: string; name: string };
+  readonly #onChange: () => void;
+  #state: ClusterConnection = { state: "connecting" };
+  /** Why the Secret gave no kubeconfig when it was read last; since when by the monotonic clock. */
+  #problem: (Pick<Away, "reason" | "message"> & { sinceMs: number }) | undefined;
+  /** UID and version of the Secret whose kubeconfig is followed. */
+  #followed: string | undefined;
+  #link: Link | undefined;
+  /** To another API server than `#link` leads to, until its nodes are listed. */
+  #next: Link | undefined;
+  #reading: Promise<void> | undefined;
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(deps: LinkDeps, ref: ClusterRef, onChange: () => void) {
+    this.#deps = deps;
+    this.#cluster = `${ref.namespace}/${ref.name}`;
+    this.#secret = { namespace: ref.namespace, name: `${ref.name}-kubeconfig` };
+    this.#onChange = onChange;
+  }
+
+  get state(): ClusterConnection {
+    return this.#state;
+  }
+
+  /** Works until `signal` aborts, and then closes all. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.allSettled([this.#keepReading(signal), this.#keepReviewing(signal)]);
+    this.#drop(this.#link);
+    this.#drop(this.#next);
+    await Promise.allSettled(this.#closing);
+  }
+
+  async #keepReading(signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#deps.runtime;
+    for (;;) {
+      await this.#read(signal);
+      const everyMs = this.#state.state === "connected" ? SECRET_READ_MS : SECRET_READ_AWAY_MS;
+      // Clusters that were held at one moment are not read at one moment for ever.
+      await sleep(clock, everyMs * (0.75 + random.next() / 2), signal);
+    }
+  }
+
+  async #keepReviewing(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await sleep(this.#deps.runtime.clock, REVIEW_MS, signal);
+      this.#review();
+    }
+  }
+
+  /** Never twice at once. */
+  #read(signal: AbortSignal): Promise<void> {
+    this.#reading ??= this.#readSecret(signal).finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #readSecret(signal: AbortSignal): Promise<void> {
+    const { client, logger } = this.#deps.runtime;
+    const name = `Secret ${this.#secret.namespace}/${this.#secret.name}`;
+    try {
+      const secret = await client.get<SecretObject>(SECRETS, this.#secret, signal);
+      signal.throwIfAborted();
+      const version = `${secret.metadata.uid} ${secret.metadata.resourceVersion}`;
+      if (version !== this.#followed) this.#follow(readKubeconfig(secret), signal);
+      this.#followed = version;
+      this.#problem = undefined;
+    } catch (error) {
+      if (signal.aborted) return;
+      const sinceMs = this.#problem?.sinceMs ?? this.#deps.runtime.clock.monotonicMs();
+      if (error instanceof KubeconfigError) {
+        this.#problem = { reason: "KubeconfigInvalid", message: `${name}: ${error.message}`, sinceMs };
+      } else if (isKubeError(error, "NotFound")) {
+        this.#problem = { reason: "KubeconfigMissing", message: `there is no ${name}`, sinceMs };
+      } else if (isKubeError(error, "Forbidden")) {
+        this.#problem = { reason: "KubeconfigMissing", message: `${name} may not be read: ${error.message}`, sinceMs };
+      } else {
+        // It is the management cluster that is away: what was read last still holds.
+        logger.warn({ err: error, cluster: this.#cluster }, "cannot read the kubeconfig of a workload cluster");
+      }
+    }
+    this.#review();
+  }
+
+  #follow(kubeconfig: WorkloadKubeconfig, signal: AbortSignal): void {
+    if (this.#link === undefined) {
+      this.#link = this.#open(kubeconfig, signal);
+      return;
+    }
+    if (this.#link.renew(kubeconfig)) {
+      this.#drop(this.#next);
+      this.#next = undefined;
+      return;
+    }
+    if (this.#next?.renew(kubeconfig) === true) return;
+    this.#drop(this.#next);
+    this.#next = this.#open(kubeconfig, signal);
+  }
+
+  #open(kubeconfig: WorkloadKubeconfig, signal: AbortSignal): Link {
+    const source = { cluster: this.#cluster, secret: `${this.#secret.namespace}/${this.#secret.name}` };
+    return new Link(this.#deps, source, kubeconfig, () => this.#read(signal));
+  }
+
+  #drop(link: Link | undefined): void {
+    if (link === undefined) return;
+    const closed = link.close().finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
+  }
+
+  #review(): void {
+    if (this.#next?.health().state === "connected") {
+      this.#drop(this.#link);
+      this.#link = this.#next;
+      this.#next = undefined;
+    }
+    if (this.#problem !== undefined && this.#problemAgeMs() >= SECRET_GONE_MS) {
+      this.#drop(this.#link);
+      this.#drop(this.#next);
+      this.#link = undefined;
+      this.#next = undefined;
+      this.#followed = undefined;
+    }
+    const before = this.#state;
+    this.#state = this.#assess();
+    if (!isSame(before, this.#state)) this.#announce();
+  }
+
+  #problemAgeMs(): number {
+    return this.#deps.runtime.clock.monotonicMs() - (this.#problem?.sinceMs ?? Infinity);
+  }
+
+  #assess(): ClusterConnection {
+    const link = this.#link;
+    const health = link?.health() ?? { state: "connecting" };
+    if (link !== undefined && health.state === "connected") {
+      return { state: "connected", runtime: link.runtime, nodes: link.nodes };
+    }
+    const next = this.#next?.health();
+    const trouble = this.#problem ?? (next?.state === "away" ? next : health);
+    if (!("reason" in trouble)) return { state: "connecting" };
+    const { reason, message } = trouble;
+    const sinceMs = this.#state.state === "away" ? this.#state.sinceMs : this.#deps.runtime.clock.nowMs();
+    return { state: "away", reason, message, sinceMs };
+  }
+
+  #announce(): void {
+    const { logger } = this.#deps.runtime;
+    const fields = { cluster: this.#cluster };
+    if (this.#state.state === "connected") logger.info(fields, "a workload cluster is connected");
+    if (this.#state.state === "away") {
+      const { reason, message } = this.#state;
+      logger.warn({ ...fields, reason, problem: message }, "a workload cluster is away");
+    }
+    this.#onChange();
+  }
+}
+
+/** @throws KubeconfigError */
+function readKubeconfig({ data }: SecretObject): WorkloadKubeconfig {
+  const value = data?.["value"];
+  if (value === undefined) throw new KubeconfigError('has no key "value"');
+  try {
+    return parseWorkloadKubeconfig(Buffer.from(value, "base64").toString("utf8"));
+  } catch (error) {
+    if (error instanceof KubeconfigError) throw new KubeconfigError(`key "value": ${error.message}`);
+    throw error;
+  }
+}
+
+function isSame(a: ClusterConnection, b: ClusterConnection): boolean {
+  if (a.state === "connected" && b.state === "connected") return a.runtime === b.runtime;
+  if (a.state === "away" && b.state === "away") return a.reason === b.reason && a.message === b.message;
+  return a.state === b.state;
+}

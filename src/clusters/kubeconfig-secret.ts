@@ -1,0 +1,169 @@
+import { X509Certificate } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import { parse } from "yaml";
+import type { Credentials, TlsMaterial } from "../kube/credentials.ts";
+
+/** A real one is a few KiB; a text larger than this is not even parsed. */
+const TEXT_LENGTH_MAX = 256 * 1024;
+
+/** The way to a workload cluster, as its Secret says it. */
+export interface WorkloadKubeconfig {
+  /** URL without a trailing slash. */
+  server: string;
+  credentials: Credentials;
+}
+
+/** A kubeconfig that is not used. The message names the field at fault, and never holds a value of it. */
+export class KubeconfigError extends Error {
+  override readonly name = "KubeconfigError";
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * What would have the agent run a program, read a file of its own or go another way than the kubeconfig's writer may choose:
+ * whoever can write a Secret must not get that from the agent.
+ */
+const REFUSED: Readonly<Record<"cluster" | "user", Readonly<Record<string, string>>>> = {
+  cluster: {
+    "certificate-authority": "names a file: give certificate-authority-data",
+    "proxy-url": "asks for a proxy, which is not supported",
+  },
+  user: {
+    exec: "names a program to run: give a token or a client certificate",
+    "auth-provider": "names a credential plugin: give a token or a client certificate",
+    tokenFile: "names a file: give token",
+    "client-certificate": "names a file: give client-certificate-data",
+    "client-key": "names a file: give client-key-data",
+    as: "asks to impersonate a user, which is not supported",
+    "as-uid": "asks to impersonate a user, which is not supported",
+    "as-groups": "asks to impersonate groups, which is not supported",
+    "as-user-extra": "asks to impersonate a user, which is not supported",
+  },
+};
+
+/**
+ * Reads the kubeconfig of a workload cluster: its current context alone, all data inline, over HTTPS.
+ *
+ * @throws KubeconfigError where it cannot be used, or must not.
+ */
+export function parseWorkloadKubeconfig(text: string): WorkloadKubeconfig {
+  const root = parseYaml(text);
+  const contextName = requireText(root, "current-context", "current-context");
+  const context = entryOf(root, "contexts", "context", contextName);
+  const cluster = entryOf(root, "clusters", "cluster", requireText(context, "cluster", "context.cluster"));
+  const user = entryOf(root, "users", "user", requireText(context, "user", "context.user"));
+  refuse("cluster", cluster);
+  refuse("user", user);
+  const ca = readPem(cluster, "certificate-authority-data", "cluster");
+  const cert = readPem(user, "client-certificate-data", "user");
+  const key = readPem(user, "client-key-data", "user");
+  const serverName = readText(cluster, "tls-server-name", "cluster");
+  const tls: TlsMaterial = {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert }),
+    ...(key !== undefined && { key }),
+    ...(serverName !== undefined && { serverName }),
+    insecureSkipVerify: cluster["insecure-skip-tls-verify"] === true,
+  };
+  checkTls(tls);
+  return { server: readServer(cluster), credentials: { headers: readHeaders(user), tls } };
+}
+
+function parseYaml(text: string): Fields {
+  if (text.length > TEXT_LENGTH_MAX) throw new KubeconfigError(`is longer than ${TEXT_LENGTH_MAX} characters`);
+  let root: unknown;
+  try {
+    root = parse(text, { logLevel: "silent" });
+  } catch {
+    // What a parser says of a text quotes it, and there are credentials in this one.
+    throw new KubeconfigError("is no YAML");
+  }
+  if (!isFields(root)) throw new KubeconfigError("is not a kubeconfig");
+  return root;
+}
+
+/** What stands under `key` in the entry of a list that has the name. */
+function entryOf(root: Fields, list: string, key: string, name: string): Fields {
+  const entries: unknown = root[list];
+  const found: unknown = Array.isArray(entries)
+    ? entries.find((entry) => isFields(entry) && entry["name"] === name)
+    : undefined;
+  const content = isFields(found) ? found[key] : undefined;
+  if (!isFields(content)) throw new KubeconfigError(`${list} has no entry of the name that is asked for`);
+  return content;
+}
+
+function refuse(part: "cluster" | "user", fields: Fields): void {
+  for (const [name, why] of Object.entries(REFUSED[part])) {
+    const value = fields[name];
+    if (value !== undefined && value !== null && value !== "") throw new KubeconfigError(`${part}.${name} ${why}`);
+  }
+}
+
+function readServer(cluster: Fields): string {
+  const text = requireText(cluster, "server", "cluster.server");
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || url.protocol !== "https:") throw new KubeconfigError("cluster.server is no https URL");
+  // They would be in every message that names the server.
+  if (url.username !== "" || url.password !== "") throw new KubeconfigError("cluster.server holds credentials");
+  if (url.search !== "" || url.hash !== "") throw new KubeconfigError("cluster.server holds more than a path");
+  return url.href.replace(/\/+$/, "");
+}
+
+function readHeaders(user: Fields): Record<string, string> {
+  const token = readText(user, "token", "user");
+  const username = readText(user, "username", "user");
+  const password = readText(user, "password", "user");
+  if (token !== undefined) {
+    if (!/^[\x21-\x7e]+$/.test(token)) throw new KubeconfigError("user.token holds characters that no token has");
+    return { authorization: `Bearer ${token}` };
+  }
+  if (username === undefined || password === undefined) return {};
+  return { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}` };
+}
+
+/** A PEM text in base64; undefined where the field is absent. */
+function readPem(fields: Fields, name: string, part: string): string | undefined {
+  const text = readText(fields, name, part);
+  if (text === undefined) return undefined;
+  const pem = Buffer.from(text, "base64").toString("utf8");
+  if (!pem.includes("-----BEGIN ")) throw new KubeconfigError(`${part}.${name} is not PEM in base64`);
+  return pem;
+}
+
+/** Finds here what would else be a failed connection that nobody can explain. */
+function checkTls({ ca, cert, key }: TlsMaterial): void {
+  if ((cert === undefined) !== (key === undefined)) {
+    throw new KubeconfigError("user has one of client-certificate-data and client-key-data without the other");
+  }
+  try {
+    if (ca !== undefined) void new X509Certificate(ca);
+  } catch {
+    throw new KubeconfigError("cluster.certificate-authority-data holds no certificate that can be read");
+  }
+  try {
+    if (cert !== undefined && key !== undefined) createSecureContext({ cert, key });
+  } catch {
+    throw new KubeconfigError(
+      "user.client-certificate-data and client-key-data cannot be read, or do not belong together",
+    );
+  }
+}
+
+function requireText(fields: Fields, name: string, label: string): string {
+  const value = fields[name];
+  if (typeof value === "string" && value !== "") return value;
+  throw new KubeconfigError(`${label} is missing`);
+}
+
+function readText(fields: Fields, name: string, part: string): string | undefined {
+  const value = fields[name];
+  if (value === undefined || value === null || value === "") return undefined;
+  if (typeof value !== "string") throw new KubeconfigError(`${part}.${name} is not a text`);
+  return value;
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

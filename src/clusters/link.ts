@@ -1,0 +1,116 @@
+import { NODES } from "../api/core-types.ts";
+import type { Node } from "../api/core.ts";
+import { trimNode } from "../api/trim.ts";
+import { createKubeRuntime } from "../kube/create-runtime.ts";
+import type { ClusterAccess, Credentials } from "../kube/credentials.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { KubeTransport } from "../kube/transport.ts";
+import type { Watched } from "../kube/watched.ts";
+import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
+
+/** A fault of the nodes' watch is told once it has lasted so long: an API server that restarts is back sooner. */
+const TROUBLE_MS = 15_000;
+/** A server that has neither answered nor failed by now is told as one that does not answer. */
+const FIRST_ANSWER_MS = 30_000;
+/** The API server tells of a quiet collection about every minute; a view that has heard nothing for so long is not worth acting on. */
+const CONTACT_AGE_MAX_MS = 180_000;
+
+export interface LinkDeps {
+  /** Of the management cluster: clock, chance and log are taken from it. */
+  runtime: KubeRuntime;
+  /** Opens the wire to a workload cluster. Its writes must be guarded as those to the management cluster are. */
+  openTransport: (cluster: ClusterAccess) => KubeTransport;
+  /** `reportingController` and `reportingInstance` of events in workload clusters. */
+  controllerName: string;
+  instance: string;
+}
+
+export type LinkHealth =
+  | { state: "connecting" }
+  | { state: "connected" }
+  | { state: "away"; reason: "Unreachable" | "Unauthorized"; message: string };
+
+/** The connections to one API server of a workload cluster, and what is seen of its nodes. */
+export class Link {
+  readonly kubeconfig: WorkloadKubeconfig;
+  readonly runtime: KubeRuntime;
+  readonly nodes: Watched<Node>;
+  readonly #transport: KubeTransport;
+  readonly #stop = new AbortController();
+  readonly #events: Promise<void>;
+  readonly #openedMs: number;
+  #credentials: Credentials;
+  #wellMs: number;
+
+  /**
+   * @param source names the cluster and its Secret, for people.
+   * @param refused is called when the server refuses the credentials, and should take over newer ones before it resolves.
+   */
+  constructor(
+    deps: LinkDeps,
+    source: { cluster: string; secret: string },
+    kubeconfig: WorkloadKubeconfig,
+    refused: () => Promise<void>,
+  ) {
+    const { clock, random } = deps.runtime;
+    this.kubeconfig = kubeconfig;
+    this.#credentials = kubeconfig.credentials;
+    this.#openedMs = clock.monotonicMs();
+    this.#wellMs = this.#openedMs;
+    this.#transport = deps.openTransport({
+      server: kubeconfig.server,
+      namespace: undefined,
+      source: `Secret ${source.secret}`,
+      loadCredentials: async ({ discardCached }) => {
+        if (discardCached) await refused();
+        return this.#credentials;
+      },
+    });
+    const { controllerName, instance } = deps;
+    const logger = deps.runtime.logger.child({ cluster: source.cluster });
+    const runtime = createKubeRuntime({ transport: this.#transport, clock, random, logger, controllerName, instance });
+    this.runtime = runtime;
+    this.nodes = runtime.watch({ type: NODES, trim: trimNode }, this.#stop.signal);
+    this.#events = runtime.run(this.#stop.signal);
+  }
+
+  /** Takes over newer credentials for the same server; false where they are for another one. */
+  renew({ server, credentials }: WorkloadKubeconfig): boolean {
+    const { tls } = this.#credentials;
+    const isSame =
+      server === this.kubeconfig.server &&
+      credentials.tls.ca === tls.ca &&
+      credentials.tls.serverName === tls.serverName &&
+      credentials.tls.insecureSkipVerify === tls.insecureSkipVerify;
+    if (isSame) this.#credentials = credentials;
+    return isSame;
+  }
+
+  health(): LinkHealth {
+    const { nodes } = this;
+    const nowMs = this.runtime.clock.monotonicMs();
+    const { problem } = nodes;
+    if (problem === undefined) this.#wellMs = nowMs;
+    if (nodes.synced) {
+      const isTroubled = nowMs - this.#wellMs >= TROUBLE_MS || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS;
+      return isTroubled
+        ? this.#away(problem ?? "it has told nothing of its nodes for minutes")
+        : { state: "connected" };
+    }
+    if (problem !== undefined) return this.#away(problem);
+    if (nowMs - this.#openedMs < FIRST_ANSWER_MS) return { state: "connecting" };
+    return this.#away(`${this.kubeconfig.server} has not answered yet`);
+  }
+
+  /** Ends all that it has begun. */
+  async close(): Promise<void> {
+    this.#stop.abort(new Error("the connection to the workload cluster was closed"));
+    await Promise.allSettled([this.#events, this.#transport.close()]);
+  }
+
+  #away(message: string): LinkHealth {
+    const { problemCode } = this.nodes;
+    const isRefused = problemCode === "Unauthorized" || problemCode === "Forbidden";
+    return { state: "away", reason: isRefused ? "Unauthorized" : "Unreachable", message };
+  }
+}
