@@ -693,6 +693,14 @@ export const MUTANTS: readonly Mutant[] = [
 
   // What BMCs say.
   {
+    id: "relogin-unidentified",
+    rule: "no order goes to, and no Off is believed of, a host that a new log-in may have led to (IPMI)",
+    file: "src/bmc/ipmi/ipmi-driver.ts",
+    find: "if (this.#known === undefined || this.#known.session === session) return session;",
+    replace: "if (this.#known !== undefined || session.silentMs >= 0) return session;",
+    killers: ["test/integration/ipmi-session.test.ts"],
+  },
+  {
     id: "half-off",
     rule: "a host with several devices is off only where each says so",
     file: "src/bmc/topology.ts",

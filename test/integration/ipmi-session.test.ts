@@ -8,6 +8,9 @@ import type { IpmiWorld } from "./ipmi-fixture.ts";
 
 // How sessions begin and end: privileges, refused logins, few places at the BMC, restarts.
 
+/** Long enough for a session to be taken for lost. */
+const IDLE_MS = 26_000;
+
 const opens = ({ mock }: IpmiWorld): number => mock.steps().filter((step) => step === "OpenSession").length;
 
 test("a wrong password shows at RAKP 2, before ours is proven to anybody; it is not tried again at once by anyone", async () => {
@@ -354,4 +357,43 @@ test("a BMC with a key of its own (K_G) lets in who has it, as text or in hex, a
   const long = world.open({ ipmi: { bmcKey: new Secret(`${text}!`) } });
   await assert.rejects(long.readPower(forever()), hasCode("Unsupported", /1 to 20 bytes/));
   assert.equal(world.mock.datagramCount, datagrams);
+});
+
+test("after a new log-in nothing is ordered, and no Off believed, where another host answers than before", async () => {
+  await using world = await startIpmiWorld();
+  const device = world.open();
+  await device.identify(forever());
+  world.bmc.pretendIdentity({ systemUUID: "11111111-2222-4333-8444-555555555555" });
+  world.skip(IDLE_MS);
+  const isRefused = hasCode("Refused", /another host answers/);
+  await assert.rejects(device.forceOff(forever()), isRefused);
+  await assert.rejects(device.on(forever()), isRefused);
+  await assert.rejects(device.setBootOverride("NetworkOnce", forever()), isRefused);
+  assert.deepEqual(world.host.orders, []);
+  assert.equal(world.host.bootSetting.enabled, "Disabled");
+  const reading = await device.readPower(forever());
+  assert.equal(reading.state, "Unknown");
+  assert.match(reading.raw, /another host answers/);
+  // Whether that is the host is for the caller to judge, who asks anew.
+  await device.identify(forever());
+  await device.forceOff(forever());
+  assert.deepEqual(
+    world.host.orders.map(({ type }) => type),
+    ["ForceOff"],
+  );
+});
+
+test("after a new log-in the host is identified anew before an order, once, and the same host gets it", async () => {
+  await using world = await startIpmiWorld();
+  const device = world.open();
+  const asked = (): number => world.mock.steps().filter((step) => step === "GetSystemGUID").length;
+  await device.identify(forever());
+  await device.readPower(forever());
+  assert.equal(asked(), 1);
+  world.skip(IDLE_MS);
+  await device.forceOff(forever());
+  assert.equal(asked(), 2);
+  assert.equal(opens(world), 2);
+  await device.on(forever());
+  assert.equal(asked(), 2);
 });

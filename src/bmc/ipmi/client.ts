@@ -97,10 +97,10 @@ export class Client {
    * Sends a command that may be carried out twice without harm, but must not be carried out late: where it had to be sent more
    * than once, the session ends with it, so that no copy still under way can take effect after what is ordered next.
    *
+   * @param session the one to send it in, as `session` gave it: no other log-in takes place for an order.
    * @throws BmcError Timeout where the answer was lost: whether the command was carried out is then unknown.
    */
-  async order(what: string, request: Request, signal: AbortSignal): Promise<Response> {
-    const session = await this.#open(signal);
+  async order(what: string, request: Request, session: Session, signal: AbortSignal): Promise<Response> {
     try {
       const { answer, transmissions } = await this.#command(
         session,
@@ -137,14 +137,14 @@ export class Client {
   async #readOnce(what: string, request: Request, signal: AbortSignal): Promise<Response> {
     const isReused = this.#session !== undefined;
     const waitsMs = growingWaits(this.#answerTimeoutMs);
-    const session = await this.#open(signal);
+    const session = await this.session(signal);
     try {
       return (await this.#command(session, what, request, waitsMs, signal)).answer;
     } catch (error) {
       this.#giveUp(session, error);
       // A BMC that has restarted, or has ended the session, says nothing to it: a new one tells.
       if (!isReused || !(error instanceof BmcError) || signal.aborted || this.#lifetime.signal.aborted) throw error;
-      const fresh = await this.#open(signal);
+      const fresh = await this.session(signal);
       try {
         return (await this.#command(fresh, what, request, waitsMs, signal)).answer;
       } catch (again) {
@@ -167,7 +167,7 @@ export class Client {
   }
 
   /** The session: the present one, or a new one where there is none or it is too old to be relied on. */
-  async #open(signal: AbortSignal): Promise<Session> {
+  async session(signal: AbortSignal): Promise<Session> {
     const present = await this.#session;
     if (present !== undefined && present.silentMs > SESSION_IDLE_MS_MAX) this.#forget(present);
     signal.throwIfAborted();

@@ -14,6 +14,7 @@ import { COMPLETION, completionFailure } from "./codes.ts";
 import { readFruIdentity } from "./fru-identity.ts";
 import { GET_SYSTEM_GUID, parseSystemGuid } from "./guid.ts";
 import type { Request, Response } from "./message.ts";
+import type { Session } from "./session.ts";
 import type { IpmiAddress } from "../address.ts";
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../driver.ts";
 import { BmcError } from "../errors.ts";
@@ -27,6 +28,8 @@ export class IpmiDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #bootMode: BootMode;
+  /** Who the caller was told that the host is, and the session in which the BMC said so. */
+  #known: { identity: HostIdentity; session: Session } | undefined;
 
   constructor(
     address: IpmiAddress,
@@ -41,7 +44,10 @@ export class IpmiDriver implements PowerDriver {
   }
 
   identify(signal: AbortSignal): Promise<HostIdentity> {
-    return this.#call("identify", signal, (what, signal) => this.#identify(what, signal));
+    return this.#call("identify", signal, async (what, signal) => {
+      this.#known = await this.#identify(what, signal);
+      return this.#known.identity;
+    });
   }
 
   readPower(signal: AbortSignal): Promise<PowerReading> {
@@ -87,7 +93,9 @@ export class IpmiDriver implements PowerDriver {
     }
   }
 
-  async #identify(what: string, signal: AbortSignal): Promise<HostIdentity> {
+  async #identify(what: string, signal: AbortSignal): Promise<{ identity: HostIdentity; session: Session }> {
+    // Where another session replaces this one in mid-way, the next order asks anew.
+    const session = await this.#client.session(signal);
     const ask = async (request: Request): Promise<Response> => {
       const answer = await this.#client.read(what, request, signal);
       passOver(what, answer);
@@ -96,12 +104,28 @@ export class IpmiDriver implements PowerDriver {
     const guid = await ask(GET_SYSTEM_GUID);
     const systemUUID = guid.completionCode === COMPLETION.ok ? parseSystemGuid(guid.data) : undefined;
     const fru = await readFruIdentity(ask);
-    return { ...fru, ...(systemUUID !== undefined && { systemUUID }), device: this.address };
+    return { identity: { ...fru, ...(systemUUID !== undefined && { systemUUID }), device: this.address }, session };
+  }
+
+  /**
+   * The session for an order or a reading that may prove something. A name may lead to another BMC by the time of a new
+   * log-in, which the caller does not see: so the host is identified in each session anew.
+   *
+   * @returns undefined where another host answers than the one that the caller was told of.
+   */
+  async #sessionOfHost(what: string, signal: AbortSignal): Promise<Session | undefined> {
+    const session = await this.#client.session(signal);
+    if (this.#known === undefined || this.#known.session === session) return session;
+    const found = await this.#identify(what, signal);
+    if (!isSameHost(this.#known.identity, found.identity)) return undefined;
+    this.#known = found;
+    return found.session;
   }
 
   async #readPower(what: string, signal: AbortSignal): Promise<PowerReading> {
     const answer = await this.#client.read(what, GET_CHASSIS_STATUS, signal);
     const reading = understood(what, parseChassisStatus(accepted(what, answer).data));
+    if ((await this.#sessionOfHost(what, signal)) === undefined) return { state: "Unknown", raw: OTHER_HOST };
     if (reading.state === "On") this.#client.noteOn();
     else if (this.#client.mayHaveRestarted) {
       return { state: "Unknown", raw: `${reading.raw}, but the BMC was silent, and may have restarted` };
@@ -110,7 +134,7 @@ export class IpmiDriver implements PowerDriver {
   }
 
   async #order(what: string, wanted: "Off" | "On", signal: AbortSignal): Promise<void> {
-    const answer = await this.#client.order(what, wanted === "Off" ? POWER_OFF : POWER_ON, signal);
+    const answer = await this.#change(what, wanted === "Off" ? POWER_OFF : POWER_ON, signal);
     if (answer.completionCode === COMPLETION.ok) return;
     const failure = completionFailure(what, answer.completionCode);
     // Some BMCs refuse an order for the state that the host is in already: the state tells.
@@ -121,9 +145,23 @@ export class IpmiDriver implements PowerDriver {
 
   async #setBoot(what: string, override: BootOverride, signal: AbortSignal): Promise<void> {
     // Not all BMCs have this; then the power order must follow within a minute, as it does.
-    if (override === "NetworkOnce") await this.#client.order(what, KEEP_BOOT_FLAGS, signal);
-    accepted(what, await this.#client.order(what, setBootFlags(override, this.#bootMode), signal));
+    if (override === "NetworkOnce") await this.#change(what, KEEP_BOOT_FLAGS, signal);
+    accepted(what, await this.#change(what, setBootFlags(override, this.#bootMode), signal));
   }
+
+  /** Sends a command that changes something. @throws BmcError Refused, and nothing is sent, where another host answers. */
+  async #change(what: string, request: Request, signal: AbortSignal): Promise<Response> {
+    const session = await this.#sessionOfHost(what, signal);
+    if (session === undefined) throw new BmcError("Refused", `${what}: not sent: ${OTHER_HOST}`);
+    return this.#client.order(what, request, session, signal);
+  }
+}
+
+const OTHER_HOST = "another host answers since the last log-in than the one that was identified";
+
+/** Strict: what is not told any more may be another's. */
+function isSameHost(a: HostIdentity, b: HostIdentity): boolean {
+  return a.systemUUID === b.systemUUID && a.serialNumber === b.serialNumber;
 }
 
 /** @throws BmcError where the command was not carried out. */
