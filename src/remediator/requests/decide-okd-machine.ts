@@ -2,6 +2,7 @@ import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/b
 import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
 import type { Machine } from "../../api/cluster-api.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
+import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3-remediation.ts";
 import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../api/okd-machine.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/resource.ts";
@@ -10,9 +11,6 @@ import { pointer } from "../../kube/json-pointer.ts";
 // OKD's external-baremetal: a health check asks for power fencing by an annotation on the Machine, and whoever remediates
 // takes the annotation off when it is done. The six steps of the fence are those of a BareMetalRemediation.
 
-/** On a Machine, while its Node is deleted: the Node's labels and annotations as JSON, where OKD keeps them too. */
-export const NODE_LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
-export const NODE_ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
 /** On a Machine, by OKD's own remediator: it has powered the host off. Ours never writes it. */
 export const POWERED_OFF_BY_OKD = "remediation.metal3.io/powered-off-for-remediation";
 /** On a BareMetalHost, by OKD's own remediator, of today and of old: it holds the host off. */
@@ -41,10 +39,10 @@ export type OkdMachineStep =
   /** Nothing, until something changes. */
   | { do: "wait" }
   /** Somebody has to act. */
-  | { do: "hold"; reason: "AnotherRemediator" | "RemediationFailed"; message: string }
+  | { do: "hold"; reason: "ConflictingController" | "RemediationFailed"; message: string }
   | { do: "create" }
   /** The child is deleted, and takes back what it has begun. */
-  | { do: "remove"; reason: "MachineDeleted" | "AnotherRemediator"; message: string }
+  | { do: "remove"; reason: "MachineDeleted" | "ConflictingController"; message: string }
   /** The Machine is changed; then it is looked at again. */
   | { do: "patch"; operations: readonly JsonPatchOperation[]; done: boolean };
 
@@ -57,8 +55,8 @@ export function decideOkdMachine(snapshot: OkdMachineSnapshot): OkdMachineStep {
   if (otherActor !== undefined) {
     const message = `${otherActor}. Let only one of both remediate: see docs/okd.md`;
     return child === undefined || isEnded(child)
-      ? { do: "hold", reason: "AnotherRemediator", message }
-      : { do: "remove", reason: "AnotherRemediator", message };
+      ? { do: "hold", reason: "ConflictingController", message }
+      : { do: "remove", reason: "ConflictingController", message };
   }
   if (child === undefined) return { do: "create" };
   if (child.status?.phase === "Succeeded" || hasRecovered(snapshot)) {

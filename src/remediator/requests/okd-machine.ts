@@ -1,34 +1,35 @@
 import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import type { Machine } from "../../api/cluster-api.ts";
-import type { BareMetalHost } from "../../api/metal3.ts";
-import {
-  BARE_METAL_HOST_ANNOTATION,
-  METAL3_GROUP,
-  METAL3_VERSIONS,
-  parseHostName,
-  readBareMetalHost,
-} from "../../api/metal3.ts";
-import { readOkdMachine } from "../../api/okd-machine.ts";
-import type { ObjectKey } from "../../kube/client.ts";
+import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS, readOkdMachine } from "../../api/okd-machine.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { findServed } from "../../kube/served-kind.ts";
+import { awaitServed } from "../../kube/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { isReady } from "../marks.ts";
 import { getNode } from "../node-writes.ts";
 import type { OkdMachineStep } from "./decide-okd-machine.ts";
 import { concerns, decideOkdMachine, isRequested, otherRemediator, remediationSpec } from "./decide-okd-machine.ts";
+import { hostOfMachine } from "./machine-host.ts";
 import type { RequestKind } from "./request.ts";
-import { childName, createChild, removeChild } from "./request.ts";
+import { childName, createChild, removeChild, runRequests } from "./request.ts";
 
 /** How often a Machine is looked at while somebody else has to act, or might begin to. */
-const LOOK_AGAIN_MS = 15_000;
+const LOOK_AGAIN_MS = 5_000;
 /** Machines of which it is remembered what was told last. */
 const TOLD_MAX = 1_000;
 
-/** The remediator's half of OKD's external-baremetal: requests are Machines that bear upstream's annotation. */
-export class OkdMachineRequests implements RequestKind<Machine> {
+/**
+ * Serves every Machine of OKD that asks for external remediation until `signal` aborts: the remediator's half of OKD's
+ * external-baremetal. Waits for the CRD, then for requests.
+ */
+export async function serveOkdMachines(runtime: KubeRuntime, signal: AbortSignal): Promise<void> {
+  const wanted = { group: OKD_MACHINE_GROUP, kind: "Machine", versions: OKD_MACHINE_VERSIONS };
+  const type = await awaitServed(runtime, wanted, signal);
+  await runRequests(runtime, new OkdMachineRequests(runtime, type), signal);
+}
+
+class OkdMachineRequests implements RequestKind<Machine> {
   readonly family = "okd-machine";
   readonly type: ResourceType;
   readonly #runtime: KubeRuntime;
@@ -53,9 +54,16 @@ export class OkdMachineRequests implements RequestKind<Machine> {
     // The watch may show a request that was met meanwhile: its node would be powered off once more.
     const machine = await liveMachine(runtime, this.type, watched, signal);
     if (machine === undefined) return {};
-    const otherActor = otherRemediator(machine, await hostOf(runtime, machine, signal));
+    const { apiVersion, kind, metadata } = machine;
+    const { namespace, name, uid } = metadata;
+    const host = await hostOfMachine(runtime, { apiVersion, kind, namespace, name, uid }, signal);
     const nodeReady = await isNodeReady(runtime, machine, child, signal);
-    await this.#carryOut(machine, child, decideOkdMachine({ machine, child, nodeReady, otherActor }), signal);
+    await this.#carryOut(
+      machine,
+      child,
+      decideOkdMachine({ machine, child, nodeReady, otherActor: otherRemediator(machine, host) }),
+      signal,
+    );
     return isRequested(machine) ? { requeueAfterMs: LOOK_AGAIN_MS } : {};
   }
 
@@ -108,23 +116,18 @@ export class OkdMachineRequests implements RequestKind<Machine> {
 
 /** The Machine as it is now; undefined where it is gone, or another one bears its name. */
 async function liveMachine(
-  runtime: KubeRuntime,
+  { client }: KubeRuntime,
   type: ResourceType,
   watched: Machine,
   signal: AbortSignal,
 ): Promise<Machine | undefined> {
-  const live = await getIfThere(runtime, type, keyOf(watched), signal);
-  return live?.metadata.uid === watched.metadata.uid ? readOkdMachine(live) : undefined;
-}
-
-/** The host that the Machine's provider has noted on it. */
-async function hostOf(runtime: KubeRuntime, machine: Machine, signal: AbortSignal): Promise<BareMetalHost | undefined> {
-  const key = parseHostName(machine.metadata.annotations?.[BARE_METAL_HOST_ANNOTATION]);
-  if (key === undefined) return undefined;
-  const wanted = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
-  const type = await findServed(runtime, wanted, signal);
-  const host = type && (await getIfThere(runtime, type, key, signal));
-  return host && readBareMetalHost(host);
+  try {
+    const live = await client.get(type, keyOf(watched), signal);
+    return live.metadata.uid === watched.metadata.uid ? readOkdMachine(live) : undefined;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
 }
 
 /** Asked only where it decides: after a failure. */
@@ -137,18 +140,4 @@ async function isNodeReady(
   if (child?.status?.phase !== "Failed" || nodeName === undefined) return undefined;
   const node = await getNode(runtime.client, nodeName, signal);
   return node && isReady(node);
-}
-
-async function getIfThere(
-  { client }: KubeRuntime,
-  type: ResourceType,
-  key: ObjectKey,
-  signal: AbortSignal,
-): Promise<KubeObject | undefined> {
-  try {
-    return await client.get<KubeObject>(type, key, signal);
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
 }

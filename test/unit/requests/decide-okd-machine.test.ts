@@ -3,14 +3,13 @@ import { describe, test } from "node:test";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { readBareMetalHost } from "../../../src/api/metal3.ts";
+import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../../src/api/metal3-remediation.ts";
 import { readOkdMachine } from "../../../src/api/okd-machine.ts";
 import type { ObjectMeta } from "../../../src/kube/resource.ts";
 import type { OkdMachineSnapshot } from "../../../src/remediator/requests/decide-okd-machine.ts";
 import {
   concerns,
   decideOkdMachine,
-  NODE_ANNOTATIONS_BACKUP,
-  NODE_LABELS_BACKUP,
   otherRemediator,
   POWERED_OFF_BY_OKD,
 } from "../../../src/remediator/requests/decide-okd-machine.ts";
@@ -185,13 +184,13 @@ describe("OKD's own remediator", () => {
 
   test("at work on the same Machine keeps ours out, with a message", () => {
     const step = decide({ otherActor });
-    assert.equal(step.do === "hold" && step.reason, "AnotherRemediator");
+    assert.equal(step.do === "hold" && step.reason, "ConflictingController");
     assert.match(step.do === "hold" ? step.message : "", /^annotation x on the Machine\. .*docs\/okd\.md$/);
   });
 
   test("that begins beside ours makes ours step back", () => {
     const step = decide({ otherActor, child: child({ phase: "PoweringOff" }) });
-    assert.equal(step.do === "remove" && step.reason, "AnotherRemediator");
+    assert.equal(step.do === "remove" && step.reason, "ConflictingController");
   });
 
   test("is known by its annotations on host and Machine", () => {
