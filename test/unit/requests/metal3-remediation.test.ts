@@ -1,0 +1,281 @@
+import assert from "node:assert/strict";
+import { afterEach, describe, test } from "node:test";
+import { REFUSED, SERVED_BY } from "../../../src/api/annotations.ts";
+import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import { METAL3_REMEDIATION_FINALIZER } from "../../../src/api/metal3-remediation.ts";
+import { Metal3World } from "./metal3-fixture.ts";
+
+const REASON = { status: "False", lastTransitionTime: "2026-01-01T00:00:00Z" } as const;
+const FAILED: BareMetalRemediationStatus = {
+  phase: "Failed",
+  retryCount: 1,
+  provenReboots: 2,
+  lastRemediated: "2026-01-01T00:10:00Z",
+  conditions: [{ ...REASON, type: "Succeeded", reason: "RejoinTimeout", message: "node n did not rejoin" }],
+};
+
+let world: Metal3World | undefined;
+
+async function begin(version?: "v1beta1" | "v1beta2"): Promise<Metal3World> {
+  world = await Metal3World.create(version);
+  return world;
+}
+
+/** A request whose child is there. */
+async function asked(spec?: unknown, version?: "v1beta1" | "v1beta2"): Promise<Metal3World> {
+  const world = await begin(version);
+  world.ask(spec);
+  await world.clock.advance(1_000);
+  return world;
+}
+
+afterEach(async () => {
+  await world?.stop();
+  world = undefined;
+});
+
+describe("a Metal3Remediation", () => {
+  test("gets one child, which the Machine and the request own, and is kept until that has gone", async () => {
+    const world = await asked({ strategy: { type: "Reboot", retryLimit: 2, timeoutSeconds: 300 } });
+    const request = world.request();
+    const { metadata, spec } = world.child();
+    assert.equal(metadata.name, `machine-0-${request?.metadata.uid.slice(0, 8)}`);
+    assert.deepEqual(
+      metadata.ownerReferences?.map(({ kind, uid, controller }) => ({ kind, uid, controller })),
+      [
+        { kind: "Metal3Remediation", uid: request?.metadata.uid, controller: true },
+        { kind: "Machine", uid: world.machine().metadata.uid, controller: undefined },
+      ],
+    );
+    assert.equal(spec.strategy.type, "Reboot");
+    assert.equal(spec.strategy.retryLimit, 2);
+    assert.equal(spec.strategy.timeout, "300s");
+    assert.deepEqual(request?.metadata.finalizers, [METAL3_REMEDIATION_FINALIZER]);
+    assert.equal(request?.metadata.annotations?.[SERVED_BY], metadata.name);
+    assert.equal(world.phase(), "Running");
+  });
+
+  test("of v1beta1 says its timeout as a duration", async () => {
+    const world = await asked({ strategy: { type: "Reboot", retryLimit: 3, timeout: "5m30s" } }, "v1beta1");
+    assert.equal(world.child().spec.strategy.timeout, "330s");
+    assert.equal(world.child().spec.strategy.retryLimit, 3);
+  });
+
+  test("tells upstream's phases, retries and times as its child goes on", async () => {
+    const world = await asked();
+    for (const [status, phase] of [
+      [{ phase: "PoweringOff" }, "Running"],
+      [{ phase: "Releasing" }, "Running"],
+      [{ phase: "PoweringOn" }, "Waiting"],
+      [{ phase: "Rejoining", lastRemediated: "2026-01-01T00:00:30Z" }, "Waiting"],
+      [{ phase: "Verifying", lastRemediated: "2026-01-01T00:00:30Z", retryCount: 1 }, "Running"],
+      [{ phase: "Restoring", lastRemediated: "2026-01-01T00:09:30Z", retryCount: 1 }, "Waiting"],
+      [{ phase: "Succeeded", lastRemediated: "2026-01-01T00:09:30Z", retryCount: 1 }, "Waiting"],
+    ] as const) {
+      await world.play(status);
+      assert.equal(world.phase(), phase, status.phase);
+    }
+    assert.equal(world.request()?.status?.["retryCount"], 1);
+    assert.equal(world.request()?.status?.["lastRemediated"], "2026-01-01T00:09:30Z");
+    assert.deepEqual([...new Set(world.reasons())], ["Running", "Waiting"]);
+  });
+
+  test("backs up the labels and annotations of a Node that is deleted as upstream does, until the Node has them again", async () => {
+    const world = await asked();
+    const backup = { nodeUID: "n", labels: { b: "2", a: "1" }, annotations: { x: "y" } };
+    await world.play({ phase: "Releasing", backup });
+    const keys = ["remediation.metal3.io/node-labels-backup", "remediation.metal3.io/node-annotations-backup"];
+    const present = (): unknown[] => keys.map((key) => world.request()?.metadata.annotations?.[key]);
+    assert.deepEqual(present(), ['{"a":"1","b":"2"}', '{"x":"y"}']);
+    await world.play({ phase: "Succeeded", backup });
+    assert.deepEqual(present(), [undefined, undefined]);
+  });
+
+  test("that lingers after its node is back does not power the host off again, also after a restart", async () => {
+    const world = await asked();
+    await world.play({ phase: "Succeeded", lastRemediated: "2026-01-01T00:00:30Z" });
+    const { uid } = world.child().metadata;
+    await world.stop();
+    world.start();
+    await world.clock.advance(3_600_000);
+    assert.equal(world.child().metadata.uid, uid);
+    assert.equal(world.phase(), "Waiting");
+  });
+
+  test("whose reboots are spent hands its Machine to the owner, in both forms of conditions, and marks the host", async () => {
+    const world = await asked();
+    await world.play(FAILED);
+    assert.equal(world.phase(), "Deleting machine");
+    const [condition] = (world.machine().status?.["conditions"] ?? []) as Record<string, string>[];
+    assert.equal(condition?.["type"], "OwnerRemediated");
+    assert.equal(condition?.["status"], "False");
+    assert.equal(condition?.["reason"], "WaitingForRemediation");
+    assert.match(condition?.["message"] ?? "", /RejoinTimeout/u);
+    assert.equal(world.host().metadata.annotations?.["capm3.metal3.io/unhealthy"], "capm3/UnhealthyNode");
+    assert.ok(world.reasons().includes("DeletingMachine"));
+  });
+
+  test("hands a Machine of v1beta1 over in the form that its Cluster API reads", async () => {
+    const world = await asked(undefined, "v1beta1");
+    await world.play(FAILED);
+    const [condition] = (world.machine().status?.["conditions"] ?? []) as Record<string, string>[];
+    assert.deepEqual(
+      [condition?.["type"], condition?.["status"], condition?.["severity"]],
+      ["OwnerRemediated", "False", "Warning"],
+    );
+  });
+
+  test("whose host was never proven off has failed, and its Machine is left alone", async () => {
+    const world = await asked();
+    await world.play({ ...FAILED, provenReboots: 1 });
+    assert.equal(world.phase(), "Failed");
+    assert.equal(world.machine().status?.["conditions"], undefined);
+    assert.equal(world.host().metadata.annotations?.["capm3.metal3.io/unhealthy"], undefined);
+  });
+
+  test("that is deleted in mid-run takes its child back, and goes only after it", async () => {
+    const world = await asked();
+    await world.play({ phase: "PoweringOff" });
+    world.withdraw();
+    await world.clock.advance(1_000);
+    assert.notEqual(world.child().metadata.deletionTimestamp, undefined);
+    await world.clock.advance(60_000);
+    assert.notEqual(world.request(), undefined);
+    await world.letChildGo();
+    assert.deepEqual(world.children(), []);
+    assert.equal(world.request(), undefined);
+  });
+
+  test("whose finalizer was removed by force leaves no child behind, though the Machine owns it too", async () => {
+    const world = await asked();
+    await world.play({ phase: "PoweringOff" });
+    await world.stop();
+    world.change({ metadata: { finalizers: null } });
+    world.withdraw();
+    world.start();
+    await world.clock.advance(1_000);
+    assert.notEqual(world.child().metadata.deletionTimestamp, undefined);
+  });
+
+  test("that was made anew under the same name gets a child of its own", async () => {
+    const world = await asked();
+    const first = world.child().metadata.name;
+    await world.stop();
+    world.change({ metadata: { finalizers: null } });
+    world.withdraw();
+    world.ask();
+    world.start();
+    await world.clock.advance(2_000);
+    assert.notEqual(world.child().metadata.name, first);
+  });
+
+  test("whose child somebody deleted has failed: the host is not rebooted again", async () => {
+    const world = await asked();
+    const { namespace = "", name } = world.child().metadata;
+    await world.play({ phase: "PoweringOff" });
+    const children = world.server.collection({
+      group: "ironfence.io",
+      version: "v1alpha1",
+      kind: "BareMetalRemediation",
+      plural: "baremetalremediations",
+      namespaced: true,
+    });
+    children.delete({ namespace, name });
+    await world.letChildGo();
+    await world.clock.advance(60_000);
+    assert.deepEqual(world.children(), []);
+    assert.equal(world.phase(), "Failed");
+    assert.match(world.request()?.metadata.annotations?.[REFUSED] ?? "", /^RemediationRemoved: /u);
+  });
+});
+
+describe("a Metal3Remediation that cannot be served", () => {
+  test("because its host is to be off fails with the reason", async () => {
+    const world = await begin();
+    world.changeHost({ spec: { online: false } });
+    world.ask();
+    await world.clock.advance(1_000);
+    assert.equal(world.phase(), "Failed");
+    assert.deepEqual(world.children(), []);
+    assert.match(world.request()?.metadata.annotations?.[REFUSED] ?? "", /^HostOffline: .*spec\.online false/u);
+    assert.ok(world.reasons().includes("HostOffline"));
+  });
+
+  test("because it has no strategy fails with the reason, and nothing breaks", async () => {
+    const world = await begin();
+    world.ask({});
+    await world.clock.advance(1_000);
+    assert.equal(world.phase(), "Failed");
+    assert.match(world.request()?.metadata.annotations?.[REFUSED] ?? "", /^InvalidStrategy: /u);
+    world.ask({ strategy: { type: "Reboot" } }, { name: "another" });
+    await world.clock.advance(1_000);
+    assert.equal(world.children().length, 1);
+  });
+
+  test("because nothing says whose it is fails with the reason", async () => {
+    const world = await begin();
+    world.ask(undefined, { owned: false });
+    await world.clock.advance(1_000);
+    assert.match(world.request()?.metadata.annotations?.[REFUSED] ?? "", /^NoMachine: /u);
+  });
+
+  test("is served after a person has taken the refusal off", async () => {
+    const world = await begin();
+    world.changeHost({ spec: { online: false } });
+    world.ask();
+    await world.clock.advance(1_000);
+    world.changeHost({ spec: { online: true } });
+    world.change({ status: { phase: null } }, "status");
+    world.change({ metadata: { annotations: { [REFUSED]: null } } });
+    await world.clock.advance(2_000);
+    assert.equal(world.phase(), "Running");
+    assert.equal(world.children().length, 1);
+  });
+});
+
+describe("a Metal3Remediation that the Metal3 provider's controller serves as well", () => {
+  const refusal = (world: Metal3World): string => world.request()?.metadata.annotations?.[REFUSED] ?? "";
+
+  test("is left to it where it has begun already", async () => {
+    const world = await begin();
+    await world.stop();
+    world.ask();
+    world.change({ status: { phase: "Running", lastRemediated: "2026-01-01T00:00:00Z" } }, "status");
+    world.start();
+    await world.clock.advance(5_000);
+    assert.deepEqual(world.children(), []);
+    assert.match(refusal(world), /^ConflictingController: status\.phase says Running/u);
+    assert.equal(world.phase(), "Running");
+    assert.deepEqual(world.reasons(), ["ConflictingController"]);
+  });
+
+  test("loses its child as soon as its key is seen on the host", async () => {
+    const world = await asked();
+    await world.play({ phase: "PoweringOff" });
+    const uid = world.request()?.metadata.uid;
+    world.changeHost({
+      metadata: { annotations: { [`reboot.metal3.io/metal3-remediation-${uid}`]: '{"mode":"hard"}' } },
+    });
+    await world.clock.advance(7_000);
+    assert.match(refusal(world), /^ConflictingController: BareMetalHost metal3\/host-0/u);
+    assert.notEqual(world.child().metadata.deletionTimestamp, undefined);
+  });
+
+  test("loses its child when the status is ahead of it", async () => {
+    const world = await asked();
+    await world.play({ phase: "PoweringOff" });
+    world.change({ status: { lastRemediated: "2026-01-01T00:00:05Z" } }, "status");
+    await world.clock.advance(1_000);
+    assert.match(refusal(world), /^ConflictingController: status\.lastRemediated/u);
+    assert.notEqual(world.child().metadata.deletionTimestamp, undefined);
+  });
+
+  test("keeps its finalizer when it is deleted: the other controller needs it", async () => {
+    const world = await asked();
+    world.change({ status: { lastRemediated: "2026-01-01T00:00:05Z" } }, "status");
+    await world.clock.advance(1_000);
+    world.withdraw();
+    await world.clock.advance(10_000);
+    assert.deepEqual(world.request()?.metadata.finalizers, [METAL3_REMEDIATION_FINALIZER]);
+  });
+});
