@@ -19,6 +19,7 @@ import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import type { Watched } from "../kube/watched.ts";
 import { runRemediator } from "../remediator/remediator.ts";
+import { serveOkdMachines } from "../remediator/requests/okd-machine.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { sleep } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
@@ -206,6 +207,9 @@ async function runComponents(
     const open: typeof openDevice = (config, deps) => openDevice(config, { ...deps, mayOrder });
     const deps = { runtime, nodes, targets, namespace, openDevice: open, registry, options: remediatorOptions };
     components.push(guard("remediator", runRemediator(deps, running)));
+    if (options.families.has("okd-machine")) {
+      components.push(guard("remediator", serveOkdMachines(runtime, running)));
+    }
   }
   await Promise.all(components);
   await clusters.settled();
