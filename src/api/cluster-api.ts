@@ -20,6 +20,12 @@ export const SKIP_REMEDIATION_ANNOTATION = "cluster.x-k8s.io/skip-remediation";
 /** On a Machine: unhealthy at once, by somebody's word. */
 export const REMEDIATE_MACHINE_ANNOTATION = "cluster.x-k8s.io/remediate-machine";
 
+/** On an object made from a template: the template's name, and its `Kind.group`. */
+export const CLONED_FROM_NAME = "cluster.x-k8s.io/cloned-from-name";
+export const CLONED_FROM_GROUP_KIND = "cluster.x-k8s.io/cloned-from-groupkind";
+/** On a Machine: the MachineDeployment that it is of. */
+export const DEPLOYMENT_NAME_LABEL = "cluster.x-k8s.io/deployment-name";
+
 /** A Machine of Cluster API or of OKD, as far as ironfence looks at it. */
 export interface Machine extends KubeObject {
   metadata: ObjectMeta & { namespace: string };
@@ -36,6 +42,8 @@ export interface Machine extends KubeObject {
   infrastructureReady: boolean;
   /** RFC 3339; undefined where it is not ready, or nothing tells since when. */
   infrastructureReadySince: string | undefined;
+  /** RFC 3339; when OKD last changed its status. Cluster API does not tell. */
+  lastUpdated?: string;
   isControlPlane: boolean;
   /** Of the current form (`metav1.Condition`); OKD's own for its machines. */
   conditions: readonly Condition[];
@@ -99,10 +107,10 @@ export function readCluster(raw: KubeObject): Cluster {
   };
 }
 
-type ConditionForms = Pick<Machine, "conditions" | "v1beta1Conditions">;
+export type ConditionForms = Pick<Machine, "conditions" | "v1beta1Conditions">;
 
 /** Either version holds the conditions of its own form, and those of the other form in a corner. */
-function readConditions(raw: KubeObject): ConditionForms {
+export function readConditions(raw: KubeObject): ConditionForms {
   return raw.apiVersion === `${CLUSTER_API_GROUP}/v1beta1`
     ? {
         conditions: conditionsAt(raw, "status", "v1beta2", "conditions"),

@@ -80,12 +80,17 @@ function pathOf(apiVersion: string, form: Form): string[] {
   return form === "metav1" ? ["status", "v1beta2", "conditions"] : ["status", "deprecated", "v1beta1", "conditions"];
 }
 
+/** Where `readConditions` puts them: an object of another vendor has one form alone. */
 function formsOf({ apiVersion, conditions, v1beta1Conditions }: ConditionForms): [Form, readonly Condition[]][] {
-  const forms: [Form, readonly Condition[]][] = [
-    ["metav1", conditions],
-    ["v1beta1", v1beta1Conditions],
-  ];
-  return forms.filter(([form, found]) => form === ownForm(apiVersion) || found.length > 0);
+  const own = ownForm(apiVersion);
+  const isFirst = apiVersion !== `${CLUSTER_API_GROUP}/v1beta1`;
+  const [ownOnes, others] = isFirst ? [conditions, v1beta1Conditions] : [v1beta1Conditions, conditions];
+  return others.length === 0
+    ? [[own, ownOnes]]
+    : [
+        [own, ownOnes],
+        [own === "metav1" ? "v1beta1" : "metav1", others],
+      ];
 }
 
 function textsOf(

@@ -1,7 +1,7 @@
 import type { KubeObject, ObjectMeta } from "../kube/resource.ts";
 import { parseDurationMs } from "../runtime/duration.ts";
-import { CLUSTER_API_GROUP } from "./cluster-api.ts";
-import { conditionsAt, fieldAt, listAt, textAt } from "./foreign.ts";
+import { CLUSTER_API_GROUP, readConditions } from "./cluster-api.ts";
+import { fieldAt, listAt, textAt } from "./foreign.ts";
 import type { Condition, LabelSelector } from "./meta.ts";
 import { labelSelectorSchema } from "./meta.ts";
 import { trimMeta } from "./trim.ts";
@@ -54,7 +54,9 @@ export interface MachineHealthCheckStatus {
   remediationsAllowed: number | undefined;
   observedGeneration: number | undefined;
   targets: readonly string[] | undefined;
+  /** In both forms, as a Machine has them. */
   conditions: readonly Condition[];
+  v1beta1Conditions: readonly Condition[];
 }
 
 /** A health check over machines, as the detector works with it. */
@@ -85,7 +87,7 @@ export function readMachineHealthCheckStatus(raw: KubeObject): MachineHealthChec
     remediationsAllowed: numberAt(raw, "status", "remediationsAllowed"),
     observedGeneration: numberAt(raw, "status", "observedGeneration"),
     targets: Array.isArray(targets) ? targets.filter((name) => typeof name === "string") : undefined,
-    conditions: conditionsAt(raw, "status", "conditions"),
+    ...readConditions(raw),
   };
 }
 

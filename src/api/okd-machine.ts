@@ -22,6 +22,7 @@ const PROVISIONED_PHASES: readonly (string | undefined)[] = ["Provisioned", "Run
 export function readOkdMachine(raw: KubeObject): Machine {
   const { metadata } = raw;
   const phase = textAt(raw, "status", "phase");
+  const lastUpdated = textAt(raw, "status", "lastUpdated");
   return {
     apiVersion: raw.apiVersion,
     kind: raw.kind,
@@ -35,6 +36,7 @@ export function readOkdMachine(raw: KubeObject): Machine {
     failureMessage: textAt(raw, "status", "errorMessage"),
     infrastructureReady: PROVISIONED_PHASES.includes(phase),
     infrastructureReadySince: undefined,
+    ...(lastUpdated !== undefined && { lastUpdated }),
     // Either label keeps a Machine from being deleted: one may have been taken off, or mistyped.
     isControlPlane: [OKD_MACHINE_ROLE_LABEL, OKD_MACHINE_TYPE_LABEL].some((key) => metadata.labels?.[key] === "master"),
     conditions: conditionsAt(raw, "status", "conditions"),

@@ -1,8 +1,8 @@
 import { REMEDIATION_ATTEMPTS } from "../api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
+import type { KubeObject } from "../kube/resource.ts";
 import { parseDurationMs } from "../runtime/duration.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
-import type { HealthCheckObject } from "./health-check.ts";
 import type { Remediation } from "./remediation.ts";
 
 // How often a node may be remediated before it is left for people. What counts stands in an annotation of the health check,
@@ -24,7 +24,7 @@ export interface CountedAttempt {
 /** What holds where a health check says nothing. */
 export const DEFAULT_ATTEMPT_BUDGET: AttemptBudget = { max: 10, windowMs: 86_400_000 };
 
-/** The attempts that a health check remembers, by node. */
+/** The attempts that a health check remembers, by node or machine. */
 export type AttemptBook = ReadonlyMap<string, readonly CountedAttempt[]>;
 
 /** Attempts that are remembered of one node: more cannot be asked for. */
@@ -91,7 +91,7 @@ function isFree({ object, succeeded, terminating, powerOrdered }: Remediation): 
 }
 
 /** Reads what a health check remembers. People may have edited it: what cannot be read is left out. */
-export function readAttempts({ metadata }: HealthCheckObject): AttemptBook {
+export function readAttempts({ metadata }: KubeObject): AttemptBook {
   const text = metadata.annotations?.[REMEDIATION_ATTEMPTS];
   const book = new Map<string, CountedAttempt[]>();
   if (text === undefined) return book;
@@ -100,7 +100,7 @@ export function readAttempts({ metadata }: HealthCheckObject): AttemptBook {
 }
 
 /** Whether there may be no room for one more attempt, unless older ones are forgotten. */
-export function isBookFull({ metadata }: HealthCheckObject): boolean {
+export function isBookFull({ metadata }: KubeObject): boolean {
   return (metadata.annotations?.[REMEDIATION_ATTEMPTS]?.length ?? 0) > BOOK_LENGTH_MAX - ATTEMPT_LENGTH_MAX;
 }
 

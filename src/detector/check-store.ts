@@ -66,8 +66,9 @@ export class HealthCheckStore {
     signal: AbortSignal,
   ): Promise<HealthCheckObject> {
     const { client, clock } = this.#runtime;
-    const written = await recordAttempts(client, check, attempts, clock.nowMs(), signal);
-    if (written === undefined) return check;
+    const stored = await recordAttempts(client, NODE_HEALTH_CHECKS, check, attempts, clock.nowMs(), signal);
+    if (stored === undefined) return check;
+    const written = trimHealthCheck(stored);
     this.#wrote(written, check.metadata.resourceVersion);
     return written;
   }

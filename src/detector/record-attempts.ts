@@ -1,28 +1,27 @@
 import { REMEDIATION_ATTEMPTS } from "../api/annotations.ts";
-import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
 import type { JsonPatchOperation, KubeClient } from "../kube/client.ts";
 import { pointer } from "../kube/json-pointer.ts";
-import type { KubeObject } from "../kube/resource.ts";
+import type { KubeObject, ResourceType } from "../kube/resource.ts";
+import { keyOf } from "../kube/watched.ts";
 import { annotationPatch } from "./actions.ts";
 import type { AttemptBook } from "./attempts.ts";
 import { readAttempts, writeAttempts } from "./attempts.ts";
-import type { HealthCheckObject } from "./health-check.ts";
-import { trimHealthCheck } from "./health-check.ts";
 
 /**
  * Has a health check remember attempts: those of all nodes that changed in one write, since thousands may at once.
  *
- * @returns the health check as it is now; undefined where it says so already.
+ * @returns the health check as the server holds it now; undefined where it says so already.
  * @throws KubeError, Conflict or Invalid where somebody else wrote the annotation meanwhile: it is decided on anew then.
  */
 export async function recordAttempts(
   client: KubeClient,
-  check: HealthCheckObject,
+  type: ResourceType,
+  check: KubeObject,
   changes: AttemptBook,
   nowMs: number,
   signal: AbortSignal,
-): Promise<HealthCheckObject | undefined> {
-  const { name, uid, resourceVersion, annotations } = check.metadata;
+): Promise<KubeObject | undefined> {
+  const { uid, resourceVersion, annotations } = check.metadata;
   const before = annotations?.[REMEDIATION_ATTEMPTS];
   const value = writeAttempts(readAttempts(check), changes, nowMs);
   if (value === before) return undefined;
@@ -31,5 +30,5 @@ export async function recordAttempts(
   // An object without annotations gets them all at once, which must not take off what came meanwhile.
   const guard = annotations === undefined ? { uid, resourceVersion } : { uid };
   const operations = [...tests, ...annotationPatch(annotations, REMEDIATION_ATTEMPTS, value)];
-  return trimHealthCheck(await client.patch<KubeObject>(NODE_HEALTH_CHECKS, { name }, guard, operations, {}, signal));
+  return client.patch(type, keyOf(check), guard, operations, {}, signal);
 }

@@ -1,4 +1,5 @@
 import { HEALTHY_DELAY, NHC_TIMED_OUT, NODE_NAME, OLD_REMEDIATION_CR, TEMPLATE_NAME } from "../api/annotations.ts";
+import { CLONED_FROM_GROUP_KIND } from "../api/cluster-api.ts";
 import { IS_CONTROL_PLANE_NODE } from "../api/labels.ts";
 import { trimMeta } from "../api/trim.ts";
 import type { KubeObject } from "../kube/resource.ts";
@@ -39,6 +40,7 @@ const KEPT_ANNOTATIONS: readonly string[] = [
   NHC_TIMED_OUT,
   HEALTHY_DELAY,
   OLD_REMEDIATION_CR,
+  CLONED_FROM_GROUP_KIND,
 ];
 /** Values of `powerAction` that stand for no order. */
 const NO_ORDER: ReadonlySet<string | undefined> = new Set([undefined, "None", "Inherited"]);

@@ -20,6 +20,9 @@ export interface Template {
   type: ResourceType;
   /** `spec.template.spec`, which is copied as it is. */
   remediationSpec: unknown;
+  /** Those of `spec.template.metadata`, which Cluster API copies too. */
+  labels: Readonly<Record<string, string>>;
+  annotations: Readonly<Record<string, string>>;
   /** Its remediator takes several CRs for one node, so their names are generated. */
   manyPerNode: boolean;
 }
@@ -51,7 +54,16 @@ export function readTemplate(object: TemplateObject, type: ResourceType): Templa
     return `${object.kind} ${name} has the number ${number} in spec.template.spec, which cannot be copied exactly: beyond 2^53 write it as a string`;
   }
   const manyPerNode = annotations?.[MULTIPLE_TEMPLATES_SUPPORT] !== undefined;
-  return { name, namespace, type, remediationSpec, manyPerNode };
+  const metadata = field(field(object.spec, "template"), "metadata");
+  const [ownLabels, ownAnnotations] = [texts(field(metadata, "labels")), texts(field(metadata, "annotations"))];
+  return { name, namespace, type, remediationSpec, labels: ownLabels, annotations: ownAnnotations, manyPerNode };
+}
+
+function texts(value: unknown): Record<string, string> {
+  if (typeof value !== "object" || value === null) return {};
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
+  );
 }
 
 // JavaScript has floating-point numbers alone. A value that is altered on its way may mean another machine: better none.

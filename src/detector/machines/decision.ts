@@ -70,6 +70,10 @@ export type MachineAction =
       /** Tell that the machine was found unhealthy. */
       marks: boolean;
     }
+  /** Have the machine bear an annotation. */
+  | { type: "annotate"; machine: Machine; annotation: string }
+  /** Delete the machine. */
+  | { type: "delete"; machine: Machine }
   /** Remember these attempts under the key, and no others. */
   | { type: "recordAttempts"; key: string; attempts: readonly CountedAttempt[] };
 

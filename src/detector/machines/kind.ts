@@ -11,8 +11,8 @@ import type { MachineHealth, Target } from "./target.ts";
  * `cluster-api.ts` and one more call of `runMachineHealthChecks`.
  *
  * A vendor whose machines' nodes are in the very cluster of the agent hands in `WorkloadClusters` that are always connected
- * to it, and names no kind of `clusters`. Where it does to an unhealthy machine what nobody does yet, `Remedy`, `MachineAction`
- * and `take` in `actions.ts` each get one more case.
+ * to it, and names no kind of `clusters`. What is done to an unhealthy machine is a `Remedy`: `planTarget` says when, and
+ * `takeMachineAction` does it.
  */
 export interface MachineHealthCheckKind {
   /** For logs and the queue: the name of the family, e.g. `machine-health-check`. */
@@ -47,5 +47,9 @@ export type Remedy =
   | { type: "request" }
   /** The machine's owner is asked to replace it, by conditions of the machine that `ask` says. */
   | { type: "askOwner"; ask: ConditionWrite }
+  /** The machine is annotated, for whoever does power fencing. */
+  | { type: "annotate"; annotation: string }
+  /** The machine is deleted, so that its owner makes a new one. */
+  | { type: "delete" }
   /** Nothing, and why. */
   | { type: "none"; reason: string };

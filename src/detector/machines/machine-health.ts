@@ -18,11 +18,16 @@ export type Checks = Pick<
  * Transition times have whole seconds, rounded down, so a timeout is over at most one second early and never late.
  */
 export function judgeMachine(target: Target, checks: Checks, nowMs: number): MachineHealth {
-  const { machine, cluster, node } = target;
-  const said = findSaid(machine);
+  const said = findSaid(target.machine);
   if (said !== undefined) return { state: "unhealthy", fault: said };
-  const wait = findWait(machine, cluster);
+  const wait = findWait(target.machine, target.cluster);
   if (wait !== undefined) return { state: "unsettled", reason: wait };
+  return judgeNode(target, checks, nowMs);
+}
+
+/** Judges a machine by its Node and by conditions alone: what vendors have in common. */
+export function judgeNode(target: Target, checks: Checks, nowMs: number): MachineHealth {
+  const { machine, node } = target;
   if (node.state === "unknown") return { state: "unknown", reason: node.reason };
 
   const onMachine = judgeConditions(checks.unhealthyMachineConditions, machineConditions(machine), nowMs, (condition) =>
@@ -102,10 +107,11 @@ function judgeStartup(target: Target, timeoutMs: number, conditionMs: number, no
   return unhealthy([message], [], { reason: "NodeStartupTimeout" });
 }
 
-/** From when on the machine's node may be expected: the latest of four times. */
+/** From when on the machine's node may be expected: the latest of four times, or OKD's only one. */
 function startupSinceMs({ machine, cluster }: Target): number | undefined {
   const times = [
     machine.metadata.creationTimestamp,
+    machine.lastUpdated,
     cluster?.infrastructureReadySince,
     cluster?.controlPlaneInitializedSince,
     machine.infrastructureReadySince,

@@ -65,6 +65,8 @@ export function templatesOf(policy: Policy, manyPerNode = false): Map<Step, Temp
           namespaced: true,
         },
         remediationSpec: { a: 1 },
+        labels: {},
+        annotations: {},
         manyPerNode,
       },
     ]),
