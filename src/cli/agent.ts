@@ -19,6 +19,7 @@ import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import type { Watched } from "../kube/watched.ts";
 import { runRemediator } from "../remediator/remediator.ts";
+import { serveMetal3Remediations } from "../remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../remediator/requests/okd-machine.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { sleep } from "../runtime/clock.ts";
@@ -209,6 +210,9 @@ async function runComponents(
     components.push(guard("remediator", runRemediator(deps, running)));
     if (options.families.has("okd-machine")) {
       components.push(guard("remediator", serveOkdMachines(runtime, running)));
+    }
+    if (options.families.has("metal3-remediation")) {
+      components.push(guard("remediator", serveMetal3Remediations(runtime, running)));
     }
   }
   await Promise.all(components);
