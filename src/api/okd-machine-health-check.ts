@@ -1,0 +1,39 @@
+import type { KubeObject } from "../kube/resource.ts";
+import type { MachineHealthCheck } from "./machine-health-check.ts";
+import {
+  amountAt,
+  identityOf,
+  readDurations,
+  readMachineHealthCheckStatus,
+  readSelector,
+  readTemplateReference,
+} from "./machine-health-check.ts";
+
+/** On a health check: what is done to an unhealthy machine where there is no template. */
+export const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strategy";
+/** As that annotation's value: the machine is annotated for power fencing, in place of being deleted. */
+export const EXTERNAL_BAREMETAL = "external-baremetal";
+
+/** Reads OKD's MachineHealthCheck (machine.openshift.io/v1beta1): Cluster API's of old, without cluster, range and machine conditions. */
+export function readOkdMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
+  const problems: string[] = [];
+  return {
+    ...identityOf(raw),
+    spec: {
+      clusterName: "",
+      selector: readSelector(raw, problems),
+      ...readDurations(raw, problems),
+      unhealthyMachineConditions: [],
+      unhealthyInRange: undefined,
+      unhealthyLessThanOrEqualTo: amountAt(raw, "spec", "maxUnhealthy"),
+      template: readTemplateReference(raw, "spec", "remediationTemplate"),
+      problems,
+    },
+    status: readMachineHealthCheckStatus(raw),
+  };
+}
+
+/** Whether the health check wants its machines power-fenced by whoever watches for that annotation. */
+export function wantsExternalRemediation({ metadata }: Pick<KubeObject, "metadata">): boolean {
+  return metadata.annotations?.[REMEDIATION_STRATEGY_ANNOTATION] === EXTERNAL_BAREMETAL;
+}

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Machine } from "../../../src/api/cluster-api.ts";
+import type { Node } from "../../../src/api/core.ts";
+import { readOkdMachineHealthCheck } from "../../../src/api/okd-machine-health-check.ts";
+import { readOkdMachine } from "../../../src/api/okd-machine.ts";
+import type { ObjectMeta } from "../../../src/kube/resource.ts";
+import { chooseRemedy, judgeOkdMachine } from "../../../src/detector/machines/okd.ts";
+import type { NodeSight } from "../../../src/detector/machines/target.ts";
+import { compileTrigger, judgeTrigger } from "../../../src/detector/machines/trigger.ts";
+import { parseTimeMs, toTime } from "../../../src/runtime/time.ts";
+
+const NOW_MS = Date.UTC(2026, 0, 1, 12);
+const OWNER = {
+  apiVersion: "machine.openshift.io/v1beta1",
+  kind: "MachineSet",
+  name: "set",
+  uid: "set",
+  controller: true,
+};
+const MINUTE_MS = 60_000;
+
+function check(spec: Record<string, unknown> = {}, annotations: Record<string, string> = {}) {
+  const raw = {
+    apiVersion: "machine.openshift.io/v1beta1",
+    kind: "MachineHealthCheck",
+    metadata: { name: "workers", namespace: "openshift-machine-api", uid: "c", resourceVersion: "1", annotations },
+    spec: {
+      selector: {},
+      unhealthyConditions: [
+        { type: "Ready", status: "Unknown", timeout: "300s" },
+        { type: "Ready", status: "False", timeout: "5m0s" },
+      ],
+      ...spec,
+    },
+    status: {},
+  };
+  return readOkdMachineHealthCheck(raw);
+}
+
+function machine(metadata: Partial<ObjectMeta> = {}, status: Record<string, unknown> = {}): Machine {
+  const raw = {
+    apiVersion: "machine.openshift.io/v1beta1",
+    kind: "Machine",
+    metadata: {
+      name: "worker-0",
+      namespace: "openshift-machine-api",
+      uid: "m",
+      resourceVersion: "1",
+      creationTimestamp: toTime(NOW_MS - 3_600_000),
+      ownerReferences: [OWNER],
+      ...metadata,
+    },
+    status: { phase: "Running", nodeRef: { kind: "Node", name: "n0" }, ...status },
+  };
+  return readOkdMachine(raw);
+}
+
+function node(status: string, sinceMs: number): NodeSight {
+  const found: Node = {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "n0", uid: "n", resourceVersion: "1" },
+    spec: {},
+    status: { conditions: [{ type: "Ready", status, lastTransitionTime: toTime(NOW_MS - sinceMs) }] },
+  };
+  return { state: "there", node: found };
+}
+
+const nodeSinceMs = ({ lastTransitionTime }: { lastTransitionTime?: string }) => parseTimeMs(lastTransitionTime);
+
+function judge(sight: NodeSight, of: Machine = machine(), spec: Record<string, unknown> = {}) {
+  const target = { machine: of, cluster: undefined, node: sight, nodeSinceMs };
+  return judgeOkdMachine(target, check(spec).spec, NOW_MS);
+}
+
+describe("the health of an OKD Machine", () => {
+  test("is its node's conditions, each with its time", () => {
+    assert.equal(judge(node("True", 0)).state, "healthy");
+    assert.equal(judge(node("Unknown", 6 * MINUTE_MS)).state, "unhealthy");
+    assert.equal(judge(node("False", 6 * MINUTE_MS)).state, "unhealthy");
+    const waiting = judge(node("Unknown", 4 * MINUTE_MS));
+    assert.equal(waiting.state === "waiting" && waiting.untilMs, NOW_MS + MINUTE_MS);
+  });
+
+  test("is lost at once with phase Failed, whatever its node says", () => {
+    assert.equal(judge(node("True", 0), machine({}, { phase: "Failed" })).state, "unhealthy");
+  });
+
+  test("is not lost with an error that its provider may get over, such as no host being free", () => {
+    const waiting = machine({}, { phase: "Provisioning", errorReason: "InsufficientResources", nodeRef: undefined });
+    assert.equal(judge({ state: "none" }, waiting, { nodeStartupTimeout: "0" }).state, "unsettled");
+  });
+
+  test("is lost at once when its node is gone", () => {
+    assert.equal(judge({ state: "gone" }).state, "unhealthy");
+  });
+
+  test("waits for its first node from the last change of its status, 10 minutes by default, for ever with 0", () => {
+    const fresh = machine({}, { nodeRef: undefined, lastUpdated: toTime(NOW_MS - 9 * MINUTE_MS) });
+    const old = machine({}, { nodeRef: undefined, lastUpdated: toTime(NOW_MS - 11 * MINUTE_MS) });
+    assert.equal(judge({ state: "none" }, fresh).state, "waiting");
+    assert.equal(judge({ state: "none" }, old).state, "unhealthy");
+    assert.equal(judge({ state: "none" }, fresh, { nodeStartupTimeout: "5m" }).state, "unhealthy");
+    assert.equal(judge({ state: "none" }, old, { nodeStartupTimeout: "0" }).state, "unsettled");
+  });
+
+  test("does not count while it is being deleted", () => {
+    const deleted = machine({ deletionTimestamp: toTime(NOW_MS) });
+    assert.equal(judge(node("True", 0), deleted).state, "unsettled");
+  });
+});
+
+describe("maxUnhealthy of OKD", () => {
+  const allowed = (maxUnhealthy: unknown, expected: number, unhealthy: number): boolean => {
+    const trigger = compileTrigger(check(maxUnhealthy === undefined ? {} : { maxUnhealthy }).spec);
+    assert.ok(typeof trigger !== "string");
+    return judgeTrigger(trigger, expected, unhealthy).allowed;
+  };
+
+  test("rounds a share down: 40 % of 6 are 2", () => {
+    assert.equal(allowed("40%", 6, 2), true);
+    assert.equal(allowed("40%", 6, 3), false);
+  });
+
+  test("is all of them by default, and may be a number", () => {
+    assert.equal(allowed(undefined, 3, 3), true);
+    assert.equal(allowed(1, 3, 1), true);
+    assert.equal(allowed("1", 3, 2), false);
+    assert.equal(allowed("0%", 3, 1), false);
+  });
+});
+
+describe("what is done to an unhealthy OKD Machine", () => {
+  const external = { "machine.openshift.io/remediation-strategy": "external-baremetal" };
+  const asked = { "host.metal3.io/external-remediation": "" };
+  const master = { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } };
+
+  test("is its deletion", () => {
+    assert.deepEqual(chooseRemedy(check(), machine()), { type: "delete" });
+    assert.deepEqual(chooseRemedy(check({}, { "machine.openshift.io/remediation-strategy": "other" }), machine()), {
+      type: "delete",
+    });
+  });
+
+  test("is a request where there is a template", () => {
+    const remediationTemplate = {
+      apiVersion: "ironfence.io/v1alpha1",
+      kind: "BareMetalRemediationTemplate",
+      name: "t",
+    };
+    assert.deepEqual(chooseRemedy(check({ remediationTemplate }, external), machine()), { type: "request" });
+  });
+
+  test("is nothing for a machine of the control plane, by either label", () => {
+    assert.equal(chooseRemedy(check(), machine(master)).type, "none");
+    const byType = { labels: { "machine.openshift.io/cluster-api-machine-type": "master" } };
+    assert.equal(chooseRemedy(check(), machine(byType, { phase: "Failed" })).type, "none");
+  });
+
+  test("is nothing for a machine that no controller would make anew", () => {
+    assert.equal(chooseRemedy(check(), machine({ ownerReferences: [] })).type, "none");
+    assert.equal(chooseRemedy(check(), machine({ ownerReferences: [{ ...OWNER, controller: false }] })).type, "none");
+  });
+
+  test("is nothing for one that is being deleted", () => {
+    assert.equal(chooseRemedy(check(), machine({ deletionTimestamp: toTime(NOW_MS) })).type, "none");
+  });
+
+  test("with external-baremetal is power fencing, for the control plane and for machines without an owner too", () => {
+    const annotate = { type: "annotate", annotation: "host.metal3.io/external-remediation" };
+    assert.deepEqual(chooseRemedy(check({}, external), machine()), annotate);
+    assert.deepEqual(chooseRemedy(check({}, external), machine(master)), annotate);
+    assert.deepEqual(chooseRemedy(check({}, external), machine({ ownerReferences: [] })), annotate);
+  });
+
+  test("with external-baremetal is nothing while it has been asked for", () => {
+    assert.equal(chooseRemedy(check({}, external), machine({ annotations: asked })).type, "none");
+  });
+
+  test("with external-baremetal is deletion once its provider has given it up, never of the control plane", () => {
+    assert.deepEqual(chooseRemedy(check({}, external), machine({}, { phase: "Failed" })), { type: "delete" });
+    assert.equal(chooseRemedy(check({}, external), machine(master, { phase: "Failed" })).type, "none");
+  });
+});
