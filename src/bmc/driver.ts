@@ -18,6 +18,8 @@ export interface HostIdentity {
   /** SMBIOS system UUID in the textual form that the BMC prints, lower case. Its byte order varies by vendor. */
   systemUUID?: string;
   serialNumber?: string;
+  /** What some vendors' tools show as the serial number, e.g. Dell's service tag (DSP0268, ComputerSystem.SKU). */
+  sku?: string;
   manufacturer?: string;
   model?: string;
   /** How the device names the host, e.g. `/redfish/v1/Systems/1`. */

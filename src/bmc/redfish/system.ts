@@ -73,6 +73,7 @@ const POWER_STATES: ReadonlyMap<string, PowerState> = new Map([
 function parseIdentity(path: string, body: JsonObject): HostIdentity {
   const systemUUID = textAt(body, "UUID")?.toLowerCase();
   const serialNumber = textAt(body, "SerialNumber");
+  const sku = textAt(body, "SKU");
   const manufacturer = textAt(body, "Manufacturer");
   const model = textAt(body, "Model");
   return {
@@ -80,6 +81,7 @@ function parseIdentity(path: string, body: JsonObject): HostIdentity {
     // SMBIOS writes all zeros or all ones for "not set" (DSP0134, System UUID): that is nobody's name.
     ...(systemUUID === undefined || /^[0-]+$|^[f-]+$/.test(systemUUID) ? {} : { systemUUID }),
     ...(serialNumber === undefined ? {} : { serialNumber }),
+    ...(sku === undefined ? {} : { sku }),
     ...(manufacturer === undefined ? {} : { manufacturer }),
     ...(model === undefined ? {} : { model }),
   };

@@ -152,12 +152,18 @@ async function requireSecret(
 
 function readKey(target: FencingTarget, secret: SecretObject, name: string, key: string, where: string): Secret {
   const encoded = secret.data?.[key];
+  const value = decodeValue(encoded);
+  if (value !== undefined) return new Secret(value);
+  const message = `${secretText(target, name)} of ${where} has ${encoded === undefined ? "no" : "an empty"} key ${key}: add it`;
+  throw new TargetError("SecretInvalid", message);
+}
+
+/** One value of a Secret; undefined where it is not there, or empty. */
+export function decodeValue(encoded: string | undefined): string | undefined {
   const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
   // A value typed with `echo` ends in a newline, which no BMC's form takes: it is never part of a user or password.
   const value = text.replace(/\r?\n$/, "");
-  if (value !== "") return new Secret(value);
-  const message = `${secretText(target, name)} of ${where} has ${encoded === undefined ? "no" : "an empty"} key ${key}: add it`;
-  throw new TargetError("SecretInvalid", message);
+  return value === "" ? undefined : value;
 }
 
 async function readSecretLive(

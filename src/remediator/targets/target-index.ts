@@ -57,6 +57,12 @@ export class TargetIndex {
     return [...(this.#claimants.get(nodeClaim(nodeName)) ?? [])].map((entry) => entry.target);
   }
 
+  /** Targets that are filed under any of these claims (`systemClaims`, `uuidClaim`). */
+  claiming(claims: readonly string[]): FencingTarget[] {
+    const entries = new Set(claims.flatMap((claim) => [...(this.#claimants.get(claim) ?? [])]));
+    return [...entries].map((entry) => entry.target);
+  }
+
   bySecret(secretName: string): FencingTarget[] {
     return [...(this.#claimants.get(secretClaim(secretName)) ?? [])].map((entry) => entry.target);
   }
@@ -116,6 +122,8 @@ interface Entry {
   exclusive: readonly { claims: readonly string[]; what: string }[];
 }
 
+/** What nobody else may claim who names the host with that system UUID. */
+export const uuidClaim = (uuid: string): string => `uuid ${canonicalUuid(uuid)}`;
 const nodeClaim = (nodeName: string): string => `node ${nodeName}`;
 const secretClaim = (name: string): string => `secret ${name}`;
 
@@ -128,7 +136,7 @@ function entryOf(target: FencingTarget): Entry {
   const identity = expectedIdentity(target);
   const uuid = identity?.systemUUID;
   if (uuid !== undefined) {
-    const claim = `uuid ${canonicalUuid(uuid)}`;
+    const claim = uuidClaim(uuid);
     claims.add(claim);
     exclusive.push({ claims: [claim], what: `claims system UUID ${uuid} as well` });
   }
@@ -146,7 +154,7 @@ function entryOf(target: FencingTarget): Entry {
  * What an address claims. An address without a System means the only one of its BMC, hence every System that anybody names
  * there. An address that cannot be read claims nothing: it is refused when it is opened.
  */
-function systemClaims(addressText: string): { filed: string[]; exclusive: string[] } {
+export function systemClaims(addressText: string): { filed: string[]; exclusive: string[] } {
   const address = readAddress(addressText);
   if (address === undefined) return { filed: [], exclusive: [] };
   const system = `system ${address.key}`;

@@ -1,0 +1,181 @@
+import { TRUST_POWER_STATUS } from "../../../api/annotations.ts";
+import type { Node } from "../../../api/core.ts";
+import type { BareMetalHost, Metal3Machine } from "../../../api/metal3.ts";
+import type { openDevice } from "../../../bmc/open-device.ts";
+import { Topology } from "../../../bmc/topology.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import type { Watched } from "../../../kube/watched.ts";
+import type { Subject } from "../../subject.ts";
+import type { FencedHost, HostDirectory, HostOwner, HostPower } from "../host.ts";
+import { HostRefusal } from "../host.ts";
+import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
+import { openHostDevice } from "./host-device.ts";
+import type { Located } from "./host-index.ts";
+import { HostIndex } from "./host-index.ts";
+import { DirectPower, judgeFirst, OperatorPower } from "./host-power.ts";
+import {
+  BARE_METAL_HOSTS,
+  claimHost,
+  readHost,
+  recordHostReboot,
+  releaseHost,
+  storedOwner,
+  storedReboot,
+} from "./host-store.ts";
+import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./power-path.ts";
+import { BmcSense, StatusSense } from "./power-sense.ts";
+
+export interface BareMetalHostDirectoryDeps {
+  /** Of the cluster that holds the BareMetalHosts, their Metal3Machines and their Secrets. */
+  runtime: KubeRuntime;
+  hosts: Watched<BareMetalHost>;
+  /** Undefined where the cluster has no such kind. */
+  machines: Watched<Metal3Machine> | undefined;
+  /** The nodes of that same cluster. */
+  nodes: { get(key: { name: string }): Node | undefined };
+  openDevice: typeof openDevice;
+}
+
+/** The hosts that BareMetalHosts describe. */
+export interface BareMetalHostDirectory extends HostDirectory {
+  /** Which host is a subject's, whether it may be fenced or not. */
+  locate(subject: Subject): Located;
+  /** Read it only. */
+  readonly index: HostIndex;
+  /** Calls `listener` with the UID of each host that has changed; undefined where a Metal3Machine has, which may concern any. */
+  subscribe(listener: (uid: string | undefined) => void): () => void;
+}
+
+/** Serves the hosts of BareMetalHosts, kept up to date from what is watched until `signal` aborts. */
+export function createBareMetalHostDirectory(
+  deps: BareMetalHostDirectoryDeps,
+  signal: AbortSignal,
+): BareMetalHostDirectory {
+  const index = new HostIndex();
+  const listeners = new Set<(uid: string | undefined) => void>();
+  const tell = (uid: string | undefined): void => {
+    for (const listener of listeners) listener(uid);
+  };
+  const unsubscribe = [
+    deps.hosts.subscribe((change) => {
+      index.applyHost(change);
+      tell(change.object.metadata.uid);
+    }),
+    deps.machines?.subscribe((change) => {
+      index.applyMachine(change);
+      tell(undefined);
+    }),
+  ];
+  const stop = (): void => {
+    for (const end of unsubscribe) end?.();
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  const nodeOf = ({ nodeName, cluster }: Subject): Node | undefined =>
+    nodeName === undefined || cluster !== undefined ? undefined : deps.nodes.get({ name: nodeName });
+  const locate = (subject: Subject): Located => index.locate(subject, nodeOf(subject));
+  const fenced = (host: BareMetalHost): FencedHost => fencedHost(deps, index, nodeOf, host);
+  return {
+    index,
+    locate,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    find(subject) {
+      const located = locate(subject);
+      if (!located.found) return located;
+      const refusal = refusalOf(located.host);
+      if (refusal !== undefined) return { found: false, reason: refusal.reason, message: refusal.message };
+      return { found: true, host: fenced(located.host) };
+    },
+    byUid(uid) {
+      const host = index.byUid(uid);
+      return host === undefined ? undefined : fenced(host);
+    },
+  };
+}
+
+function fencedHost(
+  deps: BareMetalHostDirectoryDeps,
+  index: HostIndex,
+  nodeOf: (subject: Subject) => Node | undefined,
+  host: BareMetalHost,
+): FencedHost {
+  const { runtime } = deps;
+  const { uid, namespace, name } = host.metadata;
+  const ref = { kind: BARE_METAL_HOSTS.kind, namespace, name, uid };
+  return {
+    ref,
+    version: versionOf(host),
+    strayedFrom: (subject) => index.strayed(host, subject, nodeOf(subject)),
+    identity: identityOf(host),
+    maintenance: maintenanceOf(host),
+    owner: ownerOf(host),
+    lastReboot: storedReboot(host),
+    claim: (owner, signal) => claimHost(runtime, ref, owner, signal),
+    release: (owner, options, signal) => releaseHost(runtime, ref, owner, options, signal),
+    recordReboot: (reboot, signal) => recordHostReboot(runtime, ref, reboot, signal),
+    open: (owner, signal) => openHost(deps, index, host, owner, signal),
+  };
+}
+
+/** All that an order rests on. Not what the operator reports, nor our own annotations, which change with each order. */
+function versionOf(host: BareMetalHost): string {
+  const { metadata, bmc, disablePowerOff, consumerRef, serialNumber } = host;
+  const consumer = [consumerRef?.kind, consumerRef?.namespace, consumerRef?.name];
+  return JSON.stringify([
+    metadata.uid,
+    bmc,
+    disablePowerOff,
+    powerPathOf(host),
+    trustsStatus(host),
+    consumer,
+    serialNumber,
+  ]);
+}
+
+function trustsStatus({ metadata }: BareMetalHost): boolean {
+  return metadata.annotations?.[TRUST_POWER_STATUS] === "true";
+}
+
+function identityOf(host: BareMetalHost): FencedHost["identity"] {
+  const systemUUID = meaningfulUuid(storedOwner(host)?.systemUUID);
+  const serialNumber = meaningfulSerial(host.serialNumber);
+  if (systemUUID === undefined && serialNumber === undefined) return undefined;
+  return { ...(systemUUID !== undefined && { systemUUID }), ...(serialNumber !== undefined && { serialNumber }) };
+}
+
+function ownerOf(host: BareMetalHost): HostOwner | undefined {
+  const stored = storedOwner(host);
+  if (stored === undefined) return undefined;
+  const { uid, kind, namespace, name } = stored;
+  return { uid, kind, namespace, name };
+}
+
+async function openHost(
+  deps: BareMetalHostDirectoryDeps,
+  index: HostIndex,
+  host: BareMetalHost,
+  owner: HostOwner | undefined,
+  signal: AbortSignal,
+): Promise<HostPower> {
+  const { runtime } = deps;
+  const { uid, namespace, name } = host.metadata;
+  const ref = { kind: BARE_METAL_HOSTS.kind, namespace, name, uid };
+  const watched = (): BareMetalHost | undefined => index.byUid(uid);
+  const powerDeps = { runtime, ref, owner, watched };
+  const path = powerPathOf(host);
+  if (path === "Changing") {
+    const message = `${hostText(host)} is on its way from its operator to us, or back: nobody can tell yet who powers it`;
+    throw refusalOf(host) ?? new HostRefusal("HostDetaching", message);
+  }
+  if (path === "Operator" && trustsStatus(host)) {
+    const sense = new StatusSense(runtime.clock, owner, (signal) => readHost(runtime, ref, signal));
+    return new OperatorPower(powerDeps, sense, host);
+  }
+  const driver = await openHostDevice(deps, host, signal);
+  if (path === "Operator") return new OperatorPower(powerDeps, new BmcSense(driver, () => watched() ?? host), host);
+  const judge = (answers: Parameters<typeof judgeFirst>[2]): ReturnType<typeof judgeFirst> =>
+    judgeFirst(watched() ?? host, undefined, answers);
+  return new DirectPower(powerDeps, new Topology([{ level: 1, driver }], judge), host);
+}

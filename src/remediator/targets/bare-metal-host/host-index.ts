@@ -1,0 +1,257 @@
+import { MACHINE } from "../../../api/annotations.ts";
+import { CLUSTER_API_GROUP } from "../../../api/cluster-api.ts";
+import type { Node } from "../../../api/core.ts";
+import type { BareMetalHost, Metal3Machine } from "../../../api/metal3.ts";
+import { parseHostName } from "../../../api/metal3.ts";
+import { OKD_MACHINE_GROUP } from "../../../api/okd-machine.ts";
+import type { ObjectKey } from "../../../kube/client.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import type { Change } from "../../../kube/watched.ts";
+import { keyText } from "../../../kube/watched.ts";
+import type { MachineRef, Subject } from "../../subject.ts";
+import { meaningfulUuid } from "../identity.ts";
+import { systemClaims, uuidClaim } from "../target-index.ts";
+import { storedOwner } from "./host-store.ts";
+import { hostText } from "./power-path.ts";
+import { parseProviderID } from "./provider-id.ts";
+
+/** Which host is a subject's, or why none can be said to be. */
+export type Located =
+  | { found: true; host: BareMetalHost }
+  | { found: false; reason: "NoTarget" | "Ambiguous"; message: string };
+
+/**
+ * BareMetalHosts and the Metal3Machines that have taken them, as watched, and which host is a subject's. Ways that say different
+ * things are believed none: one of them would power off a host that serves somebody else.
+ */
+export class HostIndex {
+  readonly #hosts = new Map<string, BareMetalHost>();
+  readonly #byUid = new Map<string, BareMetalHost>();
+  readonly #machines = new Map<string, Metal3Machine>();
+  /** UIDs of hosts by what they claim that nobody else may, and that by UID. */
+  readonly #claimants = new Map<string, Set<string>>();
+  readonly #claims = new Map<string, readonly string[]>();
+
+  applyHost(change: Change<BareMetalHost>): void {
+    apply(this.#hosts, change);
+    const { object } = change;
+    const { uid } = object.metadata;
+    if (change.type === "deleted") this.#byUid.delete(uid);
+    else this.#byUid.set(uid, object);
+    this.#file(uid, change.type === "deleted" ? [] : claimsOf(object).filed);
+  }
+
+  /** Hosts that are filed under any of these claims (`claimsOf`). */
+  claiming(claims: readonly string[]): BareMetalHost[] {
+    const uids = new Set(claims.flatMap((claim) => [...(this.#claimants.get(claim) ?? [])]));
+    return [...uids].flatMap((uid) => this.#byUid.get(uid) ?? []);
+  }
+
+  applyMachine(change: Change<Metal3Machine>): void {
+    apply(this.#machines, change);
+  }
+
+  byUid(uid: string): BareMetalHost | undefined {
+    return this.#byUid.get(uid);
+  }
+
+  values(): IterableIterator<BareMetalHost> {
+    return this.#hosts.values();
+  }
+
+  /** @param node the subject's, as watched, where it is a node of this cluster. */
+  locate(subject: Subject, node: Node | undefined): Located {
+    const machine = subject.machine ?? machineOf(node);
+    const search = new Search(this.#hosts, this.#byUid);
+    if (machine !== undefined) {
+      const group = machine.apiVersion?.split("/", 1)[0];
+      if (group !== OKD_MACHINE_GROUP) for (const taken of this.#takenFor(machine)) search.byMetal3Machine(taken);
+      if (group !== CLUSTER_API_GROUP) search.byConsumer({ ...machine, kind: "Machine" });
+    }
+    if (node?.spec.providerID !== undefined) search.byProviderID(node.spec.providerID, `Node ${node.metadata.name}`);
+    const found = search.result(subject);
+    if (found !== undefined) return found;
+    // A host that serves a machine has been found by it, or is another's.
+    const isPlain = subject.machine === undefined && subject.cluster === undefined;
+    return (isPlain ? search.byName(subject.nodeName) : undefined) ?? search.nothing(subject);
+  }
+
+  /** Why a host is another subject's by now; undefined where nothing says so. */
+  strayed(host: BareMetalHost, subject: Subject, node: Node | undefined): string | undefined {
+    const located = this.locate(subject, node);
+    if (located.found) {
+      return located.host.metadata.uid === host.metadata.uid
+        ? undefined
+        : `is not the host of ${subjectText(subject)} any more, ${hostText(located.host)} is`;
+    }
+    if (located.reason === "Ambiguous") return `cannot be trusted any more: ${located.message}`;
+    const consumer = host.consumerRef;
+    if (subject.machine === undefined || consumer?.kind !== "Metal3Machine") return undefined;
+    const taker = this.#machines.get(
+      keyText({ namespace: consumer.namespace ?? host.metadata.namespace, name: consumer.name }),
+    );
+    if (taker === undefined || isTakenFor(taker, subject.machine)) return undefined;
+    return `serves ${consumer.kind} ${taker.metadata.namespace}/${consumer.name} now`;
+  }
+
+  #file(uid: string, claims: readonly string[]): void {
+    for (const claim of this.#claims.get(uid) ?? []) {
+      const claimants = this.#claimants.get(claim);
+      claimants?.delete(uid);
+      if (claimants?.size === 0) this.#claimants.delete(claim);
+    }
+    if (claims.length === 0) this.#claims.delete(uid);
+    else this.#claims.set(uid, claims);
+    for (const claim of claims) {
+      const claimants = this.#claimants.get(claim);
+      if (claimants === undefined) this.#claimants.set(claim, new Set([uid]));
+      else claimants.add(uid);
+    }
+  }
+
+  /** The Metal3Machines of a Machine: there should be one. */
+  #takenFor(machine: MachineKey): Metal3Machine[] {
+    return [...this.#machines.values()].filter((taken) => isTakenFor(taken, machine));
+  }
+}
+
+/** What a host claims in the terms of FencingTargets: its System, and the system UUID that its owner has found. */
+export function claimsOf(host: BareMetalHost): { filed: string[]; exclusive: string[] } {
+  const system = systemClaims(host.bmc.address ?? "");
+  const uuid = meaningfulUuid(storedOwner(host)?.systemUUID);
+  const uuids = uuid === undefined ? [] : [uuidClaim(uuid)];
+  return { filed: [...system.filed, ...uuids], exclusive: [...system.exclusive, ...uuids] };
+}
+
+type MachineKey = Pick<MachineRef, "namespace" | "name"> & Partial<Pick<MachineRef, "uid" | "apiVersion">>;
+
+function isTakenFor({ metadata }: Metal3Machine, { namespace, name, uid }: MachineKey): boolean {
+  if (metadata.namespace !== namespace) return false;
+  return (metadata.ownerReferences ?? []).some(
+    (owner) => owner.kind === "Machine" && owner.name === name && (uid === undefined || owner.uid === uid),
+  );
+}
+
+/** The Machine that OKD names on its nodes. */
+function machineOf(node: Node | undefined): MachineKey | undefined {
+  const key = parseHostName(node?.metadata.annotations?.[MACHINE]);
+  return key === undefined ? undefined : { ...key, apiVersion: `${OKD_MACHINE_GROUP}/v1beta1` };
+}
+
+/** One search: each way adds the host that it names, and what it has found missing. */
+class Search {
+  readonly #hosts: ReadonlyMap<string, BareMetalHost>;
+  readonly #byUid: ReadonlyMap<string, BareMetalHost>;
+  readonly #named = new Map<string, { host: BareMetalHost; ways: string[] }>();
+  /** Hosts that are named, and not there or somebody else's. */
+  readonly #missing: string[] = [];
+  readonly #conflicts: string[] = [];
+
+  constructor(hosts: ReadonlyMap<string, BareMetalHost>, byUid: ReadonlyMap<string, BareMetalHost>) {
+    this.#hosts = hosts;
+    this.#byUid = byUid;
+  }
+
+  byMetal3Machine(taken: Metal3Machine): void {
+    const { namespace, name } = taken.metadata;
+    const what = `Metal3Machine ${namespace}/${name}`;
+    if (taken.host !== undefined) this.#add(taken.host, `the annotation of ${what}`, taken.metadata);
+    this.byConsumer({ kind: "Metal3Machine", namespace, name });
+    if (taken.providerID !== undefined) this.byProviderID(taken.providerID, what);
+  }
+
+  byConsumer({ kind, namespace, name }: { kind: string; namespace: string; name: string }): void {
+    for (const host of this.#hosts.values()) {
+      const { consumerRef } = host;
+      if (consumerRef?.kind !== kind || consumerRef.name !== name) continue;
+      if ((consumerRef.namespace ?? host.metadata.namespace) === namespace)
+        this.#name(host, `spec.consumerRef of ${hostText(host)}`);
+    }
+  }
+
+  byProviderID(providerID: string, of: string): void {
+    const named = parseProviderID(providerID);
+    if (named === undefined) return;
+    const way = `spec.providerID of ${of}`;
+    if ("name" in named) {
+      const consumer = named.consumer === undefined ? undefined : { namespace: named.namespace, name: named.consumer };
+      this.#add(named, way, consumer, named.uid);
+      return;
+    }
+    const host = this.#byUid.get(named.uid);
+    if (host === undefined)
+      this.#missing.push(`${way} names a BareMetalHost with UID ${named.uid}, which is not there`);
+    else this.#name(host, way);
+  }
+
+  /** A host by the node's own name, and nobody's as far as it says: hardware ids have to tell the rest (`judgeHost`). */
+  byName(nodeName: string | undefined): Located | undefined {
+    const named = [...this.#hosts.values()].filter(
+      ({ metadata, consumerRef }) => metadata.name === nodeName && consumerRef === undefined,
+    );
+    const [host, other] = named;
+    if (host === undefined) return undefined;
+    if (other === undefined) return { found: true, host };
+    const message = `${named.map(hostText).join(" and ")} bear the name of node ${nodeName}, and nothing else tells whose they are`;
+    return { found: false, reason: "Ambiguous", message };
+  }
+
+  /** What the ways have found together; undefined where they have found nothing at all. */
+  result(subject: Subject): Located | undefined {
+    const [first, second] = this.#named.values();
+    const ambiguous = (what: string): Located => {
+      const message = `${what}: correct what is wrong there, since neither is trusted`;
+      return { found: false, reason: "Ambiguous", message };
+    };
+    if (first !== undefined && second !== undefined) {
+      const found = [...this.#named.values()].map(({ host, ways }) => `${hostText(host)} by ${ways.join(", ")}`);
+      return ambiguous(`${subjectText(subject)} has more than one host (${found.join("; ")})`);
+    }
+    if (first !== undefined && this.#conflicts[0] !== undefined) return ambiguous(this.#conflicts[0]);
+    if (first !== undefined && this.#missing[0] !== undefined)
+      return ambiguous(`${this.#missing[0]}, but ${hostText(first.host)} is named by ${first.ways.join(", ")}`);
+    if (first !== undefined) return { found: true, host: first.host };
+    return this.#missing.length === 0 ? undefined : this.nothing(subject);
+  }
+
+  nothing(subject: Subject): Located {
+    const why = this.#missing.length > 0 ? this.#missing.join("; ") : "neither a Machine nor a providerID leads to one";
+    return { found: false, reason: "NoTarget", message: `no BareMetalHost of ${subjectText(subject)}: ${why}` };
+  }
+
+  /** @param consumer who must have taken the host, for that way to be right. */
+  #add(key: ObjectKey & { namespace: string }, way: string, consumer?: ObjectKey, uid?: string): void {
+    const host = this.#hosts.get(keyText({ namespace: key.namespace, name: key.name }));
+    if (host === undefined || (uid !== undefined && uid !== host.metadata.uid)) {
+      this.#missing.push(`${way} names BareMetalHost ${key.namespace}/${key.name}, which is not there`);
+      return;
+    }
+    const { consumerRef } = host;
+    if (consumer !== undefined && consumerRef !== undefined && consumerRef.name !== consumer.name) {
+      this.#conflicts.push(
+        `${way} names ${hostText(host)}, which has been taken by ${consumerRef.kind} ${consumerRef.name}`,
+      );
+    }
+    this.#name(host, way);
+  }
+
+  #name(host: BareMetalHost, way: string): void {
+    const known = this.#named.get(host.metadata.uid);
+    if (known === undefined) this.#named.set(host.metadata.uid, { host, ways: [way] });
+    else known.ways.push(way);
+  }
+}
+
+function subjectText({ nodeName, cluster, machine }: Subject): string {
+  if (machine !== undefined) return `Machine ${machine.namespace}/${machine.name}`;
+  return cluster === undefined
+    ? `node ${nodeName}`
+    : `node ${nodeName} of cluster ${cluster.namespace}/${cluster.name}`;
+}
+
+function apply<T extends KubeObject>(into: Map<string, T>, { type, object }: Change<T>): void {
+  const { namespace = "", name } = object.metadata;
+  const key = keyText({ namespace, name });
+  if (type === "deleted") into.delete(key);
+  else into.set(key, object);
+}

@@ -1,0 +1,277 @@
+import { HOST_OWNER, LAST_REBOOT, POWER_OFF_REQUEST } from "../../../api/annotations.ts";
+import { textAt } from "../../../api/foreign.ts";
+import type { BareMetalHost } from "../../../api/metal3.ts";
+import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../api/metal3.ts";
+import type { JsonPatchOperation } from "../../../kube/client.ts";
+import { isKubeError, KubeError } from "../../../kube/errors.ts";
+import { pointer } from "../../../kube/json-pointer.ts";
+import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { toTime } from "../../../runtime/time.ts";
+import type { FencedHost, HostOwner } from "../host.ts";
+import { HostRefusal } from "../host.ts";
+import { isLive } from "../target-store.ts";
+import { hostText, refusalOf } from "./power-path.ts";
+
+// Every write to a BareMetalHost: annotations of ours alone, each by compare-and-swap on the live object, so no two owners can
+// both win, and nothing is asked of a host that has changed since it was looked at.
+
+export const BARE_METAL_HOSTS: ResourceType = {
+  group: METAL3_GROUP,
+  version: METAL3_VERSIONS[0],
+  kind: "BareMetalHost",
+  plural: "baremetalhosts",
+  namespaced: true,
+};
+
+/** Tries of one write before its last error is the caller's: the operator writes to its hosts, too. */
+const WRITE_TRIES_MAX = 6;
+
+/** Of every key by which ironfence holds a host off; the rest is the remediation's UID. */
+const OWN_KEYS = `${REBOOT_ANNOTATION_PREFIX}ironfence-`;
+const HARD = JSON.stringify({ mode: "hard" });
+
+type HostRef = FencedHost["ref"];
+
+/** The annotation by which a remediation holds a host off. */
+export function holdKey(owner: Pick<HostOwner, "uid">): string {
+  return `${OWN_KEYS}${owner.uid}`;
+}
+
+/** Keys of others that hold the host off, or are about to reboot it. */
+export function foreignHolds({ metadata }: BareMetalHost): string[] {
+  const isForeign = (key: string): boolean =>
+    (key.startsWith(REBOOT_ANNOTATION_PREFIX) || `${key}/` === REBOOT_ANNOTATION_PREFIX) && !key.startsWith(OWN_KEYS);
+  return Object.keys(metadata.annotations ?? {}).filter(isForeign);
+}
+
+/** The owner by the host's annotation, and the system UUID that it found the host to have. */
+export interface StoredOwner extends HostOwner {
+  systemUUID: string | undefined;
+}
+
+/** Undefined where there is none. One that cannot be read is somebody nobody knows, who may be alive. */
+export function storedOwner({ metadata }: BareMetalHost): StoredOwner | undefined {
+  const text = metadata.annotations?.[HOST_OWNER];
+  if (text === undefined) return undefined;
+  const stored = parseJson(text);
+  return {
+    uid: textAt(stored, "uid") ?? "unknown",
+    kind: textAt(stored, "kind") ?? "an unknown",
+    namespace: textAt(stored, "namespace") ?? "",
+    name: textAt(stored, "name") ?? `owner (correct the annotation ${HOST_OWNER})`,
+    systemUUID: textAt(stored, "systemUUID"),
+  };
+}
+
+export function storedReboot({ metadata }: BareMetalHost): FencedHost["lastReboot"] {
+  const stored = parseJson(metadata.annotations?.[LAST_REBOOT]);
+  const time = textAt(stored, "time");
+  const offConfirmedAt = textAt(stored, "offConfirmedAt");
+  if (time === undefined || offConfirmedAt === undefined) return undefined;
+  const nodeUID = textAt(stored, "nodeUID");
+  const bootID = textAt(stored, "bootID");
+  return { time, offConfirmedAt, ...(nodeUID !== undefined && { nodeUID }), ...(bootID !== undefined && { bootID }) };
+}
+
+/** What the status said when the operator was asked to hold the host off; undefined for a request that is not this owner's. */
+export function storedRequest(
+  { metadata }: BareMetalHost,
+  owner: HostOwner,
+): { poweredOn: string | undefined; lastUpdated: string | undefined } | undefined {
+  const stored = parseJson(metadata.annotations?.[POWER_OFF_REQUEST]);
+  if (textAt(stored, "uid") !== owner.uid) return undefined;
+  return { poweredOn: textAt(stored, "poweredOn"), lastUpdated: textAt(stored, "lastUpdated") };
+}
+
+/** Takes the host for `owner`, unless another live remediation has it (see `claimTarget`). */
+export async function claimHost(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  owner: HostOwner,
+  signal: AbortSignal,
+): ReturnType<FencedHost["claim"]> {
+  let rival: HostOwner | undefined;
+  const change = async (host: BareMetalHost): Promise<AnnotationChange | undefined> => {
+    const present = storedOwner(host);
+    rival = undefined;
+    if (present?.uid === owner.uid) return undefined;
+    if (present !== undefined && (await isLive(runtime, present, signal))) {
+      const { uid, kind, namespace, name } = present;
+      rival = { uid, kind, namespace, name };
+      return undefined;
+    }
+    return { [HOST_OWNER]: ownerJson(runtime, owner, undefined) };
+  };
+  await updateAnnotations(runtime, ref, change, signal);
+  return rival === undefined ? { owned: true } : { owned: false, by: rival };
+}
+
+/** Gives the host up if `owner` has it, and lets it be powered on again unless it is handed over as it is. */
+export async function releaseHost(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  owner: HostOwner,
+  { asItIs }: { asItIs: boolean },
+  signal: AbortSignal,
+): Promise<void> {
+  const change = (host: BareMetalHost): AnnotationChange | undefined => {
+    const isOwner = storedOwner(host)?.uid === owner.uid;
+    const lifted = asItIs ? {} : liftHolds(host, isOwner ? () => true : (key) => key === holdKey(owner));
+    const changed = { ...lifted, ...(isOwner && { [HOST_OWNER]: null }) };
+    return Object.keys(changed).length === 0 ? undefined : changed;
+  };
+  try {
+    await updateAnnotations(runtime, ref, change, signal);
+  } catch (error) {
+    if (!isKubeError(error, "NotFound")) throw error;
+  }
+}
+
+/** Records a reboot that was proven off. */
+export async function recordHostReboot(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  reboot: NonNullable<FencedHost["lastReboot"]>,
+  signal: AbortSignal,
+): Promise<void> {
+  await updateAnnotations(runtime, ref, () => ({ [LAST_REBOOT]: JSON.stringify(reboot) }), signal);
+}
+
+/**
+ * Asks the operator to hold the host off for `owner`, who must own it. Asking again changes nothing.
+ *
+ * @param systemUUID whom the BMC was found to power, kept for times without a Node to compare with.
+ * @throws HostRefusal where the live host must not be powered off.
+ */
+export function holdOff(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  owner: HostOwner,
+  systemUUID: string | undefined,
+  signal: AbortSignal,
+): Promise<BareMetalHost> {
+  const change = (host: BareMetalHost): AnnotationChange | undefined => {
+    requireOwner(host, owner);
+    const refusal = refusalOf(host);
+    if (refusal !== undefined) throw refusal;
+    const key = holdKey(owner);
+    const isAsked = isHeld(host, owner) && storedRequest(host, owner) !== undefined;
+    const knows = systemUUID === undefined || storedOwner(host)?.systemUUID === systemUUID;
+    if (isAsked && knows) return undefined;
+    const { poweredOn, lastUpdated } = host;
+    const request = { uid: owner.uid, at: toTime(runtime.clock.nowMs()), poweredOn: String(poweredOn), lastUpdated };
+    return {
+      ...liftHolds(host, (other) => other !== key),
+      [key]: HARD,
+      ...(!isAsked && { [POWER_OFF_REQUEST]: JSON.stringify(request) }),
+      ...(!knows && { [HOST_OWNER]: ownerJson(runtime, owner, systemUUID) }),
+    };
+  };
+  return updateAnnotations(runtime, ref, change, signal);
+}
+
+/**
+ * Takes every hold of ironfence off a host that `owner` owns: those of earlier owners, too, who handed it over as it was or are
+ * gone. Holds of others stay.
+ */
+export function liftHold(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  owner: HostOwner,
+  signal: AbortSignal,
+): Promise<BareMetalHost> {
+  const change = (host: BareMetalHost): AnnotationChange | undefined => {
+    requireOwner(host, owner);
+    const lifted = liftHolds(host, () => true);
+    return Object.keys(lifted).length === 0 ? undefined : lifted;
+  };
+  return updateAnnotations(runtime, ref, change, signal);
+}
+
+/** Whether a host is held off by this owner, by what the object says. */
+export function isHeld({ metadata }: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
+  return metadata.annotations?.[holdKey(owner)] === HARD;
+}
+
+/** Reads the host live. @throws KubeError, NotFound where it is gone or was made anew. */
+export async function readHost(runtime: KubeRuntime, ref: HostRef, signal: AbortSignal): Promise<BareMetalHost> {
+  const key = { namespace: ref.namespace, name: ref.name };
+  const host = readBareMetalHost(await runtime.client.get<KubeObject>(BARE_METAL_HOSTS, key, signal));
+  if (host.metadata.uid === ref.uid) return host;
+  throw new KubeError("NotFound", `${hostText(host)} was deleted and made anew`);
+}
+
+/** Annotations to set; null takes one off. */
+type AnnotationChange = Record<string, string | null>;
+
+function liftHolds({ metadata }: BareMetalHost, lifts: (key: string) => boolean): AnnotationChange {
+  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(OWN_KEYS) && lifts(key));
+  if (keys.length === 0) return {};
+  return { ...Object.fromEntries(keys.map((key) => [key, null])), [POWER_OFF_REQUEST]: null };
+}
+
+function requireOwner(host: BareMetalHost, owner: HostOwner): void {
+  const present = storedOwner(host);
+  if (present?.uid === owner.uid) return;
+  const whose = present === undefined ? "nobody" : `${present.kind} ${present.namespace}/${present.name}`;
+  throw new HostRefusal("NotTheOwner", `${hostText(host)} belongs to ${whose} by its annotation ${HOST_OWNER}`);
+}
+
+function ownerJson(
+  runtime: KubeRuntime,
+  { uid, kind, namespace, name }: HostOwner,
+  systemUUID: string | undefined,
+): string {
+  return JSON.stringify({ uid, kind, namespace, name, since: toTime(runtime.clock.nowMs()), systemUUID });
+}
+
+/**
+ * Asks `change` about the live host, and writes what it says to the very version that was read; anew where that has changed.
+ *
+ * @returns the host as it is then.
+ */
+async function updateAnnotations(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  change: (host: BareMetalHost) => AnnotationChange | undefined | Promise<AnnotationChange | undefined>,
+  signal: AbortSignal,
+): Promise<BareMetalHost> {
+  const key = { namespace: ref.namespace, name: ref.name };
+  for (let tries = 1; ; tries++) {
+    const host = await readHost(runtime, ref, signal);
+    const wanted = await change(host);
+    if (wanted === undefined) return host;
+    const { uid, resourceVersion } = host.metadata;
+    try {
+      const operations = annotationPatch(host, wanted);
+      const guard = { uid, resourceVersion };
+      return readBareMetalHost(await runtime.client.patch(BARE_METAL_HOSTS, key, guard, operations, {}, signal));
+    } catch (error) {
+      if (tries >= WRITE_TRIES_MAX || !isKubeError(error, "Conflict", "Network", "Timeout")) throw error;
+    }
+  }
+}
+
+function annotationPatch({ metadata }: BareMetalHost, wanted: AnnotationChange): JsonPatchOperation[] {
+  const present = metadata.annotations ?? {};
+  const operations: JsonPatchOperation[] = [];
+  if (metadata.annotations === undefined)
+    operations.push({ op: "add", path: pointer("metadata", "annotations"), value: {} });
+  for (const [name, value] of Object.entries(wanted)) {
+    const path = pointer("metadata", "annotations", name);
+    if (value !== null) operations.push({ op: "add", path, value });
+    else if (name in present) operations.push({ op: "remove", path });
+  }
+  return operations;
+}
+
+/** Undefined for anything that is no JSON: people edit annotations. */
+function parseJson(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { BareMetalHost } from "../../api/metal3.ts";
+import type { Subject } from "../subject.ts";
+import type { BareMetalHostDirectory } from "./bare-metal-host/directory.ts";
+import { claimsOf } from "./bare-metal-host/host-index.ts";
+import { hostText, powerPathOf } from "./bare-metal-host/power-path.ts";
+import type { FencingTargetDirectory } from "./fencing-target.ts";
+import type { FencedHost, HostDirectory, LookupFailure } from "./host.ts";
+import { systemClaims, uuidClaim } from "./target-index.ts";
+
+type Found = { found: true; host: FencedHost } | LookupFailure;
+
+/**
+ * The hosts of FencingTargets and of BareMetalHosts. A host has one owner of its power: where a FencingTarget stands beside a
+ * BareMetalHost whose operator powers the same host, neither is used, since what the one does the other takes back. A host that
+ * its operator has let go of is the FencingTarget's where there is one.
+ */
+export function createCompositeDirectory(
+  targets: FencingTargetDirectory,
+  hosts: BareMetalHostDirectory,
+): HostDirectory {
+  return {
+    find: (subject) => find(targets, hosts, subject),
+    byUid: (uid) => targets.byUid(uid) ?? hosts.byUid(uid),
+  };
+}
+
+function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, subject: Subject): Found {
+  const byTarget = targets.find(subject);
+  const located = hosts.locate(subject);
+  if (!located.found) {
+    if (byTarget.found) return rivalOf(targets, hosts, byTarget.host) ?? byTarget;
+    if (byTarget.reason !== "NoTarget" || located.reason === "Ambiguous")
+      return byTarget.reason === "NoTarget" ? located : byTarget;
+    return { ...byTarget, message: `${byTarget.message}; ${located.message}` };
+  }
+  const isTargeted = byTarget.found || byTarget.reason !== "NoTarget";
+  if (isTargeted && powerPathOf(located.host) === "Direct") return byTarget;
+  if (isTargeted) {
+    const what = byTarget.found
+      ? `FencingTarget ${byTarget.host.ref.namespace}/${byTarget.host.ref.name}`
+      : "a FencingTarget";
+    return ambiguous(what, located.host);
+  }
+  const [rival] =
+    powerPathOf(located.host) === "Direct" ? [] : targets.index.claiming(claimsOf(located.host).exclusive);
+  return rival === undefined ? hosts.find(subject) : ambiguous(targetText(rival), located.host);
+}
+
+/** A BareMetalHost for the System or the UUID of a target, although nothing ties it to the target's node. */
+function rivalOf(
+  targets: FencingTargetDirectory,
+  hosts: BareMetalHostDirectory,
+  host: FencedHost,
+): LookupFailure | undefined {
+  const target = targets.index.byUid(host.ref.uid);
+  if (target === undefined) return undefined;
+  const uuid = host.identity?.systemUUID;
+  const claims = target.spec.devices.flatMap(({ address }) => systemClaims(address).exclusive);
+  const rival = hosts.index
+    .claiming([...claims, ...(uuid === undefined ? [] : [uuidClaim(uuid)])])
+    .find((other) => powerPathOf(other) !== "Direct");
+  return rival === undefined ? undefined : ambiguous(targetText(target), rival);
+}
+
+function targetText({ metadata }: FencingTarget): string {
+  return `FencingTarget ${metadata.namespace}/${metadata.name}`;
+}
+
+function ambiguous(target: string, host: BareMetalHost): LookupFailure {
+  const message = `${target} and ${hostText(host)} describe the same host, and the operator of the latter powers it as well: delete the FencingTarget, or detach the BareMetalHost (annotation baremetalhost.metal3.io/detached)`;
+  return { found: false, reason: "Ambiguous", message };
+}
