@@ -185,7 +185,8 @@ async function runComponents(
     {
       runtime,
       registry,
-      openTransport: (cluster) => guardWrites(createHttpTransport(cluster, runtime), mayOrder),
+      openTransport: (cluster) => createHttpTransport(cluster, runtime),
+      mayWrite: mayOrder,
       controllerName: CONTROLLER_NAME,
       instance: options.instance,
     },

@@ -11,8 +11,8 @@ import type { LinkDeps } from "./link.ts";
 
 /** How often the Secret is read while all is well: how late a rotated kubeconfig is noticed, unless the server refuses the old one. */
 const SECRET_READ_MS = 30_000;
-/** The same while the cluster cannot be worked with. */
-const SECRET_READ_AWAY_MS = 10_000;
+/** The same while the cluster cannot be worked with, or its Secret not be used. */
+const SECRET_READ_TROUBLED_MS = 10_000;
 /** Who replaces a Secret may delete it first: a connection that works outlives its kubeconfig for so long. */
 const SECRET_GONE_MS = 60_000;
 /** How often it is looked at how the connection does. */
@@ -81,7 +81,8 @@ export class WorkloadConnection {
     const { clock, random } = this.#deps.runtime;
     for (;;) {
       await this.#read(signal);
-      const everyMs = this.#state.state === "connected" ? SECRET_READ_MS : SECRET_READ_AWAY_MS;
+      const isWell = this.#state.state === "connected" && this.#problem === undefined;
+      const everyMs = isWell ? SECRET_READ_MS : SECRET_READ_TROUBLED_MS;
       // Clusters that were held at one moment are not read at one moment for ever.
       await sleep(clock, everyMs * (0.75 + random.next() / 2), signal);
     }
@@ -168,9 +169,10 @@ export class WorkloadConnection {
       this.#next = undefined;
       this.#followed = undefined;
     }
-    const before = this.#state;
-    this.#state = this.#assess();
-    if (!isSame(before, this.#state)) this.#announce();
+    const assessed = this.#assess();
+    if (isSame(this.#state, assessed)) return;
+    this.#state = assessed;
+    this.#announce();
   }
 
   #problemAgeMs(): number {

@@ -74,7 +74,7 @@ function parseYaml(text: string): Fields {
   if (text.length > TEXT_LENGTH_MAX) throw new KubeconfigError(`is longer than ${TEXT_LENGTH_MAX} characters`);
   let root: unknown;
   try {
-    root = parse(text, { logLevel: "silent" });
+    root = parse(text, { logLevel: "error" });
   } catch {
     // What a parser says of a text quotes it, and there are credentials in this one.
     throw new KubeconfigError("is no YAML");

@@ -3,6 +3,7 @@ import type { Node } from "../api/core.ts";
 import { trimNode } from "../api/trim.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
 import type { ClusterAccess, Credentials } from "../kube/credentials.ts";
+import { guardWrites } from "../kube/guarded-transport.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import type { Watched } from "../kube/watched.ts";
@@ -18,8 +19,10 @@ const CONTACT_AGE_MAX_MS = 180_000;
 export interface LinkDeps {
   /** Of the management cluster: clock, chance and log are taken from it. */
   runtime: KubeRuntime;
-  /** Opens the wire to a workload cluster. Its writes must be guarded as those to the management cluster are. */
+  /** Opens the wire to a workload cluster. */
   openTransport: (cluster: ClusterAccess) => KubeTransport;
+  /** Asked right before each write to a workload cluster: whether this process still holds the lease. */
+  mayWrite: () => boolean;
   /** `reportingController` and `reportingInstance` of events in workload clusters. */
   controllerName: string;
   instance: string;
@@ -57,7 +60,7 @@ export class Link {
     this.#credentials = kubeconfig.credentials;
     this.#openedMs = clock.monotonicMs();
     this.#wellMs = this.#openedMs;
-    this.#transport = deps.openTransport({
+    const transport = deps.openTransport({
       server: kubeconfig.server,
       namespace: undefined,
       source: `Secret ${source.secret}`,
@@ -66,6 +69,7 @@ export class Link {
         return this.#credentials;
       },
     });
+    this.#transport = guardWrites(transport, deps.mayWrite);
     const { controllerName, instance } = deps;
     const logger = deps.runtime.logger.child({ cluster: source.cluster });
     const runtime = createKubeRuntime({ transport: this.#transport, clock, random, logger, controllerName, instance });

@@ -1,0 +1,350 @@
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { describe, it } from "node:test";
+import { Registry } from "prom-client";
+import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
+import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
+import { NODES, SECRETS } from "../../../src/api/core-types.ts";
+import type { SecretObject } from "../../../src/api/core.ts";
+import { createWorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
+import type { ClusterConnection, HeldCluster } from "../../../src/clusters/workload-clusters.ts";
+import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import type { KubeTransport } from "../../../src/kube/transport.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { recordingLogger } from "../kube/support.ts";
+import { base64, kubeconfigText } from "./kubeconfig-text.ts";
+
+const NAMESPACE = "default";
+const NAMES = { controllerName: "ironfence.io/test", instance: "test" };
+const REF = { namespace: NAMESPACE, name: "alpha" };
+
+/** A management cluster, and workload clusters by the host of their server's address. */
+class Clusters {
+  readonly clock = new VirtualClock();
+  readonly random = seededRandom(7);
+  readonly management = createApiServer(this);
+  readonly registry = new Registry();
+  readonly log = recordingLogger();
+  readonly stop = new AbortController();
+  /** Servers that answer; those that are not here are away. */
+  readonly servers = new Map<string, ApiServer>();
+  /** The wires that have been opened, and how many of them are open. */
+  readonly opened: string[] = [];
+  open = 0;
+  mayWrite = true;
+  readonly clusters;
+
+  constructor(t: TestContext) {
+    const { clock, random, registry } = this;
+    const { logger } = this.log;
+    const transport = this.management.transport({ client: "agent" });
+    const runtime = createKubeRuntime({ transport, clock, random, logger, ...NAMES });
+    this.clusters = createWorkloadClusters(
+      {
+        runtime,
+        registry,
+        ...NAMES,
+        openTransport: ({ server }) => this.#wire(new URL(server).hostname),
+        mayWrite: () => this.mayWrite,
+      },
+      this.stop.signal,
+    );
+    t.after(async () => {
+      this.stop.abort(new Error("the test is over"));
+      const settled = this.clusters.settled();
+      await this.clock.advance(1_000);
+      await settled;
+      this.management.close();
+      for (const server of this.servers.values()) server.close();
+    });
+  }
+
+  /** Starts a workload cluster with one node. */
+  start(host: string, node = "n1"): ApiServer {
+    const server = createApiServer(this);
+    this.servers.set(host, server);
+    server.collection(NODES).create({ metadata: { name: node }, spec: {} });
+    return server;
+  }
+
+  hold(onChange: () => void = () => undefined): HeldCluster {
+    return this.clusters.hold(REF, onChange);
+  }
+
+  get secrets() {
+    return this.management.collection<SecretObject>(SECRETS);
+  }
+
+  writeSecret(text: string, name = "alpha-kubeconfig"): void {
+    const data = { value: base64(text) };
+    const current = this.secrets.get({ namespace: NAMESPACE, name });
+    if (current === undefined) this.secrets.create({ metadata: { namespace: NAMESPACE, name }, data });
+    else this.secrets.mergePatch({ namespace: NAMESPACE, name }, { data });
+  }
+
+  #wire(host: string): KubeTransport {
+    this.opened.push(host);
+    this.open += 1;
+    const inner = (): KubeTransport => {
+      const server = this.servers.get(host);
+      if (server === undefined) throw new KubeError("Network", `connect ECONNREFUSED ${host}`);
+      return server.transport({ client: "agent" });
+    };
+    return {
+      send: async (request, signal) => inner().send(request, signal),
+      stream: async (request, signal) => inner().stream(request, signal),
+      close: async () => {
+        this.open -= 1;
+      },
+    };
+  }
+}
+
+const kubeconfigFor = (host: string, token = "t"): string =>
+  kubeconfigText({ cluster: { server: `https://${host}:6443` }, user: { token } });
+
+type Connected = Extract<ClusterConnection, { state: "connected" }>;
+type Away = Extract<ClusterConnection, { state: "away" }>;
+
+function connected({ connection }: HeldCluster): Connected {
+  assert.ok(connection.state === "connected", JSON.stringify(connection));
+  return connection;
+}
+
+function away({ connection }: HeldCluster, reason: Away["reason"]): Away {
+  assert.ok(connection.state === "away", connection.state);
+  assert.equal(connection.reason, reason, connection.message);
+  return connection;
+}
+
+function nodesOf(held: HeldCluster): string[] {
+  return [...connected(held).nodes.values()].map(({ metadata }) => metadata.name);
+}
+
+function reasonOf({ connection }: HeldCluster): string {
+  return connection.state === "away" ? connection.reason : connection.state;
+}
+
+describe("a workload cluster", () => {
+  it("is connected through its Secret, and shows its nodes", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    let changes = 0;
+    const held = world.hold(() => (changes += 1));
+    assert.deepEqual(held.connection, { state: "connecting" });
+    await world.clock.advance(5_000);
+    assert.deepEqual(nodesOf(held), ["n1"]);
+    assert.equal(changes, 1);
+  });
+
+  it("is waited for until its Secret is there", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    assert.match(away(held, "KubeconfigMissing").message, /there is no Secret default\/alpha-kubeconfig/);
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    await world.clock.advance(15_000);
+    assert.equal(held.connection.state, "connected");
+  });
+
+  it("has one connection for all who hold it, which is closed a while after the last one lets go", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const first = world.hold();
+    await world.clock.advance(5_000);
+    const second = world.hold();
+    assert.equal(second.connection, first.connection);
+    assert.deepEqual(world.opened, ["10.0.0.1"]);
+    first.release();
+    first.release();
+    await world.clock.advance(120_000);
+    assert.equal(world.open, 1, "somebody holds it still");
+    second.release();
+    await world.clock.advance(30_000);
+    const third = world.hold();
+    assert.equal(third.connection.state, "connected", "it has not been closed at once");
+    await world.clock.advance(120_000);
+    assert.equal(world.open, 1);
+    third.release();
+    await world.clock.advance(120_000);
+    assert.equal(world.open, 0);
+  });
+
+  it("leaves nothing running or open when its signal aborts", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    world.hold().release();
+    world.hold();
+    await world.clock.advance(5_000);
+    world.stop.abort(new Error("enough"));
+    const settled = world.clusters.settled();
+    await world.clock.advance(0);
+    await settled;
+    assert.equal(world.open, 0);
+    assert.equal(await world.registry.metrics(), "\n");
+  });
+
+  it("is away while it does not answer, and back with the same view when it does", async (t) => {
+    const world = new Clusters(t);
+    const server = world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    const before = connected(held);
+    world.servers.delete("10.0.0.1");
+    server.faults.cutWatches({});
+    await world.clock.advance(10_000);
+    assert.equal(held.connection, before, "a restart is no reason for alarm");
+    await world.clock.advance(10_000);
+    const { message, sinceMs } = away(held, "Unreachable");
+    assert.match(message, /ECONNREFUSED/);
+    await world.clock.advance(60_000);
+    assert.equal(away(held, "Unreachable").sinceMs, sinceMs, "still since then");
+    server.collection(NODES).create({ metadata: { name: "n2" }, spec: {} });
+    world.servers.set("10.0.0.1", server);
+    await world.clock.advance(30_000);
+    assert.equal(connected(held).runtime, before.runtime);
+    assert.deepEqual(nodesOf(held), ["n1", "n2"]);
+    assert.deepEqual(world.opened, ["10.0.0.1"]);
+  });
+
+  it("is not connected by a view that has heard nothing for minutes, though no error says so", async (t) => {
+    const world = new Clusters(t);
+    const server = world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    // Every new watch is taken, and stays silent for good; lists hang.
+    t.mock.method(server, "transport", deaf);
+    server.faults.cutWatches({});
+    await world.clock.advance(170_000);
+    await world.clock.advance(60_000);
+    away(held, "Unreachable");
+  });
+
+  it("follows a kubeconfig to another API server without a gap", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1", "old");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const states: string[] = [];
+    const held = world.hold(() => states.push(held.connection.state));
+    await world.clock.advance(5_000);
+    world.writeSecret(kubeconfigFor("10.0.0.2"));
+    await world.clock.advance(60_000);
+    assert.deepEqual(nodesOf(held), ["old"], "the new one does not answer yet");
+    world.start("10.0.0.2", "new");
+    await world.clock.advance(30_000);
+    assert.deepEqual(nodesOf(held), ["new"]);
+    assert.deepEqual(states, ["connected", "connected"]);
+    assert.equal(world.open, 1, "the old connection is closed");
+  });
+
+  it("keeps its connection while its kubeconfig is replaced, and gives it up where none comes", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const states: string[] = [];
+    const held = world.hold(() => states.push(reasonOf(held)));
+    await world.clock.advance(5_000);
+    world.secrets.delete({ namespace: NAMESPACE, name: "alpha-kubeconfig" });
+    await world.clock.advance(40_000);
+    world.writeSecret(kubeconfigFor("10.0.0.1", "rotated"));
+    await world.clock.advance(120_000);
+    assert.deepEqual(states, ["connected"]);
+    assert.deepEqual(world.opened, ["10.0.0.1"], "other credentials for the same server need no other connection");
+    world.writeSecret(kubeconfigText({ user: { exec: { command: "/bin/true" } } }));
+    await world.clock.advance(180_000);
+    assert.deepEqual(states, ["connected", "KubeconfigInvalid"]);
+    assert.equal(world.open, 0);
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    await world.clock.advance(20_000);
+    assert.equal(held.connection.state, "connected");
+  });
+
+  it("is not connected by a kubeconfig that names a program, and nobody prints what the Secret holds", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    const server = "https://10.0.0.1:6443";
+    world.writeSecret(kubeconfigText({ cluster: { server }, user: { token: "h1dden", exec: { command: "/bin/sh" } } }));
+    const held = world.hold();
+    await world.clock.advance(30_000);
+    const { message } = away(held, "KubeconfigInvalid");
+    assert.match(message, /Secret default\/alpha-kubeconfig: key "value": user\.exec names a program/);
+    assert.deepEqual(world.opened, []);
+    assert.doesNotMatch(JSON.stringify(world.log.lines) + message, /h1dden|\/bin\/sh/);
+  });
+
+  it("is not written to without the lease, and is still read", async (t) => {
+    const world = new Clusters(t);
+    const server = world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    const { client } = connected(held).runtime;
+    const { signal } = world.stop;
+    const node = await client.get(NODES, { name: "n1" }, signal);
+    world.mayWrite = false;
+    const patch = [{ op: "add", path: "/metadata/labels", value: { a: "b" } }] as const;
+    await assert.rejects(
+      client.patch(NODES, { name: "n1" }, { uid: node.metadata.uid }, patch, {}, signal),
+      /the lease is not held/,
+    );
+    assert.equal(server.collection(NODES).get({ name: "n1" })?.metadata.labels, undefined);
+    assert.equal((await client.get(NODES, { name: "n1" }, signal)).metadata.name, "n1");
+  });
+
+  it("lets the management cluster be away: what was read last holds", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    world.management.faults.inject({ match: {}, times: Infinity, action: { kind: "status", status: 503 } });
+    await world.clock.advance(120_000);
+    assert.equal(held.connection.state, "connected");
+  });
+
+  it("costs the others nothing while it is away", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const away = Array.from({ length: 20 }, (_, index) => {
+      world.writeSecret(kubeconfigFor(`10.9.0.${index}`), `away-${index}-kubeconfig`);
+      return world.clusters.hold({ namespace: NAMESPACE, name: `away-${index}` }, () => undefined);
+    });
+    const states: string[] = [];
+    const held = world.hold(() => states.push(held.connection.state));
+    await world.clock.advance(120_000);
+    assert.deepEqual(states, ["connected"]);
+    assert.ok(away.every((cluster) => reasonOf(cluster) === "Unreachable"));
+    assert.match(await world.registry.metrics(), /ironfence_workload_clusters\{state="away"\} 20/);
+    assert.match(await world.registry.metrics(), /ironfence_workload_clusters\{state="connected"\} 1/);
+  });
+});
+
+/** A wire on which nothing ever comes back. */
+function deaf(): KubeTransport {
+  const never = (signal: AbortSignal): Promise<never> =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(new KubeError("Aborted", "aborted")), { once: true });
+    });
+  return {
+    send: (_request, signal) => never(signal),
+    stream: async (_request, signal) => ({
+      status: 200,
+      headers: {},
+      body: {
+        async *[Symbol.asyncIterator](): AsyncGenerator<string> {
+          yield await never(signal);
+        },
+      },
+    }),
+    close: async () => undefined,
+  };
+}
