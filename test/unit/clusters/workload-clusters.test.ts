@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import { Registry } from "prom-client";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
+import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
 import { NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { SecretObject } from "../../../src/api/core.ts";
 import { createWorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
@@ -243,6 +244,25 @@ describe("a workload cluster", () => {
     assert.deepEqual(nodesOf(held), ["new"]);
     assert.deepEqual(states, ["connected", "connected"]);
     assert.equal(world.open, 1, "the old connection is closed");
+  });
+
+  it("takes the same address under another certificate authority for another API server", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    const signedBy = async (commonName: string): Promise<string> => {
+      const { certPem } = await createCertificateAuthority(world.clock, commonName);
+      const cluster = { server: "https://10.0.0.1:6443", "certificate-authority-data": base64(certPem) };
+      return kubeconfigText({ cluster });
+    };
+    world.writeSecret(await signedBy("before"));
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    const { runtime } = connected(held);
+    world.writeSecret(await signedBy("after"));
+    await world.clock.advance(60_000);
+    assert.notEqual(connected(held).runtime, runtime);
+    assert.deepEqual(world.opened, ["10.0.0.1", "10.0.0.1"]);
+    assert.equal(world.open, 1);
   });
 
   it("keeps its connection while its kubeconfig is replaced, and gives it up where none comes", async (t) => {
