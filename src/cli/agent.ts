@@ -208,7 +208,9 @@ async function runComponents(
     };
     const open: typeof openDevice = (config, deps) => openDevice(config, { ...deps, mayOrder });
     const deps = { runtime, nodes, targets, namespace, openDevice: open, registry, options: remediatorOptions };
-    components.push(guard("remediator", runRemediator(deps, running)));
+    components.push(
+      guard("remediator", runRemediator({ ...deps, bareMetalHosts: options.families.has("bare-metal-host") }, running)),
+    );
     if (options.families.has("okd-machine")) {
       components.push(guard("remediator", serveOkdMachines(runtime, running)));
     }

@@ -16,6 +16,8 @@ import { RemediationIndex } from "./remediation-index.ts";
 import { Session, trimRemediation } from "./session.ts";
 import { isFinal } from "./state.ts";
 import { watchStopSwitch } from "./stop-switch.ts";
+import { createBareMetalHostDirectory } from "./targets/bare-metal-host/directory.ts";
+import { createCompositeDirectory } from "./targets/composite-directory.ts";
 import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
 import { startTargetController } from "./targets/target-controller.ts";
 import type { TurnLimits } from "./turn.ts";
@@ -44,6 +46,8 @@ export interface RemediatorDeps {
   namespace: string;
   openDevice: typeof openDevice;
   registry: Registry;
+  /** Whether BareMetalHosts are hosts to fence, beside those of FencingTargets. */
+  bareMetalHosts?: boolean;
   options: RemediatorOptions;
 }
 
@@ -59,6 +63,8 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const ended = new AbortController();
   const running = AbortSignal.any([signal, ended.signal]);
   const directory = createFencingTargetDirectory({ runtime, targets, namespace, openDevice }, running);
+  const bareMetalHosts =
+    deps.bareMetalHosts === true ? createBareMetalHostDirectory({ runtime, nodes, openDevice }, running) : undefined;
   const stopSwitch = watchStopSwitch(runtime, namespace, running);
   const remediations = runtime.watch<BareMetalRemediation>(
     { type: BARE_METAL_REMEDIATIONS, trim: trimRemediation },
@@ -87,7 +93,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     runtime,
     nodeRuntime: runtime,
     nodes,
-    directory,
+    directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(directory, bareMetalHosts),
     stopSwitch,
     metrics,
     turns,
@@ -159,6 +165,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     directory.subscribe((concerned) => {
       for (const target of concerned) wake(index.ofTarget(target));
     }),
+    bareMetalHosts?.subscribe((uid) => {
+      // One that has no host yet may have one now.
+      const isConcerned = ({ status }: BareMetalRemediation): boolean =>
+        status?.target === undefined ? !isFinal(status?.phase) : uid === undefined || status.target.uid === uid;
+      wake([...remediations.values()].filter(isConcerned));
+    }),
     stopSwitch.subscribe(() => wake(remediations.values())),
   ];
   const background: Promise<void>[] = [];
@@ -176,8 +188,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     if (!signal.aborted) throw error;
   } finally {
     ended.abort(new Error("the remediator has ended"));
-    for (const stop of unsubscribe) stop();
+    for (const stop of unsubscribe) stop?.();
     await Promise.allSettled(background);
+    await bareMetalHosts?.settled();
     await Promise.all([...sessions.values()].map((session) => session.close()));
   }
 }

@@ -1,10 +1,9 @@
 import { TRUST_POWER_STATUS } from "../../../api/annotations.ts";
 import type { Node } from "../../../api/core.ts";
-import type { BareMetalHost, Metal3Machine } from "../../../api/metal3.ts";
+import type { BareMetalHost } from "../../../api/metal3.ts";
 import type { openDevice } from "../../../bmc/open-device.ts";
 import { Topology } from "../../../bmc/topology.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
-import type { Watched } from "../../../kube/watched.ts";
 import type { Subject } from "../../subject.ts";
 import type { FencedHost, HostDirectory, HostOwner, HostPower } from "../host.ts";
 import { HostRefusal } from "../host.ts";
@@ -23,14 +22,12 @@ import {
   storedReboot,
 } from "./host-store.ts";
 import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./power-path.ts";
+import { watchHosts } from "./watch-hosts.ts";
 import { BmcSense, StatusSense } from "./power-sense.ts";
 
 export interface BareMetalHostDirectoryDeps {
   /** Of the cluster that holds the BareMetalHosts, their Metal3Machines and their Secrets. */
   runtime: KubeRuntime;
-  hosts: Watched<BareMetalHost>;
-  /** Undefined where the cluster has no such kind. */
-  machines: Watched<Metal3Machine> | undefined;
   /** The nodes of that same cluster. */
   nodes: { get(key: { name: string }): Node | undefined };
   openDevice: typeof openDevice;
@@ -44,9 +41,11 @@ export interface BareMetalHostDirectory extends HostDirectory {
   readonly index: HostIndex;
   /** Calls `listener` with the UID of each host that has changed; undefined where a Metal3Machine has, which may concern any. */
   subscribe(listener: (uid: string | undefined) => void): () => void;
+  /** Resolves once nothing runs on in the background; abort the signal before. */
+  settled(): Promise<void>;
 }
 
-/** Serves the hosts of BareMetalHosts, kept up to date from what is watched until `signal` aborts. */
+/** Serves the hosts of BareMetalHosts, as they are watched until `signal` aborts. */
 export function createBareMetalHostDirectory(
   deps: BareMetalHostDirectoryDeps,
   signal: AbortSignal,
@@ -56,27 +55,32 @@ export function createBareMetalHostDirectory(
   const tell = (uid: string | undefined): void => {
     for (const listener of listeners) listener(uid);
   };
-  const unsubscribe = [
-    deps.hosts.subscribe((change) => {
-      index.applyHost(change);
-      tell(change.object.metadata.uid);
-    }),
-    deps.machines?.subscribe((change) => {
-      index.applyMachine(change);
-      tell(undefined);
-    }),
-  ];
-  const stop = (): void => {
-    for (const end of unsubscribe) end?.();
-  };
-  signal.addEventListener("abort", stop, { once: true });
+  const watch = watchHosts(
+    deps.runtime,
+    {
+      host: (change) => {
+        index.applyHost(change);
+        tell(change.object.metadata.uid);
+      },
+      machine: (change) => {
+        index.applyMachine(change);
+        tell(undefined);
+      },
+    },
+    signal,
+  );
   const nodeOf = ({ nodeName, cluster }: Subject): Node | undefined =>
     nodeName === undefined || cluster !== undefined ? undefined : deps.nodes.get({ name: nodeName });
-  const locate = (subject: Subject): Located => index.locate(subject, nodeOf(subject));
+  const locate = (subject: Subject): Located => {
+    const located = index.locate(subject, nodeOf(subject));
+    if (located.found || watch.problem === undefined) return located;
+    return { ...located, message: `${watch.problem}: ${located.message}` };
+  };
   const fenced = (host: BareMetalHost): FencedHost => fencedHost(deps, index, nodeOf, host);
   return {
     index,
     locate,
+    settled: () => watch.settled(),
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
