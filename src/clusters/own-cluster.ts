@@ -1,0 +1,43 @@
+import type { Node } from "../api/core.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { Watched } from "../kube/watched.ts";
+import type { ClusterConnection } from "./connection.ts";
+import type { WorkloadClusters } from "./workload-clusters.ts";
+
+/** How long the API server may have told nothing of nodes: what they were then is no news of how they are. */
+const NODES_STALE_MS = 180_000;
+
+/**
+ * The cluster that the agent lives in, in the place of workload clusters: for kinds whose machines are of the very cluster that
+ * they are objects of.
+ */
+export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: AbortSignal): WorkloadClusters {
+  const holders = new Set<() => void>();
+  const tell = (): void => {
+    for (const listener of holders) listener();
+  };
+  void nodes.whenSynced(signal).then(tell, () => undefined);
+  return {
+    hold: (ref, onChange) => {
+      // Of its own, so that one function may hold twice.
+      const listener = (): void => onChange();
+      holders.add(listener);
+      return {
+        ref,
+        get connection() {
+          return connectionOf(runtime, nodes);
+        },
+        release: () => void holders.delete(listener),
+      };
+    },
+  };
+}
+
+function connectionOf(runtime: KubeRuntime, nodes: Watched<Node>): ClusterConnection {
+  if (!nodes.synced) return { state: "connecting" };
+  const { clock } = runtime;
+  const silentMs = clock.monotonicMs() - nodes.lastContactMs;
+  if (silentMs <= NODES_STALE_MS) return { state: "connected", runtime, nodes };
+  const message = "the API server has not told of nodes for minutes";
+  return { state: "away", reason: "Unreachable", message, sinceMs: clock.nowMs() - silentMs };
+}
