@@ -21,6 +21,7 @@ const WORKLOADS = "test/unit/remediator/workloads.test.ts";
 const RESTORE = "test/unit/remediator/restore.test.ts";
 const TURN = "test/unit/remediator/turn.test.ts";
 const TARGETS = "test/unit/targets/fencing-target.test.ts";
+const WORKLOAD_CLUSTERS = "test/unit/clusters/workload-clusters.test.ts";
 const LEADER = "test/unit/kube/leader-election.test.ts";
 
 /** A mutant of `src/remediator/<file>.ts`. */
@@ -715,6 +716,48 @@ export const MUTANTS: readonly Mutant[] = [
     find: '["PoweringOff", "Changing"],',
     replace: '["PoweringOff", "Off"],',
     killers: ["test/unit/bmc/redfish-parsers.test.ts"],
+  },
+
+  // Workload clusters.
+  {
+    id: "workload-writes-unguarded",
+    rule: "nothing is written to a workload cluster without the lease",
+    file: "src/clusters/link.ts",
+    find: "guardWrites(transport, deps.mayWrite)",
+    replace: "guardWrites(transport, () => true)",
+    killers: [WORKLOAD_CLUSTERS],
+  },
+  {
+    id: "kubeconfig-runs-programs",
+    rule: "a kubeconfig from a Secret that names a program or a file is not used",
+    file: "src/clusters/kubeconfig-secret.ts",
+    find: 'refuse("user", user);',
+    replace: 'refuse("user", {});',
+    killers: ["test/unit/clusters/kubeconfig-secret.test.ts"],
+  },
+  {
+    id: "silent-cluster-connected",
+    rule: "nothing is decided on the nodes of a workload cluster that has told nothing for minutes",
+    file: "src/clusters/link.ts",
+    find: " || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS",
+    replace: "",
+    killers: [WORKLOAD_CLUSTERS],
+  },
+  {
+    id: "broken-watch-connected",
+    rule: "nothing is decided on the nodes of a workload cluster whose API server does not answer",
+    file: "src/clusters/link.ts",
+    find: "nowMs - this.#wellMs >= TROUBLE_MS || ",
+    replace: "",
+    killers: [WORKLOAD_CLUSTERS],
+  },
+  {
+    id: "same-address-same-cluster",
+    rule: "another CA at the same address is another cluster: its nodes are not taken for the old one's",
+    file: "src/clusters/link.ts",
+    find: "credentials.tls.ca === tls.ca &&",
+    replace: "",
+    killers: [WORKLOAD_CLUSTERS],
   },
 
   // The health budget.
