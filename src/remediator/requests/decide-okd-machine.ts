@@ -19,8 +19,8 @@ export const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
   "reboot.metal3.io/machine-remediation",
 ];
 
-/** How long the node may take to be back where no health check says: OKD's own default. */
-const REJOIN_TIMEOUT_DEFAULT = "20m";
+/** How long the node may take to be back after the power-on, as in OKD. */
+const REJOIN_TIMEOUT = "20m";
 /** Annotations of one object may have 256 KiB in all. A larger backup is kept by the remediation alone. */
 const BACKUP_CHARS_MAX = 100_000;
 
@@ -77,17 +77,15 @@ export function concerns({ metadata }: Pick<KubeObject, "metadata">): boolean {
 /**
  * The remediation of a Machine: reboots with the Node deleted in between, then the Machine is deleted, so that its owner
  * makes a new one. Not so for the control plane, nor for a Machine that nobody would replace.
- *
- * @param nodeStartupTimeout of the health check that covers it: how long OKD waits for the node after the power-on.
  */
-export function remediationSpec(machine: Machine, nodeStartupTimeout: string | undefined): BareMetalRemediationSpec {
+export function remediationSpec(machine: Machine): BareMetalRemediationSpec {
   const replaceable = !machine.isControlPlane && hasController(machine);
   return bareMetalRemediationSpecSchema.parse({
     strategy: {
       type: replaceable ? "Escalate" : "Reboot",
       via: "MachineDeletion",
       workloadRelease: "DeleteNode",
-      timeout: nodeStartupTimeout ?? REJOIN_TIMEOUT_DEFAULT,
+      timeout: REJOIN_TIMEOUT,
     },
   });
 }

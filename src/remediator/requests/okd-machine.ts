@@ -80,7 +80,7 @@ class OkdMachineRequests implements RequestKind<Machine> {
       case "hold":
         return this.#tell(machine, "Warning", step.reason, step.message);
       case "create": {
-        await createChild(runtime, this, machine, remediationSpec(machine, undefined), [], signal);
+        await createChild(runtime, this, machine, remediationSpec(machine), [], signal);
         const note = `BareMetalRemediation ${childName(machine)} power-cycles the host of this Machine`;
         return this.#tell(machine, "Normal", "RemediationStarted", note);
       }
