@@ -16,6 +16,8 @@ export interface HostSpec {
   labels?: Readonly<Record<string, string>>;
   /** Taints that its kubelet registers a new Node with. */
   taints?: readonly Taint[];
+  /** What its kubelet registers a new Node with as `spec.providerID`, where it is told any. */
+  providerID?: string;
   /** `On` where absent: the host is up and running from the start. */
   power?: "On" | "Off";
   /** From the order to the moment of truth: 2,000 where absent. */
@@ -85,6 +87,7 @@ export class Host {
       model: "simulated host",
       labels: {},
       taints: [],
+      providerID: "",
       power: "On",
       powerOffDelayMs: 2_000,
       powerOnDelayMs: 1_000,

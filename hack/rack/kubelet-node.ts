@@ -22,7 +22,7 @@ export async function registerNode(client: KubeletClient, host: Host, signal: Ab
   } catch (error) {
     if (!isKubeError(error, "NotFound")) throw error;
   }
-  const taints = host.spec.taints;
+  const { taints, providerID } = host.spec;
   await client.create<Node>(
     NODES,
     {
@@ -37,7 +37,7 @@ export async function registerNode(client: KubeletClient, host: Host, signal: Ab
           ...host.spec.labels,
         },
       },
-      spec: { ...(taints.length > 0 && { taints: [...taints] }) },
+      spec: { ...(taints.length > 0 && { taints: [...taints] }), ...(providerID !== "" && { providerID }) },
       status: {},
     },
     {},

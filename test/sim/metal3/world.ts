@@ -1,0 +1,275 @@
+import { readFileSync } from "node:fs";
+import assert from "node:assert/strict";
+import { Registry } from "prom-client";
+import type { OperatorOptions, BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
+import { startBareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
+import type { Host } from "../../../hack/rack/host.ts";
+import { HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
+import { NODES, SECRETS } from "../../../src/api/core-types.ts";
+import type { Node } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import type { BareMetalHost } from "../../../src/api/metal3.ts";
+import { readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../src/api/metal3.ts";
+import { trimNode } from "../../../src/api/trim.ts";
+import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import type { ResourceType } from "../../../src/kube/resource.ts";
+import { runRemediator } from "../../../src/remediator/remediator.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { Cluster, NAMESPACE } from "../cluster.ts";
+import { INVARIANTS } from "../invariants/all.ts";
+import { kubeletClient } from "../kubelet-client.ts";
+
+// A simulated cluster whose hosts are BareMetalHosts with their operator at work: a third actor beside agent and nodes.
+
+/** Where BareMetalHosts, Metal3Machines and the BMCs' Secrets lie: not the agent's own namespace. */
+export const METAL3 = "metal3";
+
+const METAL3_MACHINES: ResourceType = {
+  group: "infrastructure.cluster.x-k8s.io",
+  version: "v1beta1",
+  kind: "Metal3Machine",
+  plural: "metal3machines",
+  namespaced: true,
+};
+
+const CRDS = ["metal3.io", "infrastructure.cluster.x-k8s.io"].map((file) =>
+  readFileSync(new URL(`../../../hack/foreign-crds/${file}.yaml`, import.meta.url), "utf8"),
+);
+
+export interface Metal3Options {
+  operator?: OperatorOptions;
+  /** Annotations of host n1. */
+  annotations?: Record<string, string>;
+  /** Fields of host n1's spec. */
+  spec?: Record<string, unknown>;
+}
+
+export class Metal3World extends Cluster {
+  readonly operator: BareMetalHostOperator;
+  /** Every power order that a host got, by whomever. */
+  readonly powerLog: string[] = [];
+  readonly phases: string[] = [];
+  readonly #stop = new AbortController();
+  #agent: { stop: AbortController; ended: Promise<void> } | undefined;
+  #agents = 0;
+
+  constructor({ operator = {}, annotations = {}, spec = {} }: Metal3Options) {
+    const host = (name: string) => ({ name, providerID: `metal3://${METAL3}/${name}/${name}-machine` });
+    super({
+      hosts: [host("n1"), host("n2")],
+      controllers: { statefulSets: false, scheduler: false },
+      invariants: INVARIANTS,
+    });
+    for (const text of CRDS) this.server.load(text);
+    this.create(
+      { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false },
+      { name: METAL3 },
+      {},
+    );
+    const targets = this.server.collection<FencingTarget>(FENCING_TARGETS);
+    for (const { metadata } of [...targets.values()]) targets.delete({ namespace: NAMESPACE, name: metadata.name });
+    const base64 = (text: string): string => Buffer.from(text).toString("base64");
+    const data = { username: base64("admin"), password: base64(this.faults.password) };
+    this.create(SECRETS, { namespace: METAL3, name: "bmc" }, { data });
+    for (const { name, spec: truth } of this.rack.hosts) {
+      const mine = name === "n1";
+      this.#describe(name, truth.serialNumber, mine ? annotations : {}, mine ? spec : {});
+    }
+    const { clock, rack, server } = this;
+    this.operator = startBareMetalHostOperator(
+      { client: kubeletClient(server, clock), clock, logger: createLogger("silent"), rack },
+      operator,
+      this.#stop.signal,
+    );
+    rack.subscribe((event) => {
+      if (event.type === "ordered" && event.outcome === "Started") this.powerLog.push(`${event.host} ${event.order}`);
+    });
+    server.onChange(({ object }) => {
+      const { phase } = (object as { status?: { phase?: string } }).status ?? {};
+      if (object.kind !== "BareMetalRemediation" || phase === undefined || this.phases.at(-1) === phase) return;
+      this.phases.push(phase);
+    });
+  }
+
+  /** Runs `test` on a world of its own; afterwards no rule may be broken and nothing may be left running. */
+  static async run(options: Metal3Options, test: (world: Metal3World) => Promise<void>): Promise<void> {
+    const world = new Metal3World(options);
+    world.startAgent();
+    await world.clock.advance(15_000);
+    try {
+      await test(world);
+      assert.deepEqual(world.violations, [], "safety rules");
+    } finally {
+      await world.stop();
+    }
+    assert.equal(world.devices.open(), 0, "every device session is closed");
+    assert.equal(world.clock.pending, 0, "nothing is left running");
+  }
+
+  get violations(): string[] {
+    return this.observer.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
+  }
+
+  startAgent(): void {
+    this.#agents += 1;
+    const stop = new AbortController();
+    const { signal } = stop;
+    const { clock, server, observer, devices } = this;
+    const inner = server.transport({ client: "agent" });
+    const runtime = createKubeRuntime({
+      transport: { ...inner, send: (request, signal) => observer.as("agent", () => inner.send(request, signal)) },
+      clock,
+      random: seededRandom(200 + this.#agents),
+      logger: createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug"),
+      controllerName: "ironfence.io/agent",
+      instance: "agent",
+    });
+    const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
+    const targets = runtime.watch<FencingTarget>(
+      { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
+      signal,
+    );
+    const user = {
+      name: "agent",
+      pass: <T>(_host: string, _call: string, _signal: AbortSignal, send: () => Promise<T>) => send(),
+      fault: () => undefined,
+    };
+    const ended = runRemediator(
+      {
+        runtime: { ...runtime, events: { record: () => undefined } },
+        nodes,
+        targets,
+        namespace: NAMESPACE,
+        openDevice: devices.openDeviceFor(user),
+        registry: new Registry(),
+        bareMetalHosts: true,
+        options: {
+          concurrency: 10,
+          limits: { hosts: Infinity, perZone: Infinity },
+          zoneLabel: "topology.kubernetes.io/zone",
+          ownNode: undefined,
+          handOver: () => undefined,
+        },
+      },
+      signal,
+    );
+    this.#agent = { stop, ended };
+  }
+
+  /** Ends the agent where it stands. */
+  async killAgent(): Promise<void> {
+    this.#agent?.stop.abort(new Error("killed"));
+    await this.clock.advance(0);
+    await this.clock.advance(50);
+    await this.#agent?.ended;
+  }
+
+  async stop(): Promise<void> {
+    await this.killAgent();
+    this.#stop.abort();
+    await this.clock.advance(0);
+    await this.operator.settled;
+    await this.stopCluster();
+  }
+
+  bmh(name = "n1"): BareMetalHost {
+    const found = this.server.collection(BARE_METAL_HOSTS).get({ namespace: METAL3, name });
+    assert.ok(found, `BareMetalHost ${name}`);
+    return readBareMetalHost(found);
+  }
+
+  /** Changes host n1: a merge patch of the whole object, or of its status. */
+  edit(patch: Record<string, unknown>, subresource?: "status", name = "n1"): void {
+    this.server.collection(BARE_METAL_HOSTS).mergePatch({ namespace: METAL3, name }, patch, subresource);
+  }
+
+  annotate(annotations: Record<string, string | null>): void {
+    this.edit({ metadata: { annotations } });
+  }
+
+  /** Our holds on host n1. */
+  holds(): string[] {
+    const keys = Object.keys(this.bmh().metadata.annotations ?? {});
+    return keys.filter((key) => key.startsWith(`${REBOOT_ANNOTATION_PREFIX}ironfence-`));
+  }
+
+  condition(type: string, name = "n1"): { status: string; reason: string; message: string } {
+    const found = this.remediation(name)?.status?.conditions?.find((known) => known.type === type);
+    assert.ok(found, `condition ${type} of ${name}`);
+    return found;
+  }
+
+  async until(what: string, holds: () => boolean, withinMs = 900_000): Promise<void> {
+    const endMs = this.clock.nowMs() + withinMs;
+    while (!holds()) {
+      if (this.clock.nowMs() >= endMs) assert.fail(`not within ${withinMs} ms: ${what}\n${this.story()}`);
+      await this.clock.advance(50);
+    }
+  }
+
+  async phase(phase: string, name = "n1"): Promise<void> {
+    await this.until(`${name} is ${phase}`, () => this.remediation(name)?.status?.phase === phase);
+  }
+
+  /** A dead node, seen as such by the cluster. */
+  async hang(name = "n1"): Promise<Host> {
+    const host = this.rack.host(name);
+    host.hang();
+    await this.until(`${name} is not Ready`, () => !this.isReady(name));
+    return host;
+  }
+
+  /** Nothing of ours is left on host n1 but the record of its reboot. */
+  assertClean(): void {
+    const keys = Object.keys(this.bmh().metadata.annotations ?? {});
+    assert.deepEqual(this.holds(), []);
+    assert.ok(!keys.includes(HOST_OWNER) && !keys.includes(POWER_OFF_REQUEST), keys.join(", "));
+  }
+
+  story(): string {
+    const { status } = this.remediation("n1") ?? {};
+    const steps = (status?.timeline ?? []).map(({ step, time, message }) => `  ${time} ${step}: ${message}`);
+    return [...steps, `power: ${this.powerLog.join(", ")}`, JSON.stringify(this.bmh(), null, 1)].join("\n");
+  }
+
+  #describe(
+    name: string,
+    serialNumber: string,
+    annotations: Record<string, string>,
+    spec: Record<string, unknown>,
+  ): void {
+    const consumer = { namespace: METAL3, name: `${name}-machine` };
+    this.create(
+      METAL3_MACHINES,
+      { ...consumer, annotations: { "metal3.io/BareMetalHost": `${METAL3}/${name}` } },
+      { spec: {} },
+    );
+    this.create(
+      BARE_METAL_HOSTS,
+      { namespace: METAL3, name, annotations },
+      {
+        spec: {
+          online: true,
+          bmc: { address: `redfish://${name}`, credentialsName: "bmc" },
+          image: { url: "http://image" },
+          consumerRef: { apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1", kind: "Metal3Machine", ...consumer },
+          ...spec,
+        },
+      },
+    );
+    const status = {
+      operationalStatus: "OK",
+      poweredOn: true,
+      errorCount: 0,
+      errorMessage: "",
+      hardwareProfile: "unknown",
+      lastUpdated: "2026-01-01T00:00:00Z",
+      provisioning: { ID: "1", state: "provisioned" },
+      hardware: { systemVendor: { serialNumber } },
+    };
+    this.edit({ status }, "status", name);
+  }
+}
