@@ -9,6 +9,8 @@ import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
 import type { BindAddress, Component } from "../config/parsers.ts";
 import type { RunOptions } from "../config/run-options.ts";
 import { runDetector } from "../detector/detector.ts";
+import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
+import { runMachineHealthChecks } from "../detector/machines/run.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
 import { loadCluster } from "../kube/credentials.ts";
 import { guardWrites } from "../kube/guarded-transport.ts";
@@ -195,6 +197,10 @@ async function runComponents(
   if (options.components.has("detector") && options.families.has("node-health-check")) {
     const detectorOptions = { leaseNamespace: options.nodeLeaseNamespace, namespace: options.namespace };
     components.push(guard("detector", runDetector({ runtime, nodes, registry, options: detectorOptions }, running)));
+  }
+  if (options.components.has("detector") && options.families.has("machine-health-check")) {
+    const machineDeps = { runtime, clusters, kind: CLUSTER_API_CHECKS };
+    components.push(guard("detector", runMachineHealthChecks(machineDeps, running)));
   }
   if (options.components.has("remediator")) {
     const { namespace } = options;

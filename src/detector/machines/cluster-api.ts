@@ -9,7 +9,8 @@ import {
 } from "../../api/cluster-api.ts";
 import type { ConditionWrite } from "../../api/machine-conditions.ts";
 import { MACHINE_HEALTH_CHECK_KIND, readMachineHealthCheck } from "../../api/machine-health-check.ts";
-import type { MachineHealthCheckKind, ServedKind } from "./kind.ts";
+import type { KindVersions } from "../../kube/served-kind.ts";
+import type { MachineHealthCheckKind } from "./kind.ts";
 import { judgeMachine } from "./machine-health.ts";
 import type { MachineHealth } from "./target.ts";
 
@@ -33,7 +34,7 @@ export const CLUSTER_API_CHECKS: MachineHealthCheckKind = {
   healthConditions,
 };
 
-function servedKind(kind: string): ServedKind {
+function servedKind(kind: string): KindVersions {
   return { group: CLUSTER_API_GROUP, kind, versions: CLUSTER_API_VERSIONS };
 }
 

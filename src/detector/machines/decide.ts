@@ -1,5 +1,8 @@
 import type { ConditionWrite } from "../../api/machine-conditions.ts";
-import type { MachineHealthCheckStatus } from "../../api/machine-health-check.ts";
+import type { Cluster } from "../../api/cluster-api.ts";
+import { PAUSED_ANNOTATION } from "../../api/cluster-api.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../api/machine-health-check.ts";
+import { MACHINE_HEALTH_CHECK_KIND } from "../../api/machine-health-check.ts";
 import { keyOf, keyText } from "../../kube/watched.ts";
 import type { MachineAnnouncement, MachineDecision, MachineSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
@@ -80,6 +83,25 @@ export function decideUnusable(snapshot: Pick<MachineSnapshot, "check">, problem
     nextCheckMs: undefined,
     standing: [announce("Warning", "RemediationRestricted", problem)],
     machines: [],
+  };
+}
+
+/** What a MachineHealthCheck shows that is paused, or whose cluster is: it does nothing else. */
+export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Cluster | undefined): ConditionWrite {
+  const causes = [
+    ...(cluster?.paused === true ? ["Cluster spec.paused is set to true"] : []),
+    ...(metadata.annotations?.[PAUSED_ANNOTATION] === undefined
+      ? []
+      : [`${MACHINE_HEALTH_CHECK_KIND} has the ${PAUSED_ANNOTATION} annotation`]),
+  ];
+  const reason = causes.length > 0 ? "Paused" : "NotPaused";
+  const message = causes.join(", ");
+  return {
+    type: "Paused",
+    status: causes.length > 0 ? "True" : "False",
+    reason,
+    message,
+    v1beta1: { reason, message, severity: "Info" },
   };
 }
 

@@ -2,6 +2,7 @@ import type { Cluster, Machine } from "../../api/cluster-api.ts";
 import type { ConditionWrite } from "../../api/machine-conditions.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
 import type { KubeObject } from "../../kube/resource.ts";
+import type { KindVersions } from "../../kube/served-kind.ts";
 import type { Checks } from "./machine-health.ts";
 import type { MachineHealth, Target } from "./target.ts";
 
@@ -17,10 +18,10 @@ import type { MachineHealth, Target } from "./target.ts";
 export interface MachineHealthCheckKind {
   /** For logs and the queue: the name of the family, e.g. `machine-health-check`. */
   name: string;
-  checks: ServedKind;
-  machines: ServedKind;
+  checks: KindVersions;
+  machines: KindVersions;
   /** Undefined where there is none: machines are of the cluster that they are objects of. */
-  clusters: ServedKind | undefined;
+  clusters: KindVersions | undefined;
   readCheck: (raw: KubeObject) => MachineHealthCheck;
   readMachine: (raw: KubeObject) => Machine;
   readCluster: (raw: KubeObject) => Cluster;
@@ -33,13 +34,6 @@ export interface MachineHealthCheckKind {
   remedy: (check: MachineHealthCheck, machine: Machine) => Remedy;
   /** The conditions that a machine is to have for its health; none where it has no condition for that. */
   healthConditions: (health: MachineHealth) => readonly ConditionWrite[];
-}
-
-/** A kind by its group, in whichever of its versions is served; the first is preferred. */
-export interface ServedKind {
-  group: string;
-  kind: string;
-  versions: readonly string[];
 }
 
 export type Remedy =

@@ -35,14 +35,13 @@ const YOUNG_MS = 3_600_000;
 
 /** Decides about one target. */
 export function planTarget(pass: TargetPass, facts: TargetFacts): void {
-  const { health } = facts;
+  const { health, hold } = facts;
+  if (hold !== undefined && hold.untilMs > pass.nowMs) checkAgain(pass, hold.untilMs);
   switch (health.state) {
     case "healthy":
       return planHealthy(pass, facts);
     case "waiting":
-      if (pass.decision.nextCheckMs === undefined || health.untilMs < pass.decision.nextCheckMs) {
-        pass.decision.nextCheckMs = health.untilMs;
-      }
+      checkAgain(pass, health.untilMs);
       tell(pass, facts, "Normal", "DetectedUnhealthy", detectedNote(facts.machine));
       return verdict(pass, facts, "waiting", `${health.reason}; unhealthy at ${toTime(health.untilMs)}`);
     case "unsettled":
@@ -135,10 +134,7 @@ function findObstacle(pass: TargetPass, facts: TargetFacts, remedy: Remedy): str
     const busy = machine.isControlPlane ? (controlPlaneBusy ?? pass.controlPlaneStarts) : undefined;
     if (busy !== undefined) return skip(pass, facts, `control plane machine ${busy} is in remediation, one at a time`);
   }
-  if (hold !== undefined && hold.untilMs > nowMs) {
-    checkAgain(pass, hold.untilMs);
-    return hold.reason;
-  }
+  if (hold !== undefined && hold.untilMs > nowMs) return hold.reason;
   return findSpentBudget(pass, facts, remedy);
 }
 

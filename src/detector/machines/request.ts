@@ -1,8 +1,8 @@
 import type { Machine } from "../../api/cluster-api.ts";
 import { CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CLUSTER_NAME_LABEL } from "../../api/cluster-api.ts";
+import type { KubeObject } from "../../kube/resource.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { NewRemediation, Template } from "../template.ts";
-import type { Remediation } from "../remediation.ts";
 
 /**
  * The remediation request for a machine, by the contract that infrastructure providers' remediators rely on: it bears the
@@ -30,7 +30,7 @@ export function buildRequest(template: Template, machine: Machine): NewRemediati
 }
 
 /** The machine that a request is for, by UID; undefined for what a health check over machines did not make. */
-export function machineUidOf({ object }: Remediation): string | undefined {
+export function machineUidOf(object: KubeObject): string | undefined {
   const { annotations, ownerReferences = [] } = object.metadata;
   if (annotations?.[CLONED_FROM_GROUP_KIND] === undefined) return undefined;
   return ownerReferences.find(({ kind }) => kind === "Machine")?.uid;

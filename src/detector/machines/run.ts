@@ -1,5 +1,9 @@
 import type { WorkloadClusters } from "../../clusters/workload-clusters.ts";
+import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import { awaitServed } from "../../kube/served-kind.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { MachineHealthCheckController } from "./controller.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 
 export interface MachineHealthChecksDeps {
@@ -14,6 +18,32 @@ export interface MachineHealthChecksDeps {
  * Serves every MachineHealthCheck of one kind until `signal` aborts; nothing of it runs after it has settled. Call it only
  * while the agent's lease is held, with a signal that aborts when the lease is lost.
  */
-export async function runMachineHealthChecks(_deps: MachineHealthChecksDeps, _signal: AbortSignal): Promise<void> {
-  await Promise.resolve();
+export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, signal: AbortSignal): Promise<void> {
+  // An AbortController of its own, so that the watches end with this function however it ends.
+  const scope = new AbortController();
+  const everything = AbortSignal.any([signal, scope.signal]);
+  try {
+    await serve(deps, everything);
+  } catch (error) {
+    // Being stopped is the one good end, at whatever it was waiting for.
+    if (!signal.aborted) throw error;
+  } finally {
+    scope.abort(new Error("the health checks over machines have ended"));
+  }
+}
+
+async function serve({ runtime, clusters, kind }: MachineHealthChecksDeps, signal: AbortSignal): Promise<void> {
+  const types = {
+    checks: await awaitServed(runtime, kind.checks, signal),
+    machines: await awaitServed(runtime, kind.machines, signal),
+    clusters: kind.clusters && (await awaitServed(runtime, kind.clusters, signal)),
+  };
+  const watch = <T extends KubeObject>(type: ResourceType, trim: (raw: KubeObject) => T): Watched<T> =>
+    runtime.watch({ type, trim }, signal);
+  const checks = watch(types.checks, kind.readCheck);
+  const machines = watch(types.machines, kind.readMachine);
+  const clusterObjects = types.clusters && watch(types.clusters, kind.readCluster);
+  for (const view of [checks, machines, clusterObjects]) await view?.whenSynced(signal);
+  const deps = { runtime, clusters, kind, types, checks, machines, clusterObjects };
+  await new MachineHealthCheckController(deps, signal).run(signal);
 }

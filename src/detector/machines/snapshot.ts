@@ -1,0 +1,89 @@
+import type { Machine } from "../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
+import type { CountedAttempt } from "../attempts.ts";
+import type { Remediation } from "../remediation.ts";
+import type { MachineHold, MachineSnapshot, TargetFacts } from "./decision.ts";
+import { attemptKey } from "./plan-target.ts";
+import type { MachinePolicy } from "./policy.ts";
+import { machineUidOf } from "./request.ts";
+import type { MachineTracker } from "./tracker.ts";
+
+/** What a snapshot is taken of. */
+export interface MachineSnapshotWorld {
+  check: MachineHealthCheck;
+  policy: MachinePolicy;
+  tracker: MachineTracker;
+  holds: ReadonlyMap<string, MachineHold>;
+  template: MachineSnapshot["template"];
+  /** Every remediation there is, whoever made it. */
+  remediations: readonly Remediation[];
+  machineOf: (key: { namespace: string; name: string }) => Machine | undefined;
+  /** Machines whose remediation is being started at this moment. */
+  starting: readonly Machine[];
+  /** Another health check that finds the machine unhealthy; its name. */
+  isUnhealthyToOthers: (machine: Machine) => string | undefined;
+  attemptsOf: (key: string) => readonly CountedAttempt[];
+  isBookFull: boolean;
+  standstill: string | undefined;
+  away: string | undefined;
+}
+
+/** Puts together all that bears on one health check now. */
+export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapshot {
+  const { check, policy, tracker, template, isBookFull, standstill, away } = world;
+  const namespace = check.metadata.namespace;
+  const requests = world.remediations.filter(({ object }) => object.metadata.namespace === namespace);
+  const byMachine = Map.groupBy(requests, ({ object }) => machineUidOf(object) ?? "");
+  const names = new Set([...tracker.notable, ...requests.map(({ object }) => object.metadata.name)]);
+  const busy = busyControlPlanes(world, requests);
+  const targets = [...names].sort().flatMap((name): TargetFacts[] => {
+    const tracked = tracker.get(name);
+    if (tracked === undefined) return [];
+    const { machine, health } = tracked;
+    const own = byMachine.get(machine.metadata.uid) ?? [];
+    const rival = requests.find(
+      ({ object }) => object.metadata.name === name && machineUidOf(object) !== machine.metadata.uid,
+    );
+    const key = attemptKey(machine, policy.step === undefined ? "askOwner" : "request");
+    return [
+      {
+        machine,
+        health,
+        requests: own,
+        foreign: rival && `a ${rival.object.kind} of its name exists, and is not the machine's own`,
+        neededBy: own.length > 0 ? world.isUnhealthyToOthers(machine) : undefined,
+        controlPlaneBusy: busy.find(
+          ({ metadata, clusterName }) => clusterName === machine.clusterName && metadata.name !== name,
+        )?.metadata.name,
+        attempts: key === undefined ? [] : world.attemptsOf(key),
+        hold: world.holds.get(machine.metadata.uid),
+      },
+    ];
+  });
+  return {
+    check,
+    policy,
+    targetNames: tracker.names,
+    healthy: tracker.healthy,
+    targets,
+    template,
+    standstill,
+    away,
+    isBookFull,
+  };
+}
+
+/** The control plane machines in remediation, whichever health check saw to it. */
+function busyControlPlanes(
+  { machineOf, starting, check }: MachineSnapshotWorld,
+  requests: readonly Remediation[],
+): Machine[] {
+  const { namespace } = check.metadata;
+  const owners = requests.flatMap(({ object }) => {
+    const owner = (object.metadata.ownerReferences ?? []).find(({ kind }) => kind === "Machine");
+    return (owner && machineOf({ namespace, name: owner.name })) ?? [];
+  });
+  return [...owners, ...starting.filter(({ metadata }) => metadata.namespace === namespace)].filter(
+    ({ isControlPlane }) => isControlPlane,
+  );
+}

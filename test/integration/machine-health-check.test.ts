@@ -1,0 +1,445 @@
+import assert from "node:assert/strict";
+import { afterEach, describe, it } from "node:test";
+import { vendorType } from "./detector-fixture.ts";
+import { CLUSTER, MachineWorld, NAMESPACE } from "./machines-fixture.ts";
+import type { Version } from "./machines-fixture.ts";
+
+let world: MachineWorld | undefined;
+
+async function start(version?: Version): Promise<MachineWorld> {
+  world = await MachineWorld.create(version);
+  return world;
+}
+
+afterEach(async () => {
+  await world?.stop();
+  world = undefined;
+});
+
+for (const version of ["v1beta1", "v1beta2"] as const) {
+  describe(`a MachineHealthCheck of ${version}`, () => {
+    it("makes a request by the contract when a node has failed for its timeout, and deletes it when the node is well", async () => {
+      const world = await start(version);
+      world.template("Fence", {
+        template: { metadata: { labels: { rack: "r1" }, annotations: { note: "n" } }, spec: { mode: "off" } },
+      });
+      world.machinesOf("m", 3);
+      world.healthCheck();
+      world.start();
+      await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+      world.ready("m1", "Unknown");
+      const afterMs = await world.until("a request", () => world.fences().length > 0);
+      assert.ok(afterMs >= 9_000 && afterMs <= 11_500, `after ${afterMs} ms`);
+      const [fence] = world.fences();
+      const machine = world.machineOf("m1");
+      assert.equal(fence?.kind, "Fence");
+      assert.equal(fence.metadata.name, "m1");
+      assert.equal(fence.metadata.namespace, NAMESPACE);
+      assert.deepEqual(fence.spec, { mode: "off" });
+      assert.deepEqual(fence.metadata.labels, { rack: "r1", "cluster.x-k8s.io/cluster-name": CLUSTER });
+      assert.deepEqual(fence.metadata.annotations, {
+        note: "n",
+        "cluster.x-k8s.io/cloned-from-name": "fence-template",
+        "cluster.x-k8s.io/cloned-from-groupkind": "FenceTemplate.fence.example",
+      });
+      assert.deepEqual(fence.metadata.ownerReferences, [
+        { apiVersion: `cluster.x-k8s.io/${version}`, kind: "Machine", name: "m1", uid: machine.metadata.uid },
+      ]);
+      await world.until("it is marked", () => world.told("MachineMarkedUnhealthy").length > 0);
+      assert.deepEqual(world.told("MachineMarkedUnhealthy"), [
+        "Machine tenant/m1 has been marked as unhealthy by tenant/check",
+      ]);
+      const failed = world.condition(world.machineOf("m1"), "HealthCheckSucceeded");
+      assert.equal(failed?.status, "False");
+      assert.equal(failed.reason, "UnhealthyNode");
+      assert.equal(failed.severity, version === "v1beta1" ? "Warning" : undefined);
+      assert.match(failed.message ?? "", /Condition Ready on Node is reporting status Unknown for more than 10s$/);
+
+      world.ready("m1", "True");
+      await world.until("the request is gone", () => world.fences().length === 0);
+      await world.until(
+        "the machine says so",
+        () => world.condition(world.machineOf("m1"), "HealthCheckSucceeded")?.status === "True",
+      );
+      assert.equal(world.condition(world.machineOf("m1"), "ExternallyRemediated"), undefined);
+    });
+
+    it("shows its status, belongs to its cluster, and says that remediation is allowed", async () => {
+      const world = await start(version);
+      world.template();
+      world.machinesOf("m", 3);
+      world.healthCheck({ max: "40%" });
+      world.start();
+      await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+      const { status, metadata } = world.check();
+      assert.equal(status?.["expectedMachines"], 3);
+      assert.equal(status["remediationsAllowed"], 1);
+      assert.equal(status["observedGeneration"], metadata.generation);
+      assert.deepEqual(status["targets"], ["m0", "m1", "m2"]);
+      const allowed = world.condition(world.check(), "RemediationAllowed");
+      assert.equal(allowed?.status, "True");
+      assert.equal(allowed.reason, version === "v1beta1" ? undefined : "RemediationAllowed");
+      assert.equal(metadata.labels?.["cluster.x-k8s.io/cluster-name"], CLUSTER);
+      assert.deepEqual(
+        metadata.ownerReferences?.map(({ kind, name }) => `${kind} ${name}`),
+        [`Cluster ${CLUSTER}`],
+      );
+      assert.equal(world.condition(world.check(), "Paused")?.status, version === "v1beta1" ? undefined : "False");
+    });
+
+    it("asks the machine's owner where it names no template, and asks once", async () => {
+      const world = await start(version);
+      world.machinesOf("m", 2);
+      world.healthCheck({ template: null });
+      world.start();
+      world.ready("m0", "False");
+      const owner = () => world.condition(world.machineOf("m0"), "OwnerRemediated");
+      await world.until("the owner is asked", () => owner() !== undefined);
+      assert.equal(owner()?.status, "False");
+      assert.equal(owner()?.reason, "WaitingForRemediation");
+      assert.equal(owner()?.severity, version === "v1beta1" ? "Warning" : undefined);
+      const conditions = (world.machineOf("m0").status?.conditions ?? []).map((condition) =>
+        condition.type === "OwnerRemediated" ? { ...condition, reason: "RemediationInProgress" } : condition,
+      );
+      world.status("Machine", "m0", { conditions });
+      await world.clock.advance(120_000);
+      assert.equal(owner()?.reason, "RemediationInProgress");
+      assert.equal(world.fences().length, 0);
+    });
+
+    it("starts nothing while too many are unhealthy, tells it once in upstream's words, and goes on when enough are well", async () => {
+      const world = await start(version);
+      world.template();
+      const names = world.machinesOf("m", 6);
+      world.healthCheck({ max: "40%" });
+      world.start();
+      await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 6);
+      for (const name of names.slice(0, 3)) world.ready(name, "Unknown");
+      await world.until("it is restricted", () => world.told("RemediationRestricted").length > 0);
+      await world.clock.advance(60_000);
+      const message =
+        "Remediation is not allowed, the number of not started or unhealthy machines exceeds maxUnhealthy (total: 6, unhealthy: 3, maxUnhealthy: 40%)";
+      assert.deepEqual(world.told("RemediationRestricted"), [message]);
+      assert.equal(world.fences().length, 0);
+      assert.equal(world.check().status?.["remediationsAllowed"], 0);
+      const allowed = world.condition(world.check(), "RemediationAllowed");
+      assert.equal(allowed?.reason, "TooManyUnhealthy");
+      assert.equal(allowed.message, message);
+      world.ready("m0", "True");
+      await world.until("two requests", () => world.fences().length === 2);
+      assert.deepEqual(world.fenceNames(), ["m1", "m2"]);
+      assert.equal(world.check().status?.["remediationsAllowed"], 0);
+    });
+
+    it("saves that there is no template, and goes on when it comes", async () => {
+      const world = await start(version);
+      world.machinesOf("m", 2);
+      world.healthCheck();
+      world.start();
+      world.ready("m0", "Unknown");
+      await world.until("it is told", () => world.told("RemediationTemplateNotFound").length > 0);
+      await world.until("the machine is marked", () => world.told("MachineMarkedUnhealthy").length > 0);
+      await world.until("it is saved", () =>
+        version === "v1beta1"
+          ? world.condition(world.check(), "ExternalRemediationTemplateAvailable")?.reason ===
+            "ExternalRemediationTemplateNotFound"
+          : world.condition(world.machineOf("m0"), "ExternallyRemediated")?.reason === "RemediationTemplateNotFound",
+      );
+      world.template();
+      await world.until("a request", () => world.fences().length === 1);
+      await world.until("it is said", () =>
+        version === "v1beta1"
+          ? world.condition(world.check(), "ExternalRemediationTemplateAvailable")?.status === "True"
+          : world.condition(world.machineOf("m0"), "ExternallyRemediated")?.reason === "WaitingForRemediation",
+      );
+    });
+  });
+}
+
+describe("MachineHealthChecks where upstream is weak", () => {
+  it("gives every unhealthy machine its request, though the first one has its own already", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 5);
+    world.healthCheck();
+    world.start();
+    world.ready("m0", "Unknown");
+    await world.until("the first request", () => world.fences().length === 1);
+    for (const name of ["m1", "m2", "m3"]) world.ready(name, "Unknown");
+    await world.until("all four", () => world.fences().length === 4);
+    assert.deepEqual(world.fenceNames(), ["m0", "m1", "m2", "m3"]);
+  });
+
+  it("deletes the requests of machines that are well again while it is short-circuited", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 5);
+    world.healthCheck({ max: 2 });
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 5);
+    for (const name of ["m0", "m1"]) world.ready(name, "Unknown");
+    await world.until("two requests", () => world.fences().length === 2);
+    for (const name of ["m2", "m3", "m4"]) world.ready(name, "Unknown");
+    await world.until("it is restricted", () => world.told("RemediationRestricted").length > 0);
+    world.ready("m0", "True");
+    await world.until("its request is gone", () => !world.fenceNames().includes("m0"));
+    assert.deepEqual(world.fenceNames(), ["m1"]);
+    assert.equal(world.check().status?.["remediationsAllowed"], 0);
+  });
+
+  it("acts on a second failure at once: passes of one health check are not spaced apart", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 3);
+    world.healthCheck();
+    world.start();
+    world.ready("m0", "Unknown");
+    await world.clock.advance(2_000);
+    world.ready("m1", "Unknown");
+    await world.until("the first", () => world.fences().length === 1);
+    const laterMs = await world.until("the second", () => world.fences().length === 2);
+    assert.ok(laterMs <= 3_500, `${laterMs} ms after the first`);
+  });
+
+  it("stops asking for replacements that all fail: the budget counts over the machines of a MachineDeployment", async () => {
+    const world = await start();
+    const labels = { "cluster.x-k8s.io/deployment-name": "workers" };
+    world.machinesOf("old", 2);
+    world.healthCheck({
+      template: null,
+      startupSeconds: 30,
+      annotations: { "ironfence.io/attempt-budget": "3/24h" },
+    });
+    world.start();
+    const asked = () => world.machines().filter((machine) => world.condition(machine, "OwnerRemediated") !== undefined);
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      world.machine(`new${attempt}`, { node: false, labels });
+      await world.until(`replacement ${attempt} is given up`, () => asked().length === 1);
+      // The MachineSet replaces it.
+      world.management.collection(world.type("Machine")).delete({ namespace: NAMESPACE, name: `new${attempt}` });
+    }
+    world.machine("new4", { node: false, labels });
+    await world.until("it is left for people", () => world.told("RemediationSkipped").length > 0);
+    await world.clock.advance(120_000);
+    assert.equal(asked().length, 0);
+    assert.match(
+      world.told("RemediationSkipped")[0] ?? "",
+      /^Machine tenant\/new4 is not remediated: left for people: machines of MachineDeployment\/workers were replaced before they were of use 3 times/,
+    );
+    // A machine that was of use for long is no such replacement.
+    await world.clock.advance(3_600_000);
+    world.ready("old0", "Unknown");
+    await world.until("the old one's owner is asked", () => asked().length === 1);
+  });
+
+  it("tells that a request was refused, and tries again", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 2);
+    world.healthCheck();
+    world.management.faults.inject({
+      match: { method: "POST", pathPrefix: `/apis/fence.example/v1/namespaces/${NAMESPACE}/fences` },
+      times: 100,
+      action: { kind: "status", status: 403 },
+    });
+    world.start();
+    world.ready("m0", "Unknown");
+    await world.until(
+      "it is said",
+      () =>
+        world.condition(world.machineOf("m0"), "ExternallyRemediated")?.reason === "RemediationRequestCreationFailed",
+    );
+    world.management.faults.clear();
+    await world.until("a request", () => world.fences().length === 1);
+    await world.until(
+      "it is said",
+      () => world.condition(world.machineOf("m0"), "ExternallyRemediated")?.reason === "WaitingForRemediation",
+    );
+  });
+});
+
+describe("a MachineHealthCheck whose workload cluster is away", () => {
+  it("starts nothing, takes no node for gone, tells it, and goes on when the cluster is back", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 3);
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    world.ready("m0", "Unknown");
+    await world.clock.advance(5_000);
+    world.away("connection refused");
+    await world.clock.advance(300_000);
+    assert.equal(world.fences().length, 0);
+    const allowed = world.condition(world.check(), "RemediationAllowed");
+    assert.equal(allowed?.reason, "WorkloadClusterUnreachable");
+    assert.match(allowed.message ?? "", /cluster tenant\/prod: connection refused/);
+    assert.equal(world.told("RemediationRestricted").length, 1);
+    // What was counted last: m0 was on its way already.
+    assert.equal(world.check().status?.["currentHealthy"], 2);
+    assert.equal(world.told("MachineMarkedUnhealthy").length, 0);
+    world.away(undefined);
+    await world.until("a request", () => world.fences().length === 1);
+    assert.deepEqual(world.fenceNames(), ["m0"]);
+  });
+
+  it("remediates a machine whose node is gone only by the cluster's own word", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 3);
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    // The node is gone, and whoever asks for it gets no answer.
+    world.workload.faults.inject({
+      match: { method: "GET", pathPrefix: "/api/v1/nodes/m1" },
+      times: 10_000,
+      action: { kind: "status", status: 503 },
+    });
+    world.deleteNode("m1");
+    await world.clock.advance(60_000);
+    assert.equal(world.fences().length, 0);
+    assert.equal(world.told("MachineMarkedUnhealthy").length, 0);
+    world.workload.faults.clear();
+    await world.until("a request", () => world.fences().length === 1);
+    assert.equal(world.condition(world.machineOf("m1"), "HealthCheckSucceeded")?.reason, "NodeDeleted");
+  });
+});
+
+describe("what a MachineHealthCheck leaves alone", () => {
+  it("machines that are paused or skipped are no targets, and count for nothing", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 2);
+    world.machine("paused", { annotations: { "cluster.x-k8s.io/paused": "" } });
+    world.machine("skipped", { annotations: { "cluster.x-k8s.io/skip-remediation": "" } });
+    world.machine("other", { labels: { "cluster.x-k8s.io/cluster-name": "other" } });
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 2);
+    for (const name of ["paused", "skipped", "other"]) world.ready(name, "Unknown");
+    await world.clock.advance(60_000);
+    assert.deepEqual(world.check().status?.["targets"], ["m0", "m1"]);
+    assert.equal(world.fences().length, 0);
+    world.annotate("Machine", "skipped", { "cluster.x-k8s.io/skip-remediation": null });
+    await world.until("a request", () => world.fences().length === 1);
+    assert.deepEqual(world.fenceNames(), ["skipped"]);
+  });
+
+  it("a paused cluster's machines, unhealthy or well again", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 2);
+    world.healthCheck();
+    world.start();
+    world.ready("m0", "Unknown");
+    await world.until("a request", () => world.fences().length === 1);
+    world.cluster({ paused: true });
+    await world.until("it says so", () => world.condition(world.check(), "Paused")?.status === "True");
+    world.ready("m0", "True");
+    world.ready("m1", "Unknown");
+    await world.clock.advance(60_000);
+    assert.deepEqual(world.fenceNames(), ["m0"]);
+    world.cluster({ paused: false });
+    await world.until("it goes on", () => world.fenceNames().join() === "m1");
+  });
+
+  it("workers before the control plane is initialized, while the first control plane machine has its timeout", async () => {
+    const world = await start();
+    world.cluster({ initialized: false });
+    world.template();
+    world.machine("worker", { node: false });
+    world.machine("master", { node: false, controlPlane: true });
+    world.healthCheck({ startupSeconds: 60 });
+    world.start();
+    await world.until("a request", () => world.fences().length > 0, 120_000);
+    await world.clock.advance(120_000);
+    assert.deepEqual(world.fenceNames(), ["master"]);
+    assert.equal(world.condition(world.machineOf("master"), "HealthCheckSucceeded")?.reason, "NodeStartupTimeout");
+  });
+
+  it("something of the machine's name that is not the machine's own", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 2);
+    world.management
+      .collection(vendorType("Fence"))
+      .create({ metadata: { namespace: NAMESPACE, name: "m0" }, spec: {} });
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 2);
+    await world.clock.advance(5_000);
+    assert.equal(world.fences().length, 1);
+    world.ready("m0", "Unknown");
+    await world.until("it is told", () => world.told("RemediationSkipped").length > 0);
+    assert.equal(world.fences().length, 1);
+  });
+
+  it("another control plane machine, as long as one is in remediation", async () => {
+    const world = await start();
+    world.template();
+    for (const name of ["c0", "c1", "c2"]) world.machine(name, { controlPlane: true });
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    for (const name of ["c0", "c1"]) world.ready(name, "Unknown");
+    await world.until("a request", () => world.fences().length > 0);
+    await world.clock.advance(120_000);
+    assert.equal(world.fences().length, 1);
+    const [first] = world.fenceNames();
+    world.ready(first ?? "", "True");
+    await world.until("the other one", () => world.fences().length === 1 && world.fenceNames()[0] !== first);
+  });
+
+  it("a machine that has a request of another kind: it has one remediation at a time", async () => {
+    const world = await start();
+    world.template();
+    world.template("Other");
+    world.machinesOf("m", 2);
+    world.healthCheck();
+    world.healthCheck({ name: "second", template: "Other" });
+    world.start();
+    world.ready("m0", "Unknown");
+    await world.until("a request", () => world.fences().length + world.fences("Other").length > 0);
+    await world.clock.advance(60_000);
+    assert.equal(world.fences().length + world.fences("Other").length, 1);
+  });
+});
+
+describe("a MachineHealthCheck's process", () => {
+  it("finds its requests again after a restart, and does not make them twice", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 2);
+    world.healthCheck();
+    world.start();
+    world.ready("m0", "Unknown");
+    await world.until("a request", () => world.fences().length === 1);
+    const { uid } = world.fences()[0]?.metadata ?? {};
+    await world.stop();
+    world.start();
+    await world.clock.advance(60_000);
+    assert.deepEqual(
+      world.fences().map(({ metadata }) => metadata.uid),
+      [uid],
+    );
+    world.ready("m0", "True");
+    await world.until("it is gone", () => world.fences().length === 0);
+  });
+
+  it("costs nothing while nothing changes", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 20);
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 20);
+    await world.clock.advance(5_000);
+    let writes = 0;
+    world.management.onRequest(({ watch }) => {
+      if (!watch) writes += 1;
+    });
+    await world.clock.advance(600_000);
+    assert.equal(writes, 0);
+  });
+});
