@@ -20,6 +20,7 @@ const RELEASE = "test/unit/remediator/release.test.ts";
 const WORKLOADS = "test/unit/remediator/workloads.test.ts";
 const RESTORE = "test/unit/remediator/restore.test.ts";
 const TURN = "test/unit/remediator/turn.test.ts";
+const METAL3 = "test/unit/requests/metal3-remediation.test.ts";
 const TARGETS = "test/unit/targets/fencing-target.test.ts";
 const WORKLOAD_CLUSTERS = "test/unit/clusters/workload-clusters.test.ts";
 const LEADER = "test/unit/kube/leader-election.test.ts";
@@ -527,18 +528,142 @@ export const MUTANTS: readonly Mutant[] = [
     PROPERTIES,
   ),
 
+  // Machines that are replaced, and hosts that Metal3 installs anew.
+  remediator(
+    "plane-machine-deleted",
+    "reprovision/refuse",
+    "a Machine of the control plane is never deleted",
+    "if (hasControlPlaneRole || look.isControlPlane) {",
+    "if (hasControlPlaneRole) {",
+    DECIDE,
+  ),
+  remediator(
+    "external-machine-deleted",
+    "reprovision/refuse",
+    "a Machine whose host is externally provisioned is never deleted",
+    "if (look.externallyProvisioned) return kept(",
+    "if (look.externallyProvisioned && look.owner === undefined) return kept(",
+    DECIDE,
+  ),
+  remediator(
+    "machine-without-heir-deleted",
+    "reprovision/refuse",
+    "a Machine is deleted only where its owner makes another one",
+    "if (!look.isReplaced) return kept(",
+    "if (look.owner === undefined) return kept(",
+    DECIDE,
+  ),
+  remediator(
+    "machines-deleted-at-once",
+    "reprovision/refuse",
+    "one Machine at a time is replaced",
+    "if (!replaceTurn.granted) {",
+    "if (!replaceTurn.granted && walk.remainingMs > 0) {",
+    DECIDE,
+  ),
+  remediator(
+    "replace-turn-forgotten",
+    "reprovision/replace-turns",
+    "who was told that its Machine may be replaced keeps others waiting before that is stored",
+    " || this.#told.get(namespace) === uid",
+    "",
+    "test/unit/remediator/replace-turns.test.ts",
+  ),
+  remediator(
+    "machine-deleted-unproven",
+    "reprovision/machine-deletion",
+    "a Machine is deleted only while its host is proven off",
+    "deviceGate(walk, now) ?? keepProof(walk, now);",
+    "deviceGate(walk, now);",
+    DECIDE,
+  ),
+  remediator(
+    "machine-deleted-unannounced",
+    "reprovision/machine-deletion",
+    "a Machine is deleted only after that was announced",
+    "if (announced && status.replacement?.owner.uid === look.owner.uid)",
+    "if (look.isReplaced)",
+    DECIDE,
+  ),
+  remediator(
+    "given-up-host-powered",
+    "reprovision/machine-deletion",
+    "a host whose Machine was deleted is powered by nobody here any more",
+    'attempt: { ...attempt, action: "None", deadlineMs',
+    "attempt: { ...attempt, deadlineMs",
+    "test/unit/remediator/reprovision.test.ts",
+  ),
+  remediator(
+    "used-host-installed",
+    "reprovision/refuse",
+    "a BareMetalHost that somebody uses is never installed anew",
+    "if (look.consumer !== undefined) {",
+    "if (look.consumer === undefined && look.externallyProvisioned) {",
+    DECIDE,
+  ),
+  remediator(
+    "image-taken-unproven",
+    "reprovision/host-installation",
+    "what is installed is taken off only while the host is proven off",
+    "const unproven = deviceGate(walk, now) ?? keepProof(walk, now);",
+    "const unproven = deviceGate(walk, now);",
+    DECIDE,
+  ),
+  remediator(
+    "image-left-off",
+    "reprovision/host-installation",
+    "an undo puts back what was taken off a host",
+    'if (look.image === undefined && look.consumer === undefined && !look.isGone) return run({ do: "putImageBack" });',
+    "",
+    DECIDE,
+  ),
+
+  // Requests of other kinds.
+  remediator(
+    "request-beside-another",
+    "requests/decide-metal3-remediation",
+    "a request that another controller serves is left to it",
+    "if (other !== undefined) {",
+    "if (other === undefined && refused !== undefined) {",
+    METAL3,
+  ),
+  remediator(
+    "machine-given-up-unproven",
+    "requests/decide-metal3-remediation",
+    "a Machine is handed to its owner only after each reboot proved its host off",
+    "return provenReboots > retryCount;",
+    "return provenReboots >= retryCount;",
+    METAL3,
+  ),
+  remediator(
+    "request-served-twice",
+    "requests/decide-metal3-remediation",
+    "a host is not rebooted again for a request whose remediation somebody deleted",
+    "if (request.phase !== undefined) {",
+    "if (isEnded(request)) {",
+    METAL3,
+  ),
+  remediator(
+    "child-outlives-request",
+    "requests/request",
+    "a child goes with its request, though the Machine owns it too",
+    "else await removeChild(runtime, found, signal);",
+    "",
+    METAL3,
+  ),
+
   // What is never done.
   remediator(
     "plane-reprovisioned",
-    "decide-start",
+    "reprovision/refuse",
     "a control plane node is never reprovisioned",
-    "if (CONTROL_PLANE_ROLES.some((role) => role in labels)) {",
-    "if (CONTROL_PLANE_ROLES.every((role) => role in labels)) {",
+    "return CONTROL_PLANE_ROLES.some((role) => role in labels);",
+    "return CONTROL_PLANE_ROLES.every((role) => role in labels);",
     DECIDE,
   ),
   remediator(
     "reprovision-without-reboot",
-    "decide-start",
+    "reprovision/refuse",
     "a host is reprovisioned only after a proven reboot of this outage",
     "if (rebootOfThisOutage(lastReboot, node, walk.siblings)) return undefined;",
     "if (lastReboot === undefined || rebootOfThisOutage(lastReboot, node, walk.siblings)) return undefined;",

@@ -33,8 +33,9 @@ const strategySchema = z
       description:
         "Eager: ironfence deletes the pods of the proven-off host itself, at once. GarbageCollector: Kubernetes' own sweep does, every 20 s.",
     }),
-    via: z.enum(["NetworkBoot"]).default("NetworkBoot").meta({
-      description: "How a host is reprovisioned. NetworkBoot: its boot override is set once to the network.",
+    via: z.enum(["NetworkBoot", "BareMetalHost", "MachineDeletion"]).default("NetworkBoot").meta({
+      description:
+        "How a host is reprovisioned. NetworkBoot: its boot override is set once to the network. BareMetalHost: Metal3 takes its image off and puts it on again; for hosts without a consumer. MachineDeletion: its Machine is deleted, so that its MachineSet makes another one; never of the control plane.",
     }),
     requireReboot: z.boolean().default(true).meta({
       description:
@@ -99,6 +100,16 @@ const bareMetalRemediationStatusSchema = z.object({
       zone: z.string().optional().meta({ description: "Its failure zone then: it counts towards that zone's limit." }),
     })
     .optional(),
+  machine: z
+    .object({
+      apiVersion: z.string(),
+      kind: z.string(),
+      namespace: z.string(),
+      name: z.string(),
+      uid: z.string(),
+    })
+    .optional()
+    .meta({ description: "The Machine by which it was asked for." }),
   target: z
     .object({
       kind: z.string(),
@@ -121,6 +132,25 @@ const bareMetalRemediationStatusSchema = z.object({
       unschedulable: z.boolean().optional(),
     })
     .optional(),
+  installation: z
+    .object({
+      step: z.enum(["Deprovisioning", "Provisioning", "Provisioned"]),
+      image: z
+        .string()
+        .meta({ description: "JSON: the fields of the BareMetalHost that say what is installed on it." }),
+    })
+    .optional()
+    .meta({ description: "What was taken off a BareMetalHost that is reprovisioned, to be put back." }),
+  replacement: z
+    .object({
+      owner: z
+        .object({ apiVersion: z.string(), kind: z.string(), name: z.string(), uid: z.string() })
+        .meta({ description: "Who makes another Machine." }),
+      deletedAt: timeSchema.optional().meta({ description: "When the Machine was seen to be on its way out." }),
+      nodeName: z.string().optional().meta({ description: "The Node that took the old one's place." }),
+    })
+    .optional()
+    .meta({ description: "The Machine is deleted, or about to be, so that another one takes its place." }),
   timeline: z
     .array(
       z.object({ step: z.string(), time: z.string().meta({ format: "date-time" }), message: z.string().optional() }),

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { rereadPower, wrongHost } from "./decide-power-off.ts";
 import { deviceGate, failAttempt, identityGate, move, run } from "./moves.ts";
 import type { Decision, Now, Walk } from "./snapshot.ts";
-import type { ConditionChange } from "./status.ts";
+import type { ConditionChange, StatusChange } from "./status.ts";
 import { conditionOf, processing } from "./status.ts";
 import {
   DRAIN_CHECK_MAX_MS,
@@ -54,7 +54,7 @@ function untilProofEnds(walk: Walk, now: Now): number {
  * Reads the power again in time. Undefined while the host is proven off; else stops everything: the taint comes off, and
  * the host is forced off and proven anew.
  */
-function keepProof(walk: Walk, now: Now): Decision | undefined {
+export function keepProof(walk: Walk, now: Now): Decision | undefined {
   const { power, device } = walk.seen;
   if (power.provenAtMs !== undefined) return rereadPower(walk, now);
   const { last } = power;
@@ -114,12 +114,13 @@ function endRelease(walk: Walk, drained: boolean, now: Now): Decision {
 }
 
 /** Stores the intent to power on. */
-function beginPowerOn(
+export function beginPowerOn(
   walk: Walk,
   now: Now,
   step: string,
   message: string,
   conditions: readonly ConditionChange[],
+  fields: StatusChange["fields"] = {},
 ): Decision {
   const { attempt, plan } = walk;
   return move(walk, now, {
@@ -137,11 +138,12 @@ function beginPowerOn(
       deadlineMs: now.epochMs + plan.powerOnTimeoutMs,
     },
     conditions: [...processing("PoweringOn", message), ...conditions],
+    fields,
   });
 }
 
 /** The host is still proven off: its next boot is set to the network, and its Node object goes, so that it joins anew. */
-export function decideProvisioning(walk: Walk, now: Now): Decision {
+export function decideNetworkBoot(walk: Walk, now: Now): Decision {
   const { attempt, seen } = walk;
   if (walk.remainingMs <= 0) {
     const { reason, message } = seen.device ?? {
@@ -175,7 +177,7 @@ export function decideProvisioning(walk: Walk, now: Now): Decision {
  * Saves the node's labels, annotations, taints and cordon, announces the deletion (or the health check would take the
  * remediation for done), and deletes the Node object that was saved. Undefined once that object is gone.
  */
-function deleteNode(walk: Walk, now: Now): Decision | undefined {
+export function deleteNode(walk: Walk, now: Now): Decision | undefined {
   const { seen, status, node } = walk;
   const uid = status.node?.uid;
   if (seen.nodeDeleted || uid === undefined || (node !== undefined && node.metadata.uid !== uid)) return undefined;

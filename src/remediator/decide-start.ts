@@ -1,4 +1,3 @@
-import { CONTROL_PLANE_ROLES } from "../api/labels.ts";
 import type { Node } from "../api/core.ts";
 import { isReady, signedTaint } from "./marks.ts";
 import {
@@ -19,7 +18,7 @@ import {
 import { withIntent } from "./orders.ts";
 import { keepsQuorum } from "./quorum.ts";
 import type { Reason } from "./reasons.ts";
-import { rebootOfThisOutage } from "./reboot-proof.ts";
+import { refuseReprovision, replaceTurnGate } from "./reprovision/refuse.ts";
 import { BACKUP_BYTES_MAX, backupBytes, backupOf } from "./restore.ts";
 import type { Decision, HostFacts, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
@@ -129,6 +128,8 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
   const { attempt, seen, plan } = walk;
   const paused = stopGate(walk, now, attempt, plan.powerOffTimeoutMs);
   if (paused !== undefined) return paused;
+  const queued = replaceTurnGate(walk, now);
+  if (queued !== undefined) return queued;
   if (walk.remainingMs <= 0) {
     const { reason, message } = whyNotVerified(walk);
     return failAttempt(walk, now, reason, message);
@@ -278,24 +279,4 @@ function nodeRecord(walk: Snapshot, node: Node | undefined): NonNullable<Snapsho
     ...(wasReady !== undefined && { wasReady }),
     ...(zone !== undefined && { zone }),
   };
-}
-
-function refuseReprovision(walk: Walk, node: Node | undefined, now: Now): Decision | undefined {
-  // A reboot may have deleted the Node, and a kubelet does not bring its roles back: what was saved counts as well.
-  const labels = { ...walk.status.backup?.labels, ...node?.metadata.labels };
-  if (CONTROL_PLANE_ROLES.some((role) => role in labels)) {
-    const message = `node ${walk.nodeName} runs the control plane: it is never reprovisioned`;
-    return fail(walk, now, "ControlPlaneNode", message);
-  }
-  if (node === undefined && walk.status.backup === undefined) {
-    const message = `node ${walk.nodeName} is gone, so nobody can tell whether it runs the control plane: it is not reprovisioned`;
-    return fail(walk, now, "ControlPlaneNode", message);
-  }
-  // Escalate has proven its own reboots; a second cycle of a reprovision follows a first that was allowed.
-  if (walk.plan.type === "Escalate" || !walk.plan.requireReboot || (walk.status.retryCount ?? 0) > 0) return undefined;
-  const lastReboot = walk.host.found ? walk.host.facts.lastReboot : undefined;
-  if (rebootOfThisOutage(lastReboot, node, walk.siblings)) return undefined;
-  const message =
-    "no reboot that proved the host off is on record for this outage: put a Reboot before this step, or set requireReboot: false";
-  return fail(walk, now, "RebootRequired", message);
 }

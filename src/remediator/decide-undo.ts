@@ -2,6 +2,7 @@ import { untilNextRead } from "./decide-power-off.ts";
 import { orderOn, restoreLabels } from "./decide-return.ts";
 import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
 import { hadNoEffect, isOnDue } from "./orders.ts";
+import { restoreInstallation } from "./reprovision/host-installation.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
@@ -18,6 +19,8 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
   const { seen, host } = snapshot;
   const walk: Walk = { ...snapshot, attempt: state.attempt };
   if (!seen.taintCleared) return run({ do: "untaint" });
+  const uninstalled = restoreInstallation(walk, now);
+  if (uninstalled !== undefined) return uninstalled;
   const missing = host.found ? undefined : awaitTarget(walk, host.message, now);
   if (missing !== undefined) return missing;
   if (host.found && seen.claim === undefined) return run({ do: "claimHost" });

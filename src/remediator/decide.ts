@@ -3,10 +3,12 @@ import { fail, run, undo } from "./moves.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { decidePoweringOff } from "./decide-power-off.ts";
-import { decideProvisioning, decideReleasing } from "./decide-release.ts";
+import { decideNetworkBoot, decideReleasing } from "./decide-release.ts";
 import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from "./decide-return.ts";
 import { decideResolving, decideVerifying } from "./decide-start.ts";
 import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
+import { decideInstallation } from "./reprovision/host-installation.ts";
+import { decideMachineDeletion, decideReplacement } from "./reprovision/machine-deletion.ts";
 
 /**
  * What to do next about one remediation: the one place from which every transition comes. Pure: it depends on its arguments
@@ -29,7 +31,11 @@ export function decide(snapshot: Snapshot, now: Now): Decision {
     case "Releasing":
       return onOwnHost(snapshot, state.attempt, now, decideReleasing);
     case "Provisioning":
-      return onOwnHost(snapshot, state.attempt, now, decideProvisioning);
+      return (
+        decideAbort(snapshot, now) ??
+        decideReplacement({ ...snapshot, attempt: state.attempt }, now) ??
+        onOwnHost(snapshot, state.attempt, now, decideProvisioning)
+      );
     case "PoweringOn":
       return onOwnHost(snapshot, state.attempt, now, decidePoweringOn);
     case "Rejoining":
@@ -39,6 +45,15 @@ export function decide(snapshot: Snapshot, now: Now): Decision {
     default:
       return impossible(state);
   }
+}
+
+function decideProvisioning(walk: Walk, now: Now): Decision {
+  // The spec may have been edited since the image was taken off: it must not stay off for that.
+  const { installation } = walk.status;
+  const isInstalling = installation !== undefined && installation.step !== "Provisioned";
+  const { via } = walk.plan;
+  if (via === "BareMetalHost" || isInstalling) return decideInstallation(walk, now);
+  return via === "NetworkBoot" ? decideNetworkBoot(walk, now) : decideMachineDeletion(walk, now);
 }
 
 /** Compiles only while every state has a case of its own. */
@@ -51,6 +66,9 @@ function decideFinal(snapshot: Snapshot, now: Now): Decision {
   const { deleting, hasFinalizer } = snapshot.remediation;
   const restoring = restoreDeletedNode(snapshot, now);
   if (restoring !== undefined) return restoring;
+  // The health check that made the object waits for a node that never comes back, so nobody else would delete it.
+  const successor = snapshot.status.replacement?.nodeName;
+  if (!deleting && successor !== undefined && successor !== snapshot.nodeName) return run({ do: "deleteSelf" });
   return deleting && hasFinalizer ? run({ do: "dropFinalizer" }) : { notes: [], effects: [] };
 }
 

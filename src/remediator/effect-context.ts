@@ -17,7 +17,7 @@ export interface EffectContext {
   /** The node as watched; absent where there is none. */
   node: Node | undefined;
   siblings: readonly Sibling[];
-  turns: Pick<Turns, "ask" | "leave">;
+  turns: Pick<Turns, "ask" | "leave" | "askToReplace">;
   /** Gives the agent's lease to another one; nothing where the agent has none to give. */
   handOver: (why: string) => void;
   /** The nodes that run etcd, as watched. */

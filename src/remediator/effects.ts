@@ -15,6 +15,7 @@ import { checkSuccessor, claimHost, ownerOf } from "./ownership.ts";
 import type { EtcdMember } from "./quorum.ts";
 import { mayRunEtcd } from "./quorum.ts";
 import { countBound, releasePods } from "./release.ts";
+import { runReprovisionEffect } from "./reprovision/effects.ts";
 import { backupOf, restorePatch } from "./restore.ts";
 import type { Effect, Seen } from "./snapshot.ts";
 
@@ -73,6 +74,16 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return orderPower(context, "On", effect.attemptId, signal);
     case "setBootOverride":
       return setBootOverride(context, effect.override, signal);
+    case "examineMachine":
+    case "askToReplace":
+    case "handToOwner":
+    case "deleteMachine":
+    case "checkReplacement":
+    case "examineHost":
+    case "takeImageOff":
+    case "putImageBack":
+    case "deleteSelf":
+      return runReprovisionEffect(context, effect, signal);
     case "closeDevices":
       await session.closeDevices();
       return saw({ devicesClosed: true });

@@ -14,6 +14,8 @@ export interface Plan {
   workloadRelease: "OutOfServiceTaint" | "DeleteNode";
   podRelease: "Eager" | "GarbageCollector";
   requireReboot: boolean;
+  /** How a host is reprovisioned. */
+  via: "NetworkBoot" | "BareMetalHost" | "MachineDeletion";
 }
 
 /** Longest duration that is honoured: the status holds deadlines, and some times are too far off to be written. */
@@ -34,6 +36,7 @@ export function planOf(spec: BareMetalRemediationSpec): Plan {
     workloadRelease: strategy.workloadRelease,
     podRelease: strategy.podRelease,
     requireReboot: strategy.requireReboot,
+    via: strategy.via,
   };
 }
 

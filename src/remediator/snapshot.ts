@@ -5,6 +5,7 @@ import type { Plan } from "./plan.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { Attempt, State } from "./state.ts";
 import type { EtcdMember } from "./quorum.ts";
+import type { InstalledHost, MachineLook, ReplacementLook } from "./reprovision/looks.ts";
 import type { FencedHost, HostOwner, IdentityVerdict, LookupFailure } from "./targets/host.ts";
 import type { Turn } from "./turn.ts";
 
@@ -107,6 +108,14 @@ export interface Seen {
   restoredUid: string | undefined;
   quarantineLifted: boolean;
   devicesClosed: boolean;
+  /** Whether it is this remediation's turn to have its Machine replaced; undefined where it has not asked. */
+  replaceTurn: { granted: true } | { granted: false; by: string; atMs: number } | undefined;
+  /** Live looks at what a reprovision acts on. */
+  machine: MachineLook | undefined;
+  installed: InstalledHost | undefined;
+  replacement: ReplacementLook | undefined;
+  /** The Machine's owner was told that the decision is its own. */
+  handedToOwner: boolean;
   /** A live look at who waits for the host. */
   successor: { waiting: boolean; atMs: number } | undefined;
   hostReleased: boolean;
@@ -179,6 +188,21 @@ export type Effect =
   /** Takes the quarantine off if the live node is in a new boot. */
   | { do: "liftQuarantine" }
   | { do: "restoreNode" }
+  /** Reads the Machine, its owner and its host. */
+  | { do: "examineMachine" }
+  | { do: "askToReplace" }
+  /** Leaves the Machine to its owner. */
+  | { do: "handToOwner"; message: string }
+  | { do: "deleteMachine" }
+  /** Looks for the Machine and the Node that have taken the place, and at the host that is given up. */
+  | { do: "checkReplacement" }
+  /** Reads what is installed on the BareMetalHost. */
+  | { do: "examineHost" }
+  /** Takes off what is installed on the BareMetalHost, and what holds it off. */
+  | { do: "takeImageOff" }
+  | { do: "putImageBack" }
+  /** The remediation deletes itself. */
+  | { do: "deleteSelf" }
   | { do: "closeDevices" }
   | { do: "checkSuccessor" }
   | { do: "clearMarks" }
@@ -239,12 +263,13 @@ export function nothingSeen(): Seen {
     lease: undefined,
     kube: undefined,
     hostReleased: false,
+    replaceTurn: undefined,
     ...nothingSeenOfAttempt(),
   };
 }
 
 /** The part of `Seen` that a new attempt starts without. */
-function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased"> {
+function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased" | "replaceTurn"> {
   return {
     examined: undefined,
     members: [],
@@ -266,6 +291,10 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
     restoredUid: undefined,
     quarantineLifted: false,
     devicesClosed: false,
+    machine: undefined,
+    installed: undefined,
+    replacement: undefined,
+    handedToOwner: false,
     successor: undefined,
   };
 }

@@ -39,7 +39,10 @@ export interface StatusChange {
   conditions?: readonly ConditionChange[];
   /** Other fields of the status. */
   fields?: Partial<
-    Pick<BareMetalRemediationStatus, "retryCount" | "provenReboots" | "lastRemediated" | "node" | "target" | "backup">
+    Pick<
+      BareMetalRemediationStatus,
+      "retryCount" | "provenReboots" | "lastRemediated" | "node" | "target" | "backup" | "installation" | "replacement"
+    >
   >;
 }
 

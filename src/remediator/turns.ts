@@ -5,6 +5,7 @@ import { parseTimeMs } from "../runtime/time.ts";
 import { isReady } from "./marks.ts";
 import type { EtcdMember } from "./quorum.ts";
 import { etcdNodes, mayRunEtcd } from "./quorum.ts";
+import { ReplaceTurns } from "./reprovision/replace-turns.ts";
 import { nodeNameOf } from "./session.ts";
 import { isUnderWay } from "./state.ts";
 import type { Contender, Turn, TurnLimits } from "./turn.ts";
@@ -38,9 +39,16 @@ export class Turns {
   readonly #waiting = new Map<string, BareMetalRemediation>();
   #reviewedAtMs = -Infinity;
   readonly #told = new Map<string, { turn: Turn; atMs: number }>();
+  readonly #replace: ReplaceTurns;
 
   constructor(deps: TurnsDeps) {
     this.#deps = deps;
+    this.#replace = new ReplaceTurns(() => deps.remediations());
+  }
+
+  /** Whether a remediation may have its Machine replaced now, or who may. */
+  askToReplace(remediation: BareMetalRemediation): ReturnType<ReplaceTurns["ask"]> {
+    return this.#replace.ask(remediation);
   }
 
   /** What a remediation that has asked is told; undefined for one that has not. */

@@ -5,6 +5,7 @@ import type { Seen } from "../../../src/remediator/snapshot.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import type { StateName } from "../../../src/remediator/state.ts";
 import { ARROWS } from "./diagram.ts";
+import { REPROVISION_STEPS } from "./reprovision-steps.ts";
 import { STEPS } from "./steps.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
@@ -334,7 +335,7 @@ describe("decide", () => {
 });
 
 describe("decide, step by step", () => {
-  for (const { name, changes, expected } of STEPS) {
+  for (const { name, changes, expected } of [...STEPS, ...REPROVISION_STEPS]) {
     it(name, () => assert.equal(tell(changes), expected));
   }
 });
@@ -360,7 +361,7 @@ describe("the diagram in docs/remediation.md", () => {
       Object.keys(EVENTS).flatMap((event) => [changesOf(state, event, false), changesOf(state, event, true)]),
     );
     const moves = new Set<string>();
-    for (const changes of [...pairs, ...STEPS.map((step) => step.changes)]) {
+    for (const changes of [...pairs, ...[...STEPS, ...REPROVISION_STEPS].map((step) => step.changes)]) {
       const { state } = changes;
       const decision = decide(snapshot(changes), NOW);
       const to = decision.status?.phase;

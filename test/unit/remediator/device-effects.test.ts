@@ -63,7 +63,7 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
     host: { open: () => Promise.resolve(power) } as unknown as NonNullable<EffectContext["host"]>,
     node: undefined,
     siblings: [],
-    turns: { ask: () => undefined, leave: () => undefined },
+    turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },
     handOver: () => undefined,
     etcdNodes: () => [],
     mayOrder: () => true,

@@ -1,0 +1,452 @@
+import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import type { Condition } from "../../../src/api/meta.ts";
+import type { InstalledHost, MachineLook, ReplacementLook } from "../../../src/remediator/reprovision/looks.ts";
+import type { Seen } from "../../../src/remediator/snapshot.ts";
+import type { SnapshotChanges } from "./snapshots.ts";
+import { node, NOW, PROVEN, READ_ON, snapshot, STALE_LEASE, VERIFIED } from "./snapshots.ts";
+
+// Steps of the two ways to reprovision that let others install the host anew.
+
+const AT = NOW.monotonicMs - 100;
+const MACHINE = {
+  apiVersion: "cluster.x-k8s.io/v1beta2",
+  kind: "Machine",
+  namespace: "ns",
+  name: "m",
+  uid: "machine-uid",
+};
+const OWNER = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
+const PRESENT: MachineLook = {
+  state: "Present",
+  deletedAt: undefined,
+  isControlPlane: false,
+  owner: OWNER,
+  isReplaced: true,
+  externallyProvisioned: false,
+  atMs: AT,
+};
+const DELETING: MachineLook = { ...PRESENT, state: "Deleting", deletedAt: "2026-01-01T11:59:59Z" };
+const NOT_YET: ReplacementLook = { nodeName: undefined, mayLetGo: false, atMs: AT };
+const HOST = { kind: "BareMetalHost", namespace: "ns", name: "host", uid: "target-uid" };
+const INSTALLED: InstalledHost = {
+  isGone: false,
+  provisioningState: "provisioned",
+  image: '{"image":{"url":"x"}}',
+  consumer: undefined,
+  externallyProvisioned: false,
+  errorMessage: undefined,
+  atMs: AT,
+};
+const EMPTY: InstalledHost = { ...INSTALLED, image: undefined, provisioningState: "available" };
+const ANNOUNCED: Condition = {
+  type: "PermanentNodeDeletionExpected",
+  status: "True",
+  reason: "MachineDeletionExpected",
+  message: "",
+  lastTransitionTime: "2026-01-01T11:00:00Z",
+};
+
+const OFF: Partial<Seen> = {
+  power: PROVEN,
+  identity: VERIFIED,
+  lease: STALE_LEASE,
+  nodeDeleted: true,
+  taintCleared: true,
+};
+
+/** A reboot that belongs to the outage. */
+function proven(kind: string): SnapshotChanges["other"] {
+  const { host } = snapshot({ state: "Verifying" });
+  if (!host.found) throw new Error("a snapshot has a host");
+  const lastReboot = { time: "2026-01-01T11:30:00Z", offConfirmedAt: "2026-01-01T11:29:00Z" };
+  return { host: { found: true, facts: { ...host.facts, ref: { ...HOST, kind }, lastReboot } } };
+}
+
+function replacing(
+  state: "Verifying" | "Provisioning",
+  seen: Partial<Seen>,
+  more: { status?: BareMetalRemediationStatus; other?: SnapshotChanges["other"]; plan?: SnapshotChanges["plan"] } = {},
+): SnapshotChanges {
+  const base =
+    state === "Verifying"
+      ? { examined: { node: node() }, identity: VERIFIED, replaceTurn: { granted: true } as const }
+      : OFF;
+  return {
+    state,
+    attempt: { kind: "Reprovision" },
+    plan: { type: "Reprovision", via: "MachineDeletion", ...more.plan },
+    seen: { ...base, ...seen },
+    status: { machine: MACHINE, ...more.status },
+    other: { ...proven("FencingTarget"), ...more.other },
+  };
+}
+
+function installing(
+  state: "Verifying" | "Provisioning" | "Undoing",
+  seen: Partial<Seen>,
+  step?: NonNullable<BareMetalRemediationStatus["installation"]>["step"],
+  more: { other?: SnapshotChanges["other"]; plan?: SnapshotChanges["plan"]; status?: BareMetalRemediationStatus } = {},
+): SnapshotChanges {
+  return {
+    state,
+    attempt: { kind: "Reprovision" },
+    plan: { type: "Reprovision", via: "BareMetalHost", ...more.plan },
+    seen: { ...(state === "Verifying" ? { examined: { node: node() }, identity: VERIFIED } : OFF), ...seen },
+    status: {
+      target: HOST,
+      ...(step !== undefined && { installation: { step, image: INSTALLED.image ?? "" } }),
+      ...more.status,
+    },
+    other: { ...proven("BareMetalHost"), ...more.other },
+  };
+}
+
+const DELETED = { replacement: { owner: OWNER, deletedAt: "2026-01-01T11:59:59Z" } };
+const EXPECTED = { replacement: { owner: OWNER }, conditions: [ANNOUNCED] };
+
+export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
+  // MachineDeletion: what is refused.
+  {
+    name: "a node without a Machine is not replaced",
+    changes: { ...replacing("Verifying", {}), status: {} },
+    expected: "→ Undoing (NoMachine)",
+  },
+  {
+    name: "the turn to have a Machine replaced is asked for before the host is looked at",
+    changes: replacing("Verifying", { replaceTurn: undefined }),
+    expected: "askToReplace",
+  },
+  {
+    name: "one Machine at a time is replaced: others wait before their hosts are powered off",
+    changes: replacing(
+      "Verifying",
+      { replaceTurn: { granted: false, by: "ns/other", atMs: AT } },
+      { other: { remainingMs: 0 } },
+    ),
+    expected: "stay (ReplacementTurn)",
+  },
+  {
+    name: "a Machine is looked at before its host is powered off for it",
+    changes: replacing("Verifying", {}),
+    expected: "examineMachine",
+  },
+  {
+    name: "a Machine is not replaced without a proven reboot of this outage",
+    changes: replacing("Verifying", { machine: PRESENT }, { other: { host: snapshot({ state: "Verifying" }).host } }),
+    expected: "→ Undoing (RebootRequired)",
+  },
+  {
+    name: "a Machine of the control plane is left to its owner",
+    changes: replacing("Verifying", { machine: { ...PRESENT, isControlPlane: true } }),
+    expected: "handToOwner",
+  },
+  {
+    name: "a Machine of the control plane is not deleted once its owner was told",
+    changes: replacing("Verifying", { machine: { ...PRESENT, isControlPlane: true }, handedToOwner: true }),
+    expected: "→ Undoing (ControlPlaneNode)",
+  },
+  {
+    name: "a Machine whose node has a control plane role is left to its owner",
+    changes: replacing("Verifying", {
+      machine: PRESENT,
+      examined: {
+        node: { ...node(), metadata: { ...node().metadata, labels: { "node-role.kubernetes.io/master": "" } } },
+      },
+    }),
+    expected: "handToOwner",
+  },
+  {
+    name: "a Machine whose host is externally provisioned is left to its owner",
+    changes: replacing("Verifying", { machine: { ...PRESENT, externallyProvisioned: true } }),
+    expected: "handToOwner",
+  },
+  {
+    name: "a Machine whose host is externally provisioned is not deleted",
+    changes: replacing("Verifying", { machine: { ...PRESENT, externallyProvisioned: true }, handedToOwner: true }),
+    expected: "→ Undoing (MachineNotReplaced)",
+  },
+  {
+    name: "a Machine without a controller is not deleted: nobody would make another one",
+    changes: replacing("Verifying", { machine: { ...PRESENT, owner: undefined, isReplaced: false } }),
+    expected: "→ Undoing (MachineNotReplaced)",
+  },
+  {
+    name: "a Machine whose MachineSet wants none is not deleted",
+    changes: replacing("Verifying", { machine: { ...PRESENT, isReplaced: false }, handedToOwner: true }),
+    expected: "→ Undoing (MachineNotReplaced)",
+  },
+  {
+    name: "a Machine that is to be replaced has its host powered off first",
+    changes: replacing("Verifying", { machine: PRESENT }),
+    expected: "→ PoweringOff (PoweringOff), forceOff",
+  },
+  // MachineDeletion: the deletion.
+  {
+    name: "no Machine is deleted while its host is not proven off",
+    changes: replacing("Provisioning", { machine: PRESENT, power: READ_ON }, { status: EXPECTED }),
+    expected: "→ PoweringOff (PowerOffLost)",
+  },
+  {
+    name: "a Machine is looked at anew right before it is deleted",
+    changes: replacing(
+      "Provisioning",
+      { machine: { ...PRESENT, atMs: NOW.monotonicMs - 6_000 } },
+      { status: EXPECTED },
+    ),
+    expected: "examineMachine",
+  },
+  {
+    name: "a Machine that has joined the control plane since is not deleted",
+    changes: replacing(
+      "Provisioning",
+      { machine: { ...PRESENT, isControlPlane: true }, handedToOwner: true },
+      { status: EXPECTED },
+    ),
+    expected: "→ Undoing (ControlPlaneNode)",
+  },
+  {
+    name: "the deletion of a Machine is announced before it is made",
+    changes: replacing("Provisioning", { machine: PRESENT }),
+    expected: "stay (MachineDeletionExpected)",
+  },
+  {
+    name: "a Machine is deleted once that is announced",
+    changes: replacing("Provisioning", { machine: PRESENT }, { status: EXPECTED }),
+    expected: "deleteMachine",
+  },
+  {
+    name: "after a restart the Machine is looked at before the host: it may be another's by now",
+    changes: replacing("Provisioning", { power: READ_ON, claim: undefined }, { status: EXPECTED }),
+    expected: "examineMachine",
+  },
+  {
+    name: "a Machine that is on its way out is waited for, whatever its host's target says",
+    changes: replacing(
+      "Provisioning",
+      { machine: DELETING, power: READ_ON, claim: undefined },
+      { status: EXPECTED, other: { host: { found: false, reason: "NoTarget", message: "gone" } } },
+    ),
+    expected: "stay (MachineDeleted)",
+  },
+  {
+    name: "a Machine that somebody else has deleted before is not replaced by us",
+    changes: replacing("Provisioning", { machine: DELETING }),
+    expected: "→ Undoing (MachineNotReplaced)",
+  },
+  {
+    name: "a Machine that cannot be deleted in time is tried once more",
+    changes: replacing("Provisioning", { machine: PRESENT }, { other: { remainingMs: 0 } }),
+    expected: "→ Verifying (AttemptFailed)",
+  },
+  // MachineDeletion: what comes after.
+  {
+    name: "a Machine's replacement is looked for, whatever has become of the host",
+    changes: replacing(
+      "Provisioning",
+      { claim: undefined },
+      { status: DELETED, other: { host: { found: false, reason: "NoTarget", message: "gone" } } },
+    ),
+    expected: "checkReplacement",
+  },
+  {
+    name: "a host is held off until its deprovisioning has begun",
+    changes: replacing("Provisioning", { replacement: NOT_YET }, { status: DELETED }),
+    expected: "wait",
+  },
+  {
+    name: "a host that is being deprovisioned is let go",
+    changes: replacing(
+      "Provisioning",
+      { replacement: { ...NOT_YET, mayLetGo: true }, devicesClosed: true },
+      { status: DELETED },
+    ),
+    expected: "releaseHost",
+  },
+  {
+    name: "a host is let go before a replacement is a success",
+    changes: replacing(
+      "Provisioning",
+      { replacement: { ...NOT_YET, nodeName: "n2" }, devicesClosed: true },
+      { status: DELETED },
+    ),
+    expected: "releaseHost",
+  },
+  {
+    name: "a Ready node of another Machine is a success",
+    changes: replacing(
+      "Provisioning",
+      { replacement: { ...NOT_YET, nodeName: "n2" }, devicesClosed: true, hostReleased: true },
+      { status: DELETED },
+    ),
+    expected: "→ Succeeded (Replaced)",
+  },
+  {
+    name: "a replacement is looked for again and again",
+    changes: replacing(
+      "Provisioning",
+      { replacement: { ...NOT_YET, atMs: NOW.monotonicMs - 10_000 } },
+      { status: DELETED },
+    ),
+    expected: "checkReplacement",
+  },
+  {
+    name: "a replacement that does not come in time is a failure",
+    changes: replacing(
+      "Provisioning",
+      { replacement: NOT_YET, devicesClosed: true, hostReleased: true },
+      { status: DELETED, other: { remainingMs: 0 } },
+    ),
+    expected: "→ Undoing (ReplacementTimeout)",
+  },
+  {
+    name: "an undo after the Machine was deleted owes the host no power",
+    changes: {
+      ...replacing("Provisioning", { devicesClosed: true, marksCleared: true }, { status: DELETED }),
+      state: "Undoing",
+      attempt: { action: "None" },
+    },
+    expected: "releaseHost",
+  },
+  {
+    name: "a remediation whose node has a successor of another name deletes itself",
+    changes: { state: "Succeeded", status: { replacement: { owner: OWNER, nodeName: "n2" } } },
+    expected: "deleteSelf",
+  },
+  {
+    name: "a remediation whose node came back under its name is left to the health check",
+    changes: { state: "Succeeded", status: { replacement: { owner: OWNER, nodeName: "n1" } } },
+    expected: "wait for a change",
+  },
+  // BareMetalHost: what is refused.
+  {
+    name: "a host that is no BareMetalHost is not installed by Metal3",
+    changes: installing("Verifying", {}, undefined, { other: proven("FencingTarget") }),
+    expected: "→ Undoing (HostNotInstallable)",
+  },
+  {
+    name: "what is installed on a host is looked at before it is powered off for it",
+    changes: installing("Verifying", {}),
+    expected: "examineHost",
+  },
+  {
+    name: "a host that somebody uses is not installed anew",
+    changes: installing("Verifying", { installed: { ...INSTALLED, consumer: "Metal3Machine m" } }),
+    expected: "→ Undoing (HostNotInstallable)",
+  },
+  {
+    name: "an externally provisioned host is not installed anew",
+    changes: installing("Verifying", { installed: { ...INSTALLED, externallyProvisioned: true } }),
+    expected: "→ Undoing (HostNotInstallable)",
+  },
+  {
+    name: "a host without an image is not installed anew",
+    changes: installing("Verifying", { installed: { ...INSTALLED, image: undefined } }),
+    expected: "→ Undoing (HostNotInstallable)",
+  },
+  {
+    name: "a control plane node is not installed anew by Metal3 either",
+    changes: installing("Verifying", {
+      installed: INSTALLED,
+      examined: {
+        node: { ...node(), metadata: { ...node().metadata, labels: { "node-role.kubernetes.io/control-plane": "" } } },
+      },
+    }),
+    expected: "→ Undoing (ControlPlaneNode)",
+  },
+  {
+    name: "a host that may be installed anew is powered off first",
+    changes: installing("Verifying", { installed: INSTALLED }),
+    expected: "→ PoweringOff (PoweringOff), forceOff",
+  },
+  // BareMetalHost: the installation.
+  {
+    name: "a host's image is not taken off while it is not proven off",
+    changes: installing("Provisioning", { installed: INSTALLED, power: READ_ON }, "Deprovisioning"),
+    expected: "→ PoweringOff (PowerOffLost)",
+  },
+  {
+    name: "a host's image is stored before it is taken off",
+    changes: installing("Provisioning", { installed: INSTALLED }),
+    expected: "stay (Deprovisioning)",
+  },
+  {
+    name: "a host that somebody began to use in the last moment is not touched",
+    changes: installing("Provisioning", { installed: { ...INSTALLED, consumer: "Metal3Machine m" } }),
+    expected: "→ Undoing (HostNotInstallable)",
+  },
+  {
+    name: "a host's image is taken off once it is stored",
+    changes: installing("Provisioning", { installed: INSTALLED }, "Deprovisioning"),
+    expected: "takeImageOff",
+  },
+  {
+    name: "a restart while a host is deprovisioned needs no proof that it is off: Metal3 powers it",
+    changes: installing(
+      "Provisioning",
+      { installed: { ...EMPTY, provisioningState: "deprovisioning" }, power: READ_ON },
+      "Deprovisioning",
+    ),
+    expected: "wait",
+  },
+  {
+    name: "a host that is empty is to be provisioned",
+    changes: installing("Provisioning", { installed: EMPTY }, "Deprovisioning"),
+    expected: "stay (Provisioning)",
+  },
+  {
+    name: "a host gets its image back",
+    changes: installing("Provisioning", { installed: EMPTY }, "Provisioning"),
+    expected: "putImageBack",
+  },
+  {
+    name: "a host that has its image back is waited for",
+    changes: installing(
+      "Provisioning",
+      { installed: { ...INSTALLED, provisioningState: "provisioning" } },
+      "Provisioning",
+    ),
+    expected: "wait",
+  },
+  {
+    name: "a host that is provisioned is powered on",
+    changes: installing("Provisioning", { installed: INSTALLED }, "Provisioning"),
+    expected: "→ PoweringOn (Provisioned)",
+  },
+  {
+    name: "a host whose image is off goes on being installed though the strategy was edited",
+    changes: installing("Provisioning", { installed: EMPTY }, "Provisioning", { plan: { via: "NetworkBoot" } }),
+    expected: "putImageBack",
+  },
+  {
+    name: "a host that somebody uses by now is left to them",
+    changes: installing("Provisioning", { installed: { ...EMPTY, consumer: "Metal3Machine m" } }, "Deprovisioning"),
+    expected: "→ Undoing (HostTaken)",
+  },
+  {
+    name: "a host that is not provisioned in time gets no further attempt",
+    changes: installing(
+      "Provisioning",
+      { installed: { ...INSTALLED, provisioningState: "provisioning" } },
+      "Provisioning",
+      {
+        other: { remainingMs: 0 },
+      },
+    ),
+    expected: "→ Undoing (ProvisionTimeout)",
+  },
+  {
+    name: "an undo puts a host's image back before anything else is done to the host",
+    changes: installing("Undoing", { installed: EMPTY }, "Deprovisioning"),
+    expected: "putImageBack",
+  },
+  {
+    name: "an undo looks whether a host's image is off: the order to take it off may have been heard",
+    changes: installing("Undoing", {}, "Deprovisioning"),
+    expected: "examineHost",
+  },
+  {
+    name: "an undo leaves a host alone that somebody uses by now",
+    changes: installing("Undoing", { installed: { ...EMPTY, consumer: "Metal3Machine m" } }, "Provisioning"),
+    expected: "stay (ImageRestored)",
+  },
+];

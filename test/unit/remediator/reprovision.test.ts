@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { decide } from "../../../src/remediator/decide.ts";
+import { mayHaveTurnedOff, parseState } from "../../../src/remediator/state.ts";
+import { REPROVISION_STEPS } from "./reprovision-steps.ts";
+import { NOW, snapshot } from "./snapshots.ts";
+
+function statusAfter(step: string): NonNullable<ReturnType<typeof decide>["status"]> {
+  const found = REPROVISION_STEPS.find(({ name }) => name === step);
+  if (found === undefined) throw new Error(`no step "${step}"`);
+  const { status } = decide(snapshot(found.changes), NOW);
+  if (status === undefined) throw new Error(`"${step}" stores nothing`);
+  return status;
+}
+
+describe("a Machine that was deleted", () => {
+  const status = statusAfter("a Machine that is on its way out is waited for, whatever its host's target says");
+
+  it("leaves its host to whoever deprovisions it: no undo owes it an On", () => {
+    const state = parseState(status);
+    assert.ok("attempt" in state && state.attempt !== undefined);
+    assert.equal(mayHaveTurnedOff(state.attempt), false);
+  });
+
+  it("is recorded with the API server's time of its deletion: replacements are told by that", () => {
+    assert.equal(status.replacement?.deletedAt, "2026-01-01T11:59:59Z");
+  });
+
+  it("has the time of a new host's installation", () => {
+    assert.equal(status.attempt?.deadline, "2026-01-01T12:10:00.000000Z");
+  });
+});
+
+describe("a node that was replaced", () => {
+  const conditionOf = (type: string) =>
+    statusAfter("a Ready node of another Machine is a success").conditions?.find(
+      (condition) => condition.type === type,
+    );
+
+  it("is a success that names the node", () => {
+    assert.equal(conditionOf("Succeeded")?.status, "True");
+    assert.match(conditionOf("NodeRestored")?.message ?? "", /node n2 has taken the place of node n1/u);
+  });
+
+  it("is still told as a node that will not come back: only the remediation itself knows of the new one", () => {
+    assert.equal(conditionOf("PermanentNodeDeletionExpected"), undefined);
+  });
+});
+
+describe("what is taken off a BareMetalHost", () => {
+  it("is stored before", () => {
+    const status = statusAfter("a host's image is stored before it is taken off");
+    assert.deepEqual(status.installation, { step: "Deprovisioning", image: '{"image":{"url":"x"}}' });
+  });
+
+  it("has the strategy's time to go, and again to come back", () => {
+    assert.equal(
+      statusAfter("a host's image is stored before it is taken off").attempt?.deadline,
+      "2026-01-01T12:10:00.000000Z",
+    );
+    assert.equal(
+      statusAfter("a host that is empty is to be provisioned").attempt?.deadline,
+      "2026-01-01T12:10:00.000000Z",
+    );
+  });
+
+  it("is not put back twice: once it is back that is stored", () => {
+    assert.equal(statusAfter("a host that is provisioned is powered on").installation?.step, "Provisioned");
+  });
+});
