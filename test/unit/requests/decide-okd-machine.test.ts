@@ -12,6 +12,7 @@ import {
   decideOkdMachine,
   otherRemediator,
   POWERED_OFF_BY_OKD,
+  remediationSpec,
 } from "../../../src/remediator/requests/decide-okd-machine.ts";
 
 const REQUEST = { "host.metal3.io/external-remediation": "" };
@@ -207,5 +208,35 @@ describe("OKD's own remediator", () => {
     }
     const marked = machine({ annotations: { ...REQUEST, [POWERED_OFF_BY_OKD]: "" } });
     assert.match(otherRemediator(marked, undefined) ?? "", /on the Machine/);
+  });
+});
+
+describe("the child's strategy", () => {
+  const strategyOf = (metadata: Partial<ObjectMeta>): unknown => {
+    const { strategy } = remediationSpec(machine(metadata));
+    return [strategy.type, strategy.via];
+  };
+
+  test("is power fencing with the Node deleted, then a new Machine", () => {
+    const { strategy } = remediationSpec(machine());
+    assert.deepEqual(
+      [strategy.type, strategy.via, strategy.workloadRelease],
+      ["Escalate", "MachineDeletion", "DeleteNode"],
+    );
+    assert.equal(strategy.timeout, "20m");
+    assert.equal(strategy.powerOffTimeout, "120s");
+    assert.equal(strategy.retryLimit, 1);
+  });
+
+  test("never replaces a control plane Machine, by either label", () => {
+    const master = (key: string): unknown =>
+      strategyOf({ labels: { [`machine.openshift.io/cluster-api-machine-${key}`]: "master" } });
+    assert.deepEqual(master("role"), ["Reboot", "MachineDeletion"]);
+    assert.deepEqual(master("type"), ["Reboot", "MachineDeletion"]);
+  });
+
+  test("never deletes a Machine that nobody would make anew", () => {
+    assert.deepEqual(strategyOf({ ownerReferences: [{ ...OWNER, controller: false }] }), ["Reboot", "MachineDeletion"]);
+    assert.deepEqual(strategyOf({ ownerReferences: [] }), ["Reboot", "MachineDeletion"]);
   });
 });
