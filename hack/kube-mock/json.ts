@@ -70,3 +70,23 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
   const others = Object.keys(b).filter((name) => b[name] !== undefined);
   return names.length === others.length && names.every((name) => Object.hasOwn(b, name) && jsonEqual(a[name], b[name]));
 }
+
+/** `next` with all that is the same in `previous` taken from there, so that nobody need look at it again. */
+export function shareWith(next: unknown, previous: unknown): unknown {
+  if (next === previous) return previous;
+  if (Array.isArray(next)) {
+    if (!Array.isArray(previous)) return next;
+    const shared = next.map((item, index) => shareWith(item, previous[index]));
+    const isSame = shared.length === previous.length && shared.every((item, index) => item === previous[index]);
+    return isSame ? previous : shared;
+  }
+  if (!isObject(next) || !isObject(previous)) return next;
+  const shared: JsonObject = {};
+  let changes = Object.keys(previous).length;
+  for (const name of Object.keys(next)) {
+    const value = shareWith(next[name], previous[name]);
+    shared[name] = value;
+    changes += Object.hasOwn(previous, name) && value === previous[name] ? -1 : 1;
+  }
+  return changes === 0 ? previous : shared;
+}

@@ -13,7 +13,7 @@ import {
 } from "./api-error.ts";
 import type { Cause } from "./api-error.ts";
 import type { Catalog } from "./catalog.ts";
-import { jsonEqual, listOf, objectOf, omit } from "./json.ts";
+import { jsonEqual, listOf, objectOf, omit, shareWith } from "./json.ts";
 import type { ApiObject, JsonObject, Metadata } from "./json.ts";
 import { decodeMetadata, keepServerFields, typeOf, validateMetadata, validateMetadataUpdate } from "./metadata.ts";
 import { applyPatch } from "./patch.ts";
@@ -158,7 +158,8 @@ export class Registry {
 
   patch(resource: ServedResource, target: Target, contentType: string, text: string, options: WriteOptions): Written {
     const current = this.get(resource, target);
-    const patched = applyPatch(current.as(resource), contentType, text);
+    const shown = current.as(resource);
+    const patched = objectOf(shareWith(applyPatch(shown, contentType, text), shown));
     const unknown: string[] = [];
     const object = this.#decode(resource, target, patched, options, unknown);
     const { resourceVersion } = object.metadata;

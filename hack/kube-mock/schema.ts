@@ -13,11 +13,22 @@ const PRESERVE = "x-kubernetes-preserve-unknown-fields";
 const DATE_TIME = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:?\d\d)$/;
 
 /**
+ * Objects and lists that fitted a schema, as they are stored: pruned, defaulted and valid. A write changes little of an
+ * object, and the rest need not be gone through again.
+ */
+const fitting = new WeakMap<object, Schema>();
+
+function isFitting(value: object, schema: Schema): boolean {
+  return fitting.get(value) === schema;
+}
+
+/**
  * Drops the fields that the schema does not know.
  *
  * @param unknown gets the paths of what was dropped.
  */
 export function prune(value: unknown, schema: Schema, path: string, unknown: string[]): unknown {
+  if (typeof value !== "object" || value === null || isFitting(value, schema)) return value;
   if (Array.isArray(value)) {
     const items = objectOf(schema["items"]);
     return value.map((item, index) => prune(item, items, `${path}[${index}]`, unknown));
@@ -46,6 +57,7 @@ function propertySchema(schema: Schema, name: string): Schema | undefined {
 
 /** Fills in defaults, also where a field that may not be null is. */
 export function applyDefaults(value: unknown, schema: Schema): unknown {
+  if (typeof value !== "object" || value === null || isFitting(value, schema)) return value;
   if (Array.isArray(value)) {
     const items = objectOf(schema["items"]);
     return value.map((item) => applyDefaults(item, items));
@@ -64,7 +76,7 @@ export function applyDefaults(value: unknown, schema: Schema): unknown {
   return filled;
 }
 
-/** Why `value` does not fit the schema; empty where it does. */
+/** Why `value`, which is pruned and has its defaults, does not fit the schema; empty where it does. */
 export function validate(value: unknown, schema: Schema, path: string): Cause[] {
   const causes: Cause[] = [];
   check(value, schema, path, causes);
@@ -74,6 +86,9 @@ export function validate(value: unknown, schema: Schema, path: string): Cause[] 
 /** One list of causes for the whole object: nearly all values fit, and a list for each of them would cost more than the checks. */
 function check(value: unknown, schema: Schema, path: string, causes: Cause[]): void {
   if (value === null && schema["nullable"] === true) return;
+  const isStructure = typeof value === "object" && value !== null;
+  if (isStructure && isFitting(value, schema)) return;
+  const before = causes.length;
   const typeCause = checkType(value, schema, path);
   if (typeCause !== undefined) {
     causes.push(typeCause);
@@ -85,6 +100,7 @@ function check(value: unknown, schema: Schema, path: string, causes: Cause[]): v
   else if (typeof value === "number") checkNumber(value, schema, path, causes);
   else if (Array.isArray(value)) checkList(value, schema, path, causes);
   else if (isObject(value)) checkObject(value, schema, path, causes);
+  if (isStructure && causes.length === before) fitting.set(value, schema);
 }
 
 function checkType(value: unknown, schema: Schema, path: string): Cause | undefined {

@@ -164,10 +164,11 @@ export class AgentProcess {
       controllerName: "ironfence.io/agent",
       instance: name,
     });
-    const runtime = { ...created, events: { record: (note: EventNote) => this.#options.onNote?.(note) } };
+    const runtime = { ...created, events: { record: (note: EventNote) => this.#onNote(note) } };
     const { signal } = this.#abort;
     const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
-    const openDevice = devices.openDeviceFor(this.#deviceUser());
+    const open = devices.openDeviceFor(this.#deviceUser());
+    const openDevice: typeof open = (config, deps) => open(config, { ...deps, mayOrder: () => mayAct() });
     const lead = async (leading: AbortSignal): Promise<void> => {
       const targets = runtime.watch<FencingTarget>(
         { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
@@ -199,6 +200,12 @@ export class AgentProcess {
   #remediatorOptions(): RemediatorOptions {
     const { limits = { hosts: Infinity, perZone: Infinity }, ownNode, onHandOver = () => undefined } = this.#options;
     return { concurrency: 50, limits, zoneLabel: "topology.kubernetes.io/zone", ownNode, handOver: onHandOver };
+  }
+
+  #onNote(note: EventNote): void {
+    if (this.#isDead) return;
+    this.#cluster.observer.noted(note);
+    this.#options.onNote?.(note);
   }
 
   #onEnd(why: Error): void {

@@ -3,7 +3,7 @@ import type { Bmc } from "../../hack/rack/bmc.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../../src/bmc/driver.ts";
 import type { BmcErrorCode } from "../../src/bmc/errors.ts";
-import { BmcError } from "../../src/bmc/errors.ts";
+import { BmcError, orderNotAllowed } from "../../src/bmc/errors.ts";
 import type { DeviceConfig, openDevice as OpenDevice } from "../../src/bmc/open-device.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { abortReason, sleep } from "../../src/runtime/clock.ts";
@@ -81,12 +81,12 @@ export function rackDevices(rack: Rack, clock: Clock, faults: BmcFaults): RackDe
   let opened = 0;
   const openDeviceFor =
     (user: DeviceUser): typeof OpenDevice =>
-    (config) => {
+    (config, { mayOrder = () => true }) => {
       opened += 1;
       const close = (): void => {
         opened -= 1;
       };
-      return openRackDevice({ rack, clock, faults, calls, tell, user, close }, config);
+      return openRackDevice({ rack, clock, faults, calls, tell, user, close, mayOrder }, config);
     };
   return {
     openDevice: openDeviceFor(PLAIN_USER),
@@ -105,6 +105,7 @@ interface DriverDeps {
   tell(event: DeviceEvent): void;
   user: DeviceUser;
   close(): void;
+  mayOrder(): boolean;
 }
 
 function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
@@ -153,8 +154,17 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
         throw error;
       }
     });
+  /** A call that changes something: like the real drivers', it is sent only while its process may give orders. */
+  const change = async (
+    name: CallName,
+    signal: AbortSignal,
+    work: (fault: CallFault | undefined) => void,
+  ): Promise<void> => {
+    if (!deps.mayOrder()) throw orderNotAllowed(`${address}: ${name}`);
+    return call(name, signal, work);
+  };
   const order = (type: PowerOrderType & ("ForceOff" | "On"), signal: AbortSignal): Promise<void> =>
-    call(type, signal, (fault) => {
+    change(type, signal, (fault) => {
       const lie = lieOf(fault);
       if (lie === "ignored") return;
       const truly = bmc.host.name;
@@ -169,7 +179,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     forceOff: (signal) => order("ForceOff", signal),
     on: (signal) => order("On", signal),
     setBootOverride: (override, signal) =>
-      call("setBootOverride", signal, (fault) => {
+      change("setBootOverride", signal, (fault) => {
         if (lieOf(fault) === "ignored") return;
         bmc.setBoot(
           override === "None"

@@ -2,6 +2,7 @@ import { STATEFUL_SETS } from "../../../hack/kube-mock/controllers/cluster-types
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
+import type { TurnLimits } from "../../../src/remediator/turn.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { AgentProcess } from "../agent-process.ts";
@@ -16,6 +17,8 @@ import type { Fault, Run } from "./run.ts";
 const RESTART_MS = 1_000;
 /** As short as kubelets' periods allow, so that little is simulated beside fences. */
 const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
+
+const ZONE = "topology.kubernetes.io/zone";
 
 /** What Kubernetes lets a pod tolerate by default: it is not evicted from a dead node for five minutes. */
 const TOLERATIONS = ["not-ready", "unreachable"].map((condition) => ({
@@ -35,6 +38,7 @@ export class Arena extends Cluster {
   readonly #run: Run;
   readonly #random: Random;
   readonly #faults: ReadonlyMap<string, Fault>;
+  readonly #limits: TurnLimits;
   readonly #agents: (AgentProcess | undefined)[] = [];
   #generations = 0;
   #isOver = false;
@@ -43,11 +47,14 @@ export class Arena extends Cluster {
 
   constructor(run: Run) {
     const { shape, seed } = run;
-    const names = ["n1", "n2", "n3", "n4", "n5", "n6"].slice(0, shape.hosts ?? 3);
+    const names = Array.from({ length: shape.hosts ?? 3 }, (_, index) => `n${index + 1}`);
     super({
-      hosts: names.map((name) => ({
+      hosts: names.map((name, index) => ({
         name,
-        ...(shape.labels !== undefined && ["n1", "n2"].includes(name) && { labels: shape.labels }),
+        labels: {
+          ...(shape.labels !== undefined && ["n1", "n2"].includes(name) && shape.labels),
+          ...(shape.zones !== undefined && { [ZONE]: `zone-${1 + (index % shape.zones)}` }),
+        },
       })),
       controllers: { nodeLifecycle: MONITOR },
       kubelets: { podPeriodMs: 4_000, leaseDurationSeconds: 20 },
@@ -61,7 +68,9 @@ export class Arena extends Cluster {
     if (shape.agents?.some(({ aheadMs = 0, rate = 1 }) => aheadMs !== 0 || rate !== 1) === true) {
       this.observer.doubtClocks();
     }
-    this.#createWorkload();
+    this.#limits = { hosts: shape.maxHosts ?? Infinity, perZone: shape.maxHostsPerZone ?? Infinity };
+    this.observer.limit(this.#limits);
+    this.#createWorkload(shape.pods ?? 1);
     if (shape.detector === true) this.#createHealthCheck();
     for (let agent = 0; agent < (shape.agents?.length ?? 1); agent += 1) this.#start(agent);
   }
@@ -126,6 +135,7 @@ export class Arena extends Cluster {
       name,
       seed: seed * 1_000 + this.#generations,
       lease: shape.agents !== undefined,
+      limits: this.#limits,
       ...(shape.agents?.[agent] !== undefined && { clock: shape.agents[agent] }),
       ...(shape.detector === true && { detector: true }),
       interference: this.#interference(),
@@ -180,14 +190,14 @@ export class Arena extends Cluster {
     return this.#isHealed && at !== "effect" ? undefined : this.#faults.get(`${at} ${index}`);
   }
 
-  /** One pod that writes to a volume that only one pod may write to. */
-  #createWorkload(): void {
+  /** Pods that each write to a volume that only one pod may write to. */
+  #createWorkload(replicas: number): void {
     this.create(
       STATEFUL_SETS,
       { namespace: "default", name: "db" },
       {
         spec: {
-          replicas: 1,
+          replicas,
           serviceName: "db",
           selector: { matchLabels: { app: "db" } },
           template: {

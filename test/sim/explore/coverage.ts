@@ -3,10 +3,13 @@ import type { Fault, Outcome, Run } from "./run.ts";
 
 /** What runs have shown so far. It is plain data, so that workers can hand theirs over. */
 export interface Coverage {
+  /** Distinct runs: no two of a mode are the same, and what a mode asks for to know where faults can be set does not count. */
   runs: number;
+  /** Attempts of which a power-off order reached the host. */
   fences: number;
   virtualMs: number;
   byMode: Record<string, number>;
+  fencesByMode: Record<string, number>;
   transitions: Record<string, number>;
   verdicts: Record<string, number>;
   /** What was met by which fault, as `effect×fault`. */
@@ -14,7 +17,7 @@ export interface Coverage {
 }
 
 export function noCoverage(): Coverage {
-  return { runs: 0, fences: 0, virtualMs: 0, byMode: {}, transitions: {}, verdicts: {}, met: {} };
+  return { runs: 0, fences: 0, virtualMs: 0, byMode: {}, fencesByMode: {}, transitions: {}, verdicts: {}, met: {} };
 }
 
 /** Counts one run. */
@@ -23,6 +26,7 @@ export function count(coverage: Coverage, mode: string, run: Run, outcome: Outco
   coverage.fences += outcome.fences;
   coverage.virtualMs += outcome.endMs;
   add(coverage.byMode, mode, 1);
+  add(coverage.fencesByMode, mode, outcome.fences);
   for (const transition of outcome.transitions) add(coverage.transitions, transition, 1);
   for (const verdict of outcome.verdicts) add(coverage.verdicts, verdict, 1);
   for (const fault of run.faults) {
@@ -37,7 +41,7 @@ export function addUp(into: Coverage, from: Coverage): void {
   into.runs += from.runs;
   into.fences += from.fences;
   into.virtualMs += from.virtualMs;
-  for (const key of ["byMode", "transitions", "verdicts"] as const) {
+  for (const key of ["byMode", "fencesByMode", "transitions", "verdicts"] as const) {
     for (const [name, times] of Object.entries(from[key])) add(into[key], name, times);
   }
   for (const [what, faults] of Object.entries(from.met)) {
@@ -52,7 +56,8 @@ export function tables(coverage: Coverage): string {
     return [state, entered.reduce((sum, [, times]) => sum + times, 0)] as const;
   });
   return [
-    table("runs by mode", Object.entries(coverage.byMode)),
+    table("distinct runs by mode", Object.entries(coverage.byMode)),
+    table("fences by mode", Object.entries(coverage.fencesByMode)),
     table("runs that entered a state", states),
     table(`runs with a transition (${Object.keys(coverage.transitions).length} kinds)`, byCount(coverage.transitions)),
     table("verdicts", byCount(coverage.verdicts)),
@@ -64,7 +69,7 @@ export function tables(coverage: Coverage): string {
 
 function metBy(fault: Fault, { effects, calls, events }: Outcome): string | undefined {
   // The host's name is of no interest here.
-  return { effect: effects, call: calls, event: events }[fault.at][fault.index]?.replace(/ n\d$/, "");
+  return { effect: effects, call: calls, event: events }[fault.at][fault.index]?.replace(/ n\d+$/, "");
 }
 
 function nameOf(fault: Fault): string {

@@ -6,7 +6,7 @@ import { play } from "./play.ts";
 import type { Outcome, Run } from "./run.ts";
 import { scenario } from "./scenarios.ts";
 import { shrink } from "./shrink.ts";
-import { walkOf } from "./walk.ts";
+import { rackOf, walkOf } from "./walk.ts";
 
 // A slice of what `npm run sim` plays, the same each time: every so many runs of each mode.
 
@@ -20,6 +20,7 @@ const SLICE: Readonly<Record<string, number>> = {
   leaders: 211,
 };
 const WALKS = 12;
+const RACK = 2;
 
 /** Most modes ask for the same runs, to know where faults can be set. */
 const asked = new Map<string, Promise<Outcome>>();
@@ -54,6 +55,11 @@ describe("no rule is broken", () => {
 
   it(`by the random walks 1 to ${WALKS}`, async () => {
     for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(walkOf(seed));
+  });
+
+  it(`by the rack ${RACK}`, async () => {
+    const { fences } = await assertSafe(rackOf(RACK));
+    assert.ok(fences > 20, `${fences} fences`);
   });
 });
 

@@ -1,6 +1,7 @@
 import type { Coverage } from "./coverage.ts";
 import { count, noCoverage } from "./coverage.ts";
-import { MODES } from "./modes.ts";
+import type { ModeDeps } from "./modes.ts";
+import { ENDLESS, MODES } from "./modes.ts";
 import { play } from "./play.ts";
 import type { Outcome, Run } from "./run.ts";
 import { shrink } from "./shrink.ts";
@@ -15,6 +16,8 @@ export interface ExploreOptions {
   of: number;
   /** Whether to go on after so many runs of this worker. */
   goesOn(runs: number): boolean;
+  /** Told before every run. */
+  onBegin?(run: Run): void;
   /** Told after every run. */
   onRun?(coverage: Coverage): void;
 }
@@ -35,37 +38,58 @@ const FINDINGS_MAX = 5;
 
 /** Plays one worker's share of the runs of all modes, and shrinks what breaks a rule. */
 export async function explore(options: ExploreOptions): Promise<{ coverage: Coverage; findings: Finding[] }> {
-  const { names, seed, share, of } = options;
+  const { share, of } = options;
   const coverage = noCoverage();
   const findings: Finding[] = [];
   const isOver = (): boolean => findings.length >= FINDINGS_MAX || !options.goesOn(coverage.runs);
-  for (const mode of options.modes) {
-    const playOne = async (run: Run): Promise<Outcome> => {
-      const outcome = await play(run);
-      count(coverage, mode, run, outcome);
-      const [first] = outcome.violations;
-      const isKnown = findings.some(
-        (finding) => finding.invariant === first?.invariant && finding.run.name === run.name,
-      );
-      if (first !== undefined && !isKnown) findings.push(await findingOf(mode, run, first));
-      options.onRun?.(coverage);
-      return outcome;
-    };
-    const mine = (at: number): boolean => at % of === share;
-    const generate = MODES[mode];
-    if (generate === undefined) throw new Error(`no mode is named ${mode}: there are ${Object.keys(MODES).join(", ")}`);
+  const playOne = async (mode: string, run: Run): Promise<void> => {
+    options.onBegin?.(run);
+    const outcome = await play(run);
+    count(coverage, mode, run, outcome);
+    const [first] = outcome.violations;
+    const isKnown = findings.some((finding) => finding.invariant === first?.invariant && finding.run.name === run.name);
+    if (first !== undefined && !isKnown) findings.push(await findingOf(mode, run, first));
+    options.onRun?.(coverage);
+  };
+  const begin = beginnings(options);
+  for (const mode of options.modes.filter((name) => !ENDLESS.includes(name))) {
     let at = 0;
-    for await (const run of generate({ play: playOne, names, seed, mine })) {
-      if (isOver()) break;
+    for await (const run of begin(mode)) {
+      if (isOver()) return { coverage, findings };
       // A mode that shares its work out itself leaves nothing to others here.
-      if (SHARED_BY_ITSELF.includes(mode) || mine(at)) await playOne(run);
+      if (SHARED_BY_ITSELF.includes(mode) || at % of === share) await playOne(mode, run);
       at += 1;
     }
-    if (isOver()) break;
+  }
+  const endless = options.modes.filter((name) => ENDLESS.includes(name)).map((mode) => ({ mode, runs: begin(mode) }));
+  for (let at = 0; endless.length > 0; at += 1) {
+    for (const { mode, runs } of endless) {
+      if (isOver()) return { coverage, findings };
+      const { value } = await runs.next();
+      if (value !== undefined && at % of === share) await playOne(mode, value);
+    }
   }
   return { coverage, findings };
 }
 
+/** How each mode's runs begin. A run whose points several modes ask for is played once. */
+function beginnings({ names, seed, share, of }: ExploreOptions): (mode: string) => AsyncGenerator<Run, void> {
+  const asked = new Map<string, ReturnType<ModeDeps["play"]>>();
+  const playAsked: ModeDeps["play"] = (run) => {
+    const key = JSON.stringify(run);
+    const points = asked.get(key) ?? play(run).then(({ effects, calls, events }) => ({ effects, calls, events }));
+    if (asked.size < ASKED_MAX) asked.set(key, points);
+    return points;
+  };
+  return (mode) => {
+    const generate = MODES[mode];
+    if (generate === undefined) throw new Error(`no mode is named ${mode}: there are ${Object.keys(MODES).join(", ")}`);
+    return generate({ play: playAsked, names, seed, mine: (part) => part % of === share });
+  };
+}
+
+/** Runs whose points are remembered: more than there are scenarios. */
+const ASKED_MAX = 200;
 const SHARED_BY_ITSELF: readonly string[] = ["pairs"];
 
 async function findingOf(mode: string, run: Run, { invariant, what }: Outcome["violations"][number]): Promise<Finding> {
@@ -73,6 +97,8 @@ async function findingOf(mode: string, run: Run, { invariant, what }: Outcome["v
   const { story } = await play(shortest, { story: true });
   return { mode, invariant, what, run, shortest, story };
 }
+
+const SEEDED: Readonly<Record<string, string>> = { walk: "--seed", rack: "--rack" };
 
 /** A finding as it is printed: what broke, how it came to that, and how to see it again. */
 export function tellFinding({ mode, invariant, what, run, shortest, story }: Finding): string {
@@ -82,6 +108,6 @@ export function tellFinding({ mode, invariant, what, run, shortest, story }: Fin
     `shrunk from ${parts(run)} to ${parts(shortest)}:`,
     ...story.map((line) => `  ${line}`),
     `play it again:  npm run sim -- --replay '${JSON.stringify(shortest)}'`,
-    ...(run.name === "walk" ? [`all of it:      npm run sim -- --seed ${run.seed}`] : []),
+    ...(run.name in SEEDED ? [`all of it:      npm run sim -- ${SEEDED[run.name] ?? ""} ${run.seed}`] : []),
   ].join("\n");
 }

@@ -7,10 +7,10 @@ import type { Coverage } from "./coverage.ts";
 import { addUp, noCoverage, tables } from "./coverage.ts";
 import type { Finding } from "./explorer.ts";
 import { explore, tellFinding } from "./explorer.ts";
-import { ALL_SCENARIOS, MODES } from "./modes.ts";
+import { ALL_SCENARIOS, ENDLESS, MODES } from "./modes.ts";
 import { play } from "./play.ts";
 import type { Run } from "./run.ts";
-import { walkOf } from "./walk.ts";
+import { rackOf, walkOf } from "./walk.ts";
 
 const USAGE = `npm run sim -- [options]
 
@@ -23,6 +23,7 @@ Plays fences in simulated clusters with faults of every kind, and checks the saf
   --from N            first seed of the random walks (drawn from the time)
   --workers N         threads (${availableParallelism()})
   --seed N            plays the random walk of that seed, told
+  --rack N            plays the rack of that seed, told
   --replay JSON       plays a run that was printed, told
 `;
 
@@ -54,6 +55,7 @@ async function main(): Promise<number> {
       from: { type: "string" },
       workers: { type: "string", default: String(availableParallelism()) },
       seed: { type: "string" },
+      rack: { type: "string" },
       replay: { type: "string" },
       help: { type: "boolean", default: false },
     },
@@ -64,11 +66,13 @@ async function main(): Promise<number> {
   }
   if (values.replay !== undefined) return tellRun(JSON.parse(values.replay) as Run);
   if (values.seed !== undefined) return tellRun(walkOf(Number(values.seed)));
+  if (values.rack !== undefined) return tellRun(rackOf(Number(values.rack)));
   const budgetMs = parseDurationMs(values.budget);
   if (budgetMs === undefined) throw new Error(`--budget: "${values.budget}" is not a duration such as 30m`);
   const names = values.scenario ?? ALL_SCENARIOS;
-  // Where a scenario is named, random walks are not what was asked for.
-  const modes = values.mode ?? Object.keys(MODES).filter((mode) => values.scenario === undefined || mode !== "walk");
+  // Where a scenario is named, what is drawn at random is not what was asked for.
+  const modes =
+    values.mode ?? Object.keys(MODES).filter((mode) => values.scenario === undefined || !ENDLESS.includes(mode));
   const seed = Number(values.from ?? Date.now() % 1_000_000_000);
   const of = Number(values.workers);
   console.log(`random walks begin with seed ${seed}; ${of} workers, ${values.budget}`);
@@ -82,8 +86,10 @@ async function main(): Promise<number> {
   };
   const progress = setInterval(() => {
     const { runs, fences, byMode } = total();
-    const perSecond = (runs / ((Date.now() - startedMs) / 1_000)).toFixed(1);
-    console.log(`${runs} runs, ${fences} fences, ${perSecond} runs/s, now ${Object.keys(byMode).at(-1) ?? "-"}`);
+    const seconds = (Date.now() - startedMs) / 1_000;
+    const rate = `${(runs / seconds).toFixed(1)} runs and ${(fences / seconds).toFixed(1)} fences a second`;
+    const byNow = Object.entries(byMode).map(([mode, times]) => `${mode} ${times}`);
+    console.log(`${Math.round(seconds)} s: ${runs} distinct runs, ${fences} fences, ${rate}: ${byNow.join(", ")}`);
   }, PROGRESS_MS);
   const workers = Array.from({ length: of }, (_, share) =>
     startWorker({ modes, names, seed, share, of, endMs }, (report) => reports.set(share, report)),
@@ -124,9 +130,15 @@ async function startWorker(share: Share, onReport: (report: Report) => void): Pr
 /** One worker's share, told to the main thread each second. */
 async function work({ endMs, ...options }: Share): Promise<void> {
   let toldMs = 0;
+  let now: Run | undefined;
+  // Nothing in a run waits for anything but promises and the virtual clock; where that ends, the run that it was is told.
+  process.once("exit", (code) => {
+    if (code !== 0) console.error(`the worker ended with ${code} in ${JSON.stringify(now)}`);
+  });
   const { coverage, findings } = await explore({
     ...options,
     goesOn: () => Date.now() < endMs,
+    onBegin: (run) => (now = run),
     onRun: (coverage) => {
       if (Date.now() - toldMs < 1_000) return;
       toldMs = Date.now();

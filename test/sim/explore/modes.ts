@@ -2,23 +2,28 @@ import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
 import type { CallFault, Lie } from "../rack-driver.ts";
 import type { Fault, Outcome, Run } from "./run.ts";
 import { scenario, SCENARIO_NAMES } from "./scenarios.ts";
-import { walkOf } from "./walk.ts";
+import { rackOf, walkOf } from "./walk.ts";
 
 /** Runs of one kind of fault, each made of what the run before it came to. `play` is asked for the points of a scenario. */
-export type Mode = (deps: ModeDeps) => AsyncGenerator<Run>;
+export type Mode = (deps: ModeDeps) => AsyncGenerator<Run, void>;
 
 export interface ModeDeps {
-  /** Plays a run that is needed to know its points; it counts like any other. */
-  play(run: Run): Promise<Outcome>;
+  /** Plays a run that is needed to know its points. It does not count: each worker asks for it, and a mode yields it, too. */
+  play(run: Run): Promise<Points>;
   /** Names of the scenarios to be played. */
   names: readonly string[];
   /** First seed of what is drawn at random. */
   seed: number;
-  /** Runs for which this is false are another worker's. */
-  mine(at: number): boolean;
+  /** Whether the part of a mode's work with this number is this worker's: asked by modes that share their work out themselves. */
+  mine(part: number): boolean;
 }
 
-/** Every mode by its name, in the order in which they are played; `walk` has no end. */
+type Points = Pick<Outcome, "effects" | "calls" | "events">;
+
+/** Modes that do not end by themselves. They go on in turns, one run of each after the other. */
+export const ENDLESS: readonly string[] = ["walk", "rack"];
+
+/** Every mode by its name, in the order in which they are played. */
 export const MODES: Readonly<Record<string, Mode>> = {
   plain: async function* ({ names, seed }) {
     for (const name of names) yield scenario(name, seed);
@@ -43,10 +48,9 @@ export const MODES: Readonly<Record<string, Mode>> = {
     }
   },
   leaders: async function* (deps) {
-    yield* atEach({ ...deps, names: deps.names.filter((name) => LED.includes(name)) }, "effect", stops, (run) => ({
-      ...run,
-      shape: { ...run.shape, agents: [{ aheadMs: -15_000 }, { aheadMs: 15_000, rate: 1.01 }] },
-    }));
+    const led = { ...deps, names: deps.names.filter((name) => LED.includes(name)) };
+    for (const name of led.names) yield withLease(scenario(name, deps.seed));
+    yield* atEach(led, "effect", stops, withLease);
   },
   pairs: async function* (deps) {
     for (const name of deps.names.filter((known) => PAIRED.includes(known)))
@@ -59,7 +63,14 @@ export const MODES: Readonly<Record<string, Mode>> = {
   walk: async function* ({ seed }) {
     for (let at = seed; ; at += 1) yield walkOf(at);
   },
+  rack: async function* ({ seed }) {
+    for (let at = seed; ; at += 1) yield rackOf(at);
+  },
 };
+
+function withLease(run: Run): Run {
+  return { ...run, shape: { ...run.shape, agents: [{ aheadMs: -15_000 }, { aheadMs: 15_000, rate: 1.01 }] } };
+}
 
 const PAIRED: readonly string[] = ["reboot", "handOver", "deleteNode"];
 const LED: readonly string[] = [
@@ -124,7 +135,7 @@ async function* atEach(
   at: Fault["at"],
   faultsAt: (index: number) => Fault[],
   dress: (run: Run) => Run = (run) => run,
-): AsyncGenerator<Run> {
+): AsyncGenerator<Run, void> {
   for (const name of deps.names) {
     const base = dress(scenario(name, deps.seed));
     const points = pointsOf(await deps.play(base), at);
@@ -134,12 +145,12 @@ async function* atEach(
   }
 }
 
-/** All pairs of crashes: the second one at any effect that comes after the first. */
-async function* pairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run> {
+/** All pairs of crashes: the second one at any effect that comes after the first. Shared out by the first one. */
+async function* pairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run, void> {
   const points = pointsOf(await deps.play(base), "effect");
   for (let index = 0; index < points; index += 1) {
-    if (!deps.mine(index)) continue;
-    for (const first of crashes(index)) {
+    for (const [place, first] of crashes(index).entries()) {
+      if (!deps.mine(index * 3 + place)) continue;
       const once = { ...base, faults: [first] };
       const { effects } = await deps.play(once);
       for (let second = index + 1; second < effects.length; second += 1) {
@@ -150,7 +161,7 @@ async function* pairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run> {
 }
 
 /** All pairs of events that are never shown. */
-async function* eventPairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run> {
+async function* eventPairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run, void> {
   const lost = (index: number): Fault => ({ at: "event", index, holdMs: 1_000, how: "compact" });
   const { events } = await deps.play(base);
   for (let first = 0; first < events.length; first += 1) {
@@ -160,7 +171,7 @@ async function* eventPairsOf(deps: ModeDeps, base: Run): AsyncGenerator<Run> {
   }
 }
 
-function pointsOf({ effects, calls, events }: Outcome, at: Fault["at"]): number {
+function pointsOf({ effects, calls, events }: Points, at: Fault["at"]): number {
   return { effect: effects, call: calls, event: events }[at].length;
 }
 

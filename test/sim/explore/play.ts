@@ -2,7 +2,7 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { Node } from "../../../src/api/core.ts";
 import { unsettled } from "../invariants/endings.ts";
-import type { Step } from "../invariants/facts.ts";
+import type { OrderRecord, Step } from "../invariants/facts.ts";
 import { conditionOf } from "../invariants/facts.ts";
 import { Arena } from "./arena.ts";
 import { perform, tell } from "./deeds.ts";
@@ -14,8 +14,11 @@ const BEGIN_MS = 12_000;
 const FAULTS_MS = 40_000;
 /** Time for everything to settle once faults have ended (L1). */
 const SETTLE_MAX_MS = 1_800_000;
-/** What agents do in a run that comes to rest is far below this. */
+/** What agents do in a run that comes to rest is far below this, */
 const WORK_MAX = 4_000;
+/** and this more for each host that is made to die or to be remediated. */
+const WORK_EACH_MAX = 200;
+const ROUND_DEEDS: readonly string[] = ["hang", "remediate"];
 /** Once settled nothing more is written for so long. */
 const QUIET_MS = 15_000;
 const LOOK_MS = 1_000;
@@ -54,12 +57,13 @@ export async function play(run: Run, options: { story?: boolean } = {}): Promise
     const lastMs = Math.max(0, ...run.script.map(({ when }) => ("atMs" in when ? when.atMs : 0)));
     await arena.clock.advance(lastMs);
     const staysMs = run.shape.detector === true ? STAYS_DETECTED_MS : STAYS_MS;
-    await settleDown(arena, staysMs, FAULTS_MS);
+    const workMax = WORK_MAX + WORK_EACH_MAX * run.script.filter((act) => ROUND_DEEDS.includes(act.do)).length;
+    await settleDown(arena, staysMs, FAULTS_MS, workMax);
     arena.heal();
     for (const deed of HEALING) perform(arena, deed);
     for (const { name } of arena.rack.hosts) perform(arena, { do: "maintain", host: name, on: false });
     say("all faults end");
-    await settleDown(arena, staysMs, SETTLE_MAX_MS);
+    await settleDown(arena, staysMs, SETTLE_MAX_MS, workMax);
     for (const left of unsettled(arena.observer.facts)) arena.observer.report("L1", left);
     restless = undefined;
     await arena.clock.advance(QUIET_MS);
@@ -73,7 +77,7 @@ export async function play(run: Run, options: { story?: boolean } = {}): Promise
       calls: arena.calls,
       events: arena.events,
       transitions,
-      fences: orders.filter(({ order, outcome }) => order === "ForceOff" && outcome === "Started").length,
+      fences: fencesOf(orders),
       verdicts: arena.remediations().map(verdictOf),
       endMs: arena.clock.monotonicMs(),
       story,
@@ -83,17 +87,23 @@ export async function play(run: Run, options: { story?: boolean } = {}): Promise
   }
 }
 
+/** An attempt is one power cycle of a remediation, however many orders it takes. A host that is off already is fenced, too. */
+function fencesOf(orders: readonly OrderRecord[]): number {
+  const reached = orders.filter(({ order, outcome }) => order === "ForceOff" && outcome !== "Refused");
+  return new Set(reached.map(({ remediation, attempt }) => `${remediation} ${attempt?.retryCount}`)).size;
+}
+
 const HEALING = [{ do: "pause", on: false }, { do: "freePod" }] as const;
 const SETTLED_KINDS = ["Node", "Pod", "BareMetalRemediation"];
 
 /** Lets time pass until all is settled and stays so for `staysMs`, `maxMs` at most. */
-async function settleDown(arena: Arena, staysMs: number, maxMs: number): Promise<void> {
+async function settleDown(arena: Arena, staysMs: number, maxMs: number, workMax: number): Promise<void> {
   const endMs = arena.clock.monotonicMs() + maxMs;
   let settledMs = 0;
   while (settledMs < staysMs && arena.clock.monotonicMs() < endMs) {
     await arena.clock.advance(LOOK_MS);
-    if (arena.effects.length + arena.calls.length > WORK_MAX) {
-      arena.observer.report("L1", `no rest after ${WORK_MAX} effects and calls`);
+    if (arena.effects.length + arena.calls.length > workMax) {
+      arena.observer.report("L1", `no rest after ${workMax} effects and calls`);
       return;
     }
     const isSettled = unsettled(arena.observer.facts).length === 0 && !arena.isSuspended;

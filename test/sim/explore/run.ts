@@ -17,6 +17,13 @@ export interface Shape {
   detector?: boolean;
   /** Labels of the nodes n1 and n2. */
   labels?: Record<string, string>;
+  /** Failure zones among which the hosts are dealt out: n1 is in the first, n2 in the second. None where absent. */
+  zones?: number;
+  /** How many hosts agents may remediate at once, and how many of one zone; any number where absent. */
+  maxHosts?: number;
+  maxHostsPerZone?: number;
+  /** Pods with a volume of their own; one where absent. */
+  pods?: number;
 }
 
 /** When a deed is done: so long after the beginning, or after a remediation has first entered a state. */
@@ -51,7 +58,7 @@ export type Fault =
   | ({ at: "event"; index: number } & EventFault);
 
 export interface Run {
-  /** The scenario, or `walk`. */
+  /** The scenario, or `walk`, or `rack`. */
   name: string;
   seed: number;
   shape: Shape;
@@ -68,7 +75,7 @@ export interface Outcome {
   events: readonly string[];
   /** Transitions of remediations, as `Verifying→PoweringOff`. */
   transitions: ReadonlySet<string>;
-  /** Power-off orders of agents that took effect. */
+  /** Fences: attempts (power cycles of a remediation) of which a power-off order reached the host. */
   fences: number;
   /** Verdicts, as `Succeeded` or `Failed Reason`. */
   verdicts: readonly string[];

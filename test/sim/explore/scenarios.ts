@@ -1,4 +1,4 @@
-import type { Run } from "./run.ts";
+import type { Act, Run } from "./run.ts";
 
 const START = 28_000;
 /** A dead node is seen as such before its remediation is ordered. */
@@ -133,6 +133,19 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { atMs: 0 }, do: "hang", host: "n2" },
       ORDERED,
       { when: { atMs: START }, do: "remediate", node: "n2" },
+    ],
+  },
+  // A zone fails as a whole, and the leader is killed in the midst of it: neither limit is exceeded by the next one.
+  zones: {
+    shape: { hosts: 6, zones: 2, maxHosts: 3, maxHostsPerZone: 2, agents: [{}, {}] },
+    script: [
+      ...(["n1", "n3", "n5", "n2"] as const).flatMap((host): Act[] => [
+        { when: { atMs: 0 }, do: "hang", host },
+        { ...ORDERED, node: host },
+      ]),
+      { when: { on: "Releasing" }, do: "crash", agent: 0 },
+      { when: { on: "Releasing" }, do: "crash", agent: 1 },
+      { when: { on: "Rejoining" }, do: "compact" },
     ],
   },
   detected: { shape: { hosts: 4, detector: true }, script: [DEAD] },

@@ -23,14 +23,92 @@ export function walkOf(seed: number): Run {
   return { name: "walk", seed, shape, script, faults };
 }
 
-function drawShape(random: Random): Shape {
+/** Rounds in which the hosts of a rack die. */
+const ROUNDS_MAX = 5;
+/** From one round to the next: time for a fence, with a retry, and for the node to be seen as dead before. */
+const ROUND_MS = 75_000;
+
+/**
+ * A rack whose hosts die over and over, under the same faults as a random walk: many fences at once beside each other, in
+ * failure zones and under limits, restarts in between. The same for the same seed on every machine.
+ */
+export function rackOf(seed: number): Run {
+  const random = seededRandom(seed);
+  const shape = drawRack(random);
+  const hosts = Array.from({ length: shape.hosts }, (_, index) => `n${index + 1}`);
+  const rounds = 2 + below(random, ROUNDS_MAX - 1);
+  const script = Array.from({ length: rounds }, (_, round) => drawRound(random, shape, hosts, round)).flat();
+  const lengthMs = rounds * ROUND_MS;
+  for (let more = below(random, 5 * rounds); more > 0; more -= 1) {
+    script.push(...drawTrouble(random, shape, hosts, below(random, lengthMs)));
+  }
+  script.sort((a, b) => timeOf(a) - timeOf(b));
+  const points = rounds * shape.hosts * 20;
+  const faults = Array.from({ length: below(random, 6 * rounds) }, () => drawFault(random, shape, points));
+  return { name: "rack", seed, shape, script, faults };
+}
+
+function drawRack(random: Random): Shape & { hosts: number } {
+  const hosts = 20 + below(random, 29);
+  const zones = 2 + below(random, 4);
+  return {
+    ...drawShape(random, 3),
+    hosts,
+    pods: 1 + below(random, 12),
+    ...(below(random, 2) === 0 && { zones, maxHostsPerZone: pick(random, [1, 3, 5]) }),
+    ...(below(random, 2) === 0 && { maxHosts: pick(random, [4, 8, 16]) }),
+  };
+}
+
+/** Most hosts die, each at a moment of its own or all at once, and are remediated: by the health check where there is one. */
+function drawRound(random: Random, { detector }: Shape, hosts: readonly string[], round: number): Act[] {
+  const startMs = round * ROUND_MS;
+  const share = pick(random, [0.3, 0.6, 0.95]);
+  const spreadMs = pick(random, [100, 3_000, 20_000]);
+  const strategy = drawStrategy(random);
+  return hosts.flatMap((host): Act[] => {
+    if (random.next() >= share) return [];
+    const atMs = startMs + below(random, spreadMs);
+    const death: Act = { when: { atMs }, do: "hang", host };
+    if (detector === true) return [death];
+    // A node may be remediated while it is taken for alive still.
+    const waitMs = pick(random, [0, DEAD_MS, DEAD_MS, DEAD_MS]);
+    const name = `${host}-${round + 1}`;
+    return [death, { when: { atMs: atMs + waitMs }, do: "remediate", node: host, name, strategy }];
+  });
+}
+
+/** One deed of a walk at a time of its own. What hampers all hosts alike ends soon, so that there are fences to be seen. */
+function drawTrouble(random: Random, shape: Shape, hosts: readonly string[], atMs: number): Act[] {
+  const deed = drawDeed(random, shape, hosts);
+  const act: Act = { when: { atMs }, ...deed };
+  const later = { atMs: atMs + 1_000 + below(random, 20_000) };
+  switch (deed.do) {
+    case "pause":
+      return [
+        { ...act, do: "pause", on: true },
+        { when: later, do: "pause", on: false },
+      ];
+    case "lagWatches":
+      return [act, { when: later, ...deed, forMs: 0 }];
+    case "bmc":
+      return [act, { when: later, do: "bmc", host: deed.host, is: "up" }];
+    case "dropTarget":
+      return [act, { when: later, do: "remakeTarget", host: deed.host }];
+    default:
+      return [act];
+  }
+}
+
+/** @param detectorIn one of so many has a health check. */
+function drawShape(random: Random, detectorIn = 6): Shape {
   const kind = below(random, 10);
   // A lease holds among clocks whose rates differ by less than its duration and its renewal deadline do: 15 s to 10 s.
   const clocks = [{}, { aheadMs: 15_000 }, { aheadMs: -600_000 }, { aheadMs: 600_000 }, { rate: 0.8 }, { rate: 1.15 }];
   return {
     ...(kind >= 6 && { agents: kind >= 9 ? [pick(random, clocks), pick(random, clocks)] : [{}, {}] }),
     ...(below(random, 2) === 0 && { latencyMs: pick(random, [20, 200, 1_000]) }),
-    ...(below(random, 6) === 0 && { detector: true, hosts: 4 }),
+    ...(below(random, detectorIn) === 0 && { detector: true, hosts: 4 }),
   };
 }
 
@@ -79,8 +157,8 @@ function drawAct(random: Random, shape: Shape): Act {
   return { when, ...drawDeed(random, shape) };
 }
 
-function drawDeed(random: Random, shape: Shape): Deed {
-  const host = pick(random, HOSTS);
+function drawDeed(random: Random, shape: Shape, hosts: readonly string[] = HOSTS): Deed {
+  const host = pick(random, hosts);
   const agent = below(random, shape.agents?.length ?? 1);
   const draws: (() => Deed)[] = [
     () => ({ do: pick(random, ["hang", "resume", shape.detector === true ? "hang" : "failDisk"]), host }),
@@ -118,8 +196,9 @@ function drawDeed(random: Random, shape: Shape): Deed {
 const ERRORS: readonly BmcErrorCode[] = ["Unreachable", "Timeout", "Busy", "Refused", "BadResponse", "AuthFailed"];
 const LIES: readonly Lie[] = ["slow", "late", "ignored", "staleOn", "changing", "unknown", "nobody"];
 
-function drawFault(random: Random, shape: Shape): Fault {
-  const index = below(random, 60);
+/** @param points among the first so many effects, calls or events. */
+function drawFault(random: Random, shape: Shape, points = 60): Fault {
+  const index = below(random, points);
   const times = pick(random, [1, 1, 3, 20]);
   const draws: (() => Fault)[] = [
     () => ({ at: "effect", index, how: "crash", place: pick(random, ["before", "between", "after"]) }),

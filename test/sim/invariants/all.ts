@@ -1,7 +1,14 @@
-import { healthBudget } from "./budget.ts";
+import { healthBudget, limitsHold } from "./budget.ts";
 import { noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
 import type { Invariant } from "./facts.ts";
-import { finalHasNothing, oneOwner, onlyOwnMarks, onlyTheLeader, verifiedBeforeTaint } from "./marks.ts";
+import {
+  finalHasNothing,
+  oneOwner,
+  onlyOwnMarks,
+  onlyTheLeader,
+  verifiedBeforeTaint,
+  wrongHostIsSaid,
+} from "./marks.ts";
 import {
   boundedCycles,
   drainedIsTrue,
@@ -26,7 +33,9 @@ export const INVARIANTS: readonly Invariant[] = [
   rebootBeforeReprovision,
   noOverrideLeft,
   verifiedBeforeTaint,
+  wrongHostIsSaid,
   healthBudget,
+  limitsHold,
   onlyTheLeader,
   finalHasNothing,
   oneOwner,

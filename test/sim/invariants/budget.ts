@@ -36,6 +36,47 @@ export const healthBudget: Invariant = {
   },
 };
 
+const ZONE = "topology.kubernetes.io/zone";
+/** From the look before the power-off until the verdict; one that is taken back may count, or no longer: its BMC may never answer. */
+const UNDER_WAY: readonly string[] = [
+  "Verifying",
+  "PoweringOff",
+  "Releasing",
+  "Provisioning",
+  "PoweringOn",
+  "Rejoining",
+  "Restoring",
+];
+
+/** S8. No more hosts are remediated at once than the agents were told, in all and of one zone, by what is stored. */
+export const limitsHold: Invariant = {
+  name: "S8",
+  says: "no more hosts are remediated at once than the limits allow, in all and of one zone",
+  check: (facts, step) => {
+    const { limits } = facts;
+    if (limits.hosts === Infinity && limits.perZone === Infinity) return undefined;
+    const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
+    if (write === undefined || write.type === "DELETED" || !isUnderWay(write.object)) return undefined;
+    if (write.previous !== undefined && isUnderWay(write.previous)) return undefined;
+    const zoneOf = (node: string): string | undefined => facts.hosts.get(node)?.spec.labels[ZONE];
+    const begun = new Set([...facts.present].flatMap((uid) => begunNode(facts.remediations.get(uid))));
+    const zone = zoneOf(nodeOf(write.object));
+    const inZone = [...begun].filter((node) => zone !== undefined && zoneOf(node) === zone).length;
+    if (begun.size > limits.hosts) return `${begun.size} hosts are remediated at once: the limit is ${limits.hosts}`;
+    return inZone > limits.perZone
+      ? `${inZone} hosts of ${zone} are remediated at once: the limit is ${limits.perZone}`
+      : undefined;
+  },
+};
+
+function begunNode(remediation: BareMetalRemediation | undefined): string[] {
+  return remediation !== undefined && isUnderWay(remediation) ? [nodeOf(remediation)] : [];
+}
+
+function isUnderWay({ status }: BareMetalRemediation): boolean {
+  return UNDER_WAY.includes(status?.phase ?? "");
+}
+
 /** Nodes with a health check's remediation without a verdict. */
 function remediated(facts: Facts, butUid?: string): string[] {
   return [...facts.present].flatMap((uid) => {

@@ -16,6 +16,7 @@ export interface HostTruth {
   readonly canWrite: boolean;
   readonly workloads: ReadonlyMap<string, Workload>;
   readonly bootSetting: { enabled: "Disabled" | "Once" };
+  readonly spec: { readonly labels: Readonly<Record<string, string>> };
 }
 
 /** All that is true of the world, as the invariants judge it: what storage holds, and what the hosts truly do. */
@@ -41,6 +42,14 @@ export interface Facts {
   readonly orders: readonly OrderRecord[];
   /** When each host was last seen to leave Off; absent for one that is off. */
   readonly notOffSinceMs: ReadonlyMap<string, number>;
+  /** Names of the nodes that bear our out-of-service taint, signed. */
+  readonly fenced: ReadonlySet<string>;
+  /** How many hosts agents may remediate at once, in all and of one zone: any number where absent. */
+  readonly limits: { hosts: number; perZone: number };
+  /** By UID of a remediation, reasons of the warnings that were given about it. */
+  readonly warnings: ReadonlyMap<string, ReadonlySet<string>>;
+  /** By UID of a remediation, the last write of an agent before this step. */
+  readonly lastWrites: ReadonlyMap<string, { by: string; atMs: number }>;
   /** By UID of the Node, the taints (`taintKey`) that agents have put there. */
   readonly ownTaints: ReadonlyMap<string, ReadonlySet<string>>;
   /** Since when nothing hampers the agent that leads: a crash, a stop, a fault of the API server, a change of leader. */

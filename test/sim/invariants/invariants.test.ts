@@ -10,6 +10,7 @@ import type { KubeObject } from "../../../src/kube/resource.ts";
 import { INVARIANTS } from "./all.ts";
 import { unsettled } from "./endings.ts";
 import type { Change, Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
+import { signerOf } from "./facts.ts";
 
 // Each invariant is seen to break, on facts made by hand, and to hold on their lawful twin. Its name is that of the rule.
 
@@ -43,6 +44,8 @@ function assertHolds(name: string, facts: Facts, step: Step): void {
 
 function world(parts: Partial<Facts> = {}): Facts {
   const none = new Map<string, never>();
+  const nodes: Facts["nodes"] = parts.nodes ?? none;
+  const fenced = [...nodes].filter(([, node]) => signerOf(node, "outOfService") !== undefined);
   return {
     atMs: 100_000,
     hosts: new Map([host("n1"), host("n2")].map((truth) => [truth.name, truth])),
@@ -56,6 +59,10 @@ function world(parts: Partial<Facts> = {}): Facts {
     leader: undefined,
     orders: [],
     notOffSinceMs: none,
+    fenced: new Set(fenced.map(([name]) => name)),
+    limits: { hosts: Infinity, perZone: Infinity },
+    warnings: none,
+    lastWrites: none,
     ownTaints: none,
     calmSinceMs: 0,
     devicesWell: true,
@@ -65,7 +72,15 @@ function world(parts: Partial<Facts> = {}): Facts {
 }
 
 function host(name: string, parts: Partial<HostTruth> = {}): HostTruth {
-  return { name, power: "On", canWrite: true, workloads: new Map(), bootSetting: { enabled: "Disabled" }, ...parts };
+  return {
+    name,
+    power: "On",
+    canWrite: true,
+    workloads: new Map(),
+    bootSetting: { enabled: "Disabled" },
+    spec: { labels: {} },
+    ...parts,
+  };
 }
 
 function hosts(...truths: HostTruth[]): Pick<Facts, "hosts"> {
@@ -357,6 +372,20 @@ describe("S7", () => {
     assertBroken("S7", world(unverified), wrote(node(FENCED), node()), /identity is not verified/);
     assertHolds("S7", world(verified), wrote(node(FENCED), node()));
   });
+
+  it("breaks where nobody is told that the host is not the one that is meant", () => {
+    const wrong = (verified: string): BareMetalRemediation =>
+      remediation({ outcome: { reason: "WrongHost" }, conditions: [condition("IdentityVerified", verified)] });
+    const trip = wrote(wrong("False"), remediation({}));
+    assertHolds("S7", world(), trip);
+    assertBroken("S7", world(), wrote(wrong("True"), remediation({})), /IdentityVerified is True/);
+    const next = wrote(wrong("False"), wrong("False"));
+    const silent = { calmSinceMs: 5, lastWrites: new Map([["r1", { by: "agent", atMs: 10 }]]) };
+    assertBroken("S7", world(silent), next, /nobody was warned/);
+    assertHolds("S7", world({ ...silent, warnings: new Map([["r1", new Set(["WrongHost"])]]) }), next);
+    assertHolds("S7", world({ ...silent, calmSinceMs: 20 }), next);
+    assertHolds("S7", world({ ...silent, lastWrites: new Map([["r1", { by: "another", atMs: 10 }]]) }), next);
+  });
 });
 
 describe("S8", () => {
@@ -404,6 +433,25 @@ describe("S8", () => {
   });
 });
 
+describe("S8, the limits", () => {
+  const inZone = (name: string, zone: string): HostTruth =>
+    host(name, { spec: { labels: { "topology.kubernetes.io/zone": zone } } });
+  const at = (name: string, phase: string): BareMetalRemediation =>
+    object<BareMetalRemediation>("BareMetalRemediation", name, { spec: {}, status: { phase, node: { name } } });
+  const facts = (limits: Facts["limits"], ...all: BareMetalRemediation[]): Facts =>
+    world({ limits, ...hosts(inZone("n1", "a"), inZone("n2", "a"), inZone("n3", "b")), ...remediations(...all) });
+  const begins = wrote(at("n1", "Verifying"), at("n1", "Resolving"));
+
+  it("breaks where more hosts are remediated at once than there may be", () => {
+    const two = [at("n1", "Verifying"), at("n2", "Rejoining")];
+    assertBroken("S8", facts({ hosts: 1, perZone: Infinity }, ...two), begins, /2 hosts are remediated at once/);
+    assertHolds("S8", facts({ hosts: 2, perZone: Infinity }, ...two), begins);
+    assertHolds("S8", facts({ hosts: 1, perZone: Infinity }, at("n1", "Verifying"), at("n2", "Failed")), begins);
+    assertBroken("S8", facts({ hosts: Infinity, perZone: 1 }, ...two), begins, /2 hosts of a are remediated at once/);
+    assertHolds("S8", facts({ hosts: 2, perZone: 1 }, at("n1", "Verifying"), at("n3", "Releasing")), begins);
+  });
+});
+
 describe("S9", () => {
   const led = world({ leader: { holder: "agent-2" } });
   it("breaks where an agent without the lease writes or orders anything, but the lease and events", () => {
@@ -431,8 +479,12 @@ describe("S10", () => {
     assertBroken("S10", world({ ...final, ...marked }), wrote(node(), node()), /n1 bears the quarantine mark/);
     assertHolds("S10", world({ ...going, ...marked }), wrote(node(), node()));
     const owned = { targets: new Map([["n1", target("r1")]]) };
-    assertBroken("S10", world({ ...final, ...owned }), wrote(node(), node()), /target n1 is owned/);
-    assertHolds("S10", world({ ...going, ...owned }), wrote(node(), node()));
+    const claimed = wrote(target("r1"), target(undefined));
+    assertBroken("S10", world({ ...final, ...owned }), claimed, /target n1 is owned/);
+    assertHolds("S10", world({ ...going, ...owned }), claimed);
+    const ends = wrote(remediation({ phase: "Failed" }), remediation({ phase: "Failed" }));
+    assertBroken("S10", world({ ...final, ...marked }), ends, /n1 bears the quarantine mark/);
+    assertBroken("S10", world({ ...final, ...owned }), ends, /target n1 is owned/);
   });
 
   it("breaks where a host is taken from a remediation that goes on, or a verdict changes", () => {

@@ -112,18 +112,70 @@ export const finalHasNothing: Invariant = {
       return isFinal(remediation) ? `${host} was ordered ${order} by a remediation that has its verdict` : undefined;
     }
     if (step.type !== "wrote") return undefined;
-    for (const [name, node] of facts.nodes) {
-      for (const mark of ["outOfService", "quarantine"] as const) {
-        const signer = facts.remediations.get(signerOf(node, mark) ?? "");
-        if (signer !== undefined && isFinal(signer))
-          return `${name} bears the ${mark} mark of a remediation that has its verdict`;
+    const { object } = step.change;
+    switch (object.kind) {
+      case "Node":
+        return markedByFinal(facts, object.metadata.name);
+      case "FencingTarget":
+        return ownedByFinal(facts, object.metadata.name);
+      case "BareMetalRemediation": {
+        if (!isFinal(object as BareMetalRemediation)) return undefined;
+        for (const name of facts.nodes.keys()) {
+          const marked = markedByFinal(facts, name);
+          if (marked !== undefined) return marked;
+        }
+        for (const name of facts.targets.keys()) {
+          const owned = ownedByFinal(facts, name);
+          if (owned !== undefined) return owned;
+        }
+        return undefined;
       }
+      default:
+        return undefined;
     }
-    for (const [name, target] of facts.targets) {
-      const owner = ownerOf(facts, target);
-      if (owner !== undefined && isFinal(owner)) return `target ${name} is owned by a remediation that has its verdict`;
-    }
-    return undefined;
+  },
+};
+
+function markedByFinal(facts: Facts, name: string): string | undefined {
+  const node = facts.nodes.get(name);
+  for (const mark of ["outOfService", "quarantine"] as const) {
+    const signer = facts.remediations.get(signerOf(node, mark) ?? "");
+    if (signer !== undefined && isFinal(signer))
+      return `${name} bears the ${mark} mark of a remediation that has its verdict`;
+  }
+  return undefined;
+}
+
+function ownedByFinal(facts: Facts, name: string): string | undefined {
+  const target = facts.targets.get(name);
+  const owner = target === undefined ? undefined : ownerOf(facts, target);
+  return owner !== undefined && isFinal(owner)
+    ? `target ${name} is owned by a remediation that has its verdict`
+    : undefined;
+}
+
+/** Reasons of a failure that tell of a host that is not, or may not be, the one that is meant. */
+const WRONG_HOST_REASONS: readonly string[] = ["WrongHost", "IdentityMismatch", "IdentityUnknown"];
+
+/**
+ * S7. A remediation that fails since its host is not the one that is meant says so where people look: in its condition at
+ * once, and in a warning before the agent goes on with it, unless something hampers that agent meanwhile.
+ */
+export const wrongHostIsSaid: Invariant = {
+  name: "S7",
+  says: "a host that is not the one that is meant is said to be so: IdentityVerified=False, and a warning",
+  check: (facts, step) => {
+    const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
+    if (write === undefined || write.type === "DELETED") return undefined;
+    const { uid, name } = write.object.metadata;
+    const reason = write.object.status?.outcome?.reason ?? "";
+    if (!WRONG_HOST_REASONS.includes(reason)) return undefined;
+    const verified = conditionOf(write.object, "IdentityVerified");
+    if (verified?.status !== "False") return `${name} fails by ${reason}, and IdentityVerified is ${verified?.status}`;
+    const last = facts.lastWrites.get(uid);
+    const isNext = write.previous?.status?.outcome?.reason === reason && last?.by === write.by;
+    if (!isNext || facts.calmSinceMs >= last.atMs || facts.warnings.get(uid)?.has(reason) === true) return undefined;
+    return `${name} fails by ${reason}, and nobody was warned`;
   },
 };
 

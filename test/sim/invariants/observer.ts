@@ -4,11 +4,12 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import type { Lease, Node, Pod, VolumeAttachment } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
+import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { DeviceEvent, RackDevices } from "../rack-driver.ts";
 import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
-import { keyOfTarget, taintKey } from "./facts.ts";
+import { keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
 /** The lease under which agents of a simulation lead. */
 export const AGENT_LEASE = { namespace: "ironfence", name: "ironfence" };
@@ -41,6 +42,10 @@ export class Observer {
   readonly #checks = new Map<string, NodeHealthCheck>();
   readonly #notOffSinceMs = new Map<string, number>();
   readonly #ownTaints = new Map<string, Set<string>>();
+  readonly #fenced = new Set<string>();
+  readonly #warnings = new Map<string, Set<string>>();
+  readonly #lastWrites = new Map<string, { by: string; atMs: number }>();
+  #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
   #leader: { holder: string } | undefined;
   #calmSinceMs = 0;
@@ -81,6 +86,19 @@ export class Observer {
   /** Agents of this world lead under a lease. */
   useLease(): void {
     this.#leader ??= { holder: "" };
+  }
+
+  /** Agents of this world are told these limits. */
+  limit(limits: Facts["limits"]): void {
+    this.#limits = limits;
+  }
+
+  /** An agent has told people something. */
+  noted({ type, reason, regarding }: EventNote): void {
+    if (type !== "Warning") return;
+    const { uid } = regarding.metadata;
+    const warnings = this.#warnings.get(uid) ?? new Set();
+    this.#warnings.set(uid, warnings.add(reason));
   }
 
   /** Runs `act`, whose writes are those of `agent`, as far as it gets without waiting. */
@@ -124,6 +142,9 @@ export class Observer {
     this.#learn(change);
     this.#step({ type: "wrote", by: this.actor, change });
     if (change.object.kind === "Node") this.#learnTaints(change);
+    if (change.object.kind === "BareMetalRemediation" && this.actor !== undefined) {
+      this.#lastWrites.set(change.object.metadata.uid, { by: this.actor, atMs: this.#clock.monotonicMs() });
+    }
   }
 
   #learn({ type, object, previous }: Change): void {
@@ -135,6 +156,8 @@ export class Observer {
     };
     switch (object.kind) {
       case "Node":
+        if (type !== "DELETED" && signerOf(object as Node, "outOfService") !== undefined) this.#fenced.add(name);
+        else this.#fenced.delete(name);
         return keep(this.#nodes, name);
       case "Pod":
         return keep(this.#pods, `${namespace}/${name}`);
@@ -208,7 +231,8 @@ export class Observer {
 
   /** The target that names the BMC; the last that did where it is gone: an order may be on its way still. */
   #targetOf(bmc: string): FencingTarget | undefined {
-    return [...this.#targets.values()].find((target) => keyOfTarget(target) === bmc) ?? this.#gone.get(bmc);
+    for (const target of this.#targets.values()) if (keyOfTarget(target) === bmc) return target;
+    return this.#gone.get(bmc);
   }
 
   #step(step: Step): void {
@@ -236,6 +260,7 @@ export class Observer {
     const calmSinceMs = (): number => this.#calmSince();
     const devicesWell = (): boolean => this.#devicesWell;
     const clocksAgree = (): boolean => this.#clocksAgree;
+    const limits = (): Facts["limits"] => this.#limits;
     return {
       get atMs() {
         return now();
@@ -252,6 +277,9 @@ export class Observer {
       get clocksAgree() {
         return clocksAgree();
       },
+      get limits() {
+        return limits();
+      },
       hosts,
       nodes: this.#nodes,
       pods: this.#pods,
@@ -263,6 +291,9 @@ export class Observer {
       orders: this.orders,
       notOffSinceMs: this.#notOffSinceMs,
       ownTaints: this.#ownTaints,
+      fenced: this.#fenced,
+      warnings: this.#warnings,
+      lastWrites: this.#lastWrites,
     };
   }
 }

@@ -69,8 +69,7 @@ export const taintFollowsPower: Invariant = {
   name: "S1",
   says: `our taint does not outlast the proof by more than ${TAINT_GRACE_MS} ms`,
   check: (facts) => {
-    for (const [name, node] of facts.nodes) {
-      if (signerOf(node, "outOfService") === undefined) continue;
+    for (const name of facts.fenced) {
       const notOffSinceMs = facts.notOffSinceMs.get(name);
       if (notOffSinceMs === undefined) continue;
       const forMs = facts.atMs - Math.max(notOffSinceMs, facts.calmSinceMs);
@@ -88,7 +87,7 @@ export const oneWriter: Invariant = {
   check: (facts) => {
     const writers = new Map<string, string>();
     for (const host of facts.hosts.values()) {
-      if (!host.canWrite) continue;
+      if (host.workloads.size === 0 || !host.canWrite) continue;
       for (const { pod, claims } of host.workloads.values()) {
         for (const claim of claims) {
           const other = writers.get(claim);
