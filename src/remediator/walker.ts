@@ -219,13 +219,14 @@ function findHost(deps: WalkerDeps, session: Session): Lookup {
 
 /** The host of the target on record, once one was taken; else the one that a target names for the node. */
 function findRecorded({ directory }: WalkerDeps, session: Session): Lookup {
-  const { target } = session.status;
+  const { target, phase } = session.status;
   if (target === undefined) return directory.find(session.subject);
   const host = directory.byUid(target.uid);
   const what = `${target.kind} ${target.namespace}/${target.name}`;
   if (host === undefined) return { found: false, reason: "NoTarget", message: `${what} is gone` };
   const strayed = host.strayedFrom(session.subject);
-  if (strayed === undefined) return { found: true, host };
+  const isTakenBack = phase === "Undoing" && host.isPoweredByMark;
+  if (strayed === undefined || isTakenBack) return { found: true, host };
   // Its devices are another node's by now, too, and that one's host must not be powered off.
   return { found: false, reason: "NoTarget", message: `${what} ${strayed}` };
 }

@@ -75,6 +75,7 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
     version: `${uid}/${generation ?? ""}`,
     strayedFrom: ({ nodeName }) =>
       nodeName === target.spec.nodeName ? undefined : `names node ${target.spec.nodeName} now`,
+    isPoweredByMark: false,
     identity: identityOf(index, uid),
     maintenance: target.spec.maintenance ? `${target.kind} ${deps.namespace}/${name} has spec.maintenance` : undefined,
     owner: target.status?.owner,

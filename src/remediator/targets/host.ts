@@ -40,6 +40,8 @@ export interface FencedHost {
   readonly version: string;
   /** Why the host is another subject's by now than this one's; undefined where nothing says so. */
   strayedFrom(subject: Subject): string | undefined;
+  /** What is done to it is a mark on its own object, ours to take off whomever it serves by now: not an order to a BMC. */
+  readonly isPoweredByMark: boolean;
   /** Who the host is by its target, in its spec or pinned; undefined where it does not say. */
   readonly identity: { systemUUID?: string; serialNumber?: string } | undefined;
   /** Hands off: why no power order may be sent; undefined where it may. */

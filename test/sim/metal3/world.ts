@@ -4,8 +4,9 @@ import { Registry } from "prom-client";
 import type { OperatorOptions, BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
 import { startBareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
 import type { Host } from "../../../hack/rack/host.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
-import { NODES, SECRETS } from "../../../src/api/core-types.ts";
+import { NODES, PODS, SECRETS } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
@@ -15,7 +16,7 @@ import { trimNode } from "../../../src/api/trim.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { runRemediator } from "../../../src/remediator/remediator.ts";
-import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS, storedOwner } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
@@ -74,6 +75,7 @@ export class Metal3World extends Cluster {
     const base64 = (text: string): string => Buffer.from(text).toString("base64");
     const data = { username: base64("admin"), password: base64(this.faults.password) };
     this.create(SECRETS, { namespace: METAL3, name: "bmc" }, { data });
+    this.#showToRules();
     for (const { name, spec: truth } of this.rack.hosts) {
       const mine = name === "n1";
       this.#describe(name, truth.serialNumber, mine ? annotations : {}, mine ? spec : {});
@@ -132,18 +134,13 @@ export class Metal3World extends Cluster {
       { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
       signal,
     );
-    const user = {
-      name: "agent",
-      pass: <T>(_host: string, _call: string, _signal: AbortSignal, send: () => Promise<T>) => send(),
-      fault: () => undefined,
-    };
     const ended = runRemediator(
       {
         runtime: { ...runtime, events: { record: () => undefined } },
         nodes,
         targets,
         namespace: NAMESPACE,
-        openDevice: devices.openDeviceFor(user),
+        openDevice: devices.openDevice,
         registry: new Registry(),
         bareMetalHosts: true,
         options: {
@@ -222,6 +219,25 @@ export class Metal3World extends Cluster {
     return host;
   }
 
+  /** Keeps the pod db on its node, so that a walk stays in Releasing. */
+  holdPod(): void {
+    this.#finalizers(["test/held"]);
+  }
+
+  freePod(): void {
+    this.#finalizers(null);
+  }
+
+  #finalizers(finalizers: readonly string[] | null): void {
+    const pods = this.server.collection(PODS);
+    const key = { namespace: "default", name: "db" };
+    if (pods.get(key) !== undefined) pods.mergePatch(key, { metadata: { finalizers } });
+  }
+
+  abort(name = "n1"): void {
+    this.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name });
+  }
+
   /** Nothing of ours is left on host n1 but the record of its reboot. */
   assertClean(): void {
     const keys = Object.keys(this.bmh().metadata.annotations ?? {});
@@ -233,6 +249,21 @@ export class Metal3World extends Cluster {
     const { status } = this.remediation("n1") ?? {};
     const steps = (status?.timeline ?? []).map(({ step, time, message }) => `  ${time} ${step}: ${message}`);
     return [...steps, `power: ${this.powerLog.join(", ")}`, JSON.stringify(this.bmh(), null, 1)].join("\n");
+  }
+
+  /** The rules know of targets: a BareMetalHost is one to them. */
+  #showToRules(): void {
+    const targets = this.observer.facts.targets as Map<string, FencingTarget>;
+    this.server.onChange(({ type, object }) => {
+      if (object.kind !== "BareMetalHost") return;
+      const host = readBareMetalHost(object);
+      const { apiVersion, kind, metadata } = host;
+      const owner = storedOwner(host);
+      const spec = { nodeName: metadata.name, devices: [{ address: host.bmc.address }] };
+      if (type === "DELETED") targets.delete(metadata.name);
+      else
+        targets.set(metadata.name, { apiVersion, kind, metadata, spec, status: { owner } } as unknown as FencingTarget);
+    });
   }
 
   #describe(

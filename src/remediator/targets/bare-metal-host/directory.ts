@@ -112,6 +112,7 @@ function fencedHost(
     ref,
     version: versionOf(host),
     strayedFrom: (subject) => index.strayed(host, subject, nodeOf(subject)),
+    isPoweredByMark: powerPathOf(host) === "Operator",
     identity: identityOf(host),
     maintenance: maintenanceOf(host),
     owner: ownerOf(host),

@@ -7,7 +7,7 @@ import { isKubeError, KubeError } from "../../../kube/errors.ts";
 import { pointer } from "../../../kube/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
-import { toTime } from "../../../runtime/time.ts";
+import { toMicroTime, toTime } from "../../../runtime/time.ts";
 import type { FencedHost, HostOwner } from "../host.ts";
 import { HostRefusal } from "../host.ts";
 import { isLive } from "../target-store.ts";
@@ -139,7 +139,8 @@ export async function recordHostReboot(
 }
 
 /**
- * Asks the operator to hold the host off for `owner`, who must own it. Asking again changes nothing.
+ * Asks the operator to hold the host off for `owner`, who must own it. Asking again wakes an operator that takes the host for
+ * off: it looks at a host whose annotations have changed at once, and else once in a minute.
  *
  * @param systemUUID whom the BMC was found to power, kept for times without a Node to compare with.
  * @throws HostRefusal where the live host must not be powered off.
@@ -156,15 +157,16 @@ export function holdOff(
     const refusal = refusalOf(host);
     if (refusal !== undefined) throw refusal;
     const key = holdKey(owner);
-    const isAsked = isHeld(host, owner) && storedRequest(host, owner) !== undefined;
     const knows = systemUUID === undefined || storedOwner(host)?.systemUUID === systemUUID;
-    if (isAsked && knows) return undefined;
+    const asked = isHeld(host, owner) ? storedRequest(host, owner) : undefined;
     const { poweredOn, lastUpdated } = host;
-    const request = { uid: owner.uid, at: toTime(runtime.clock.nowMs()), poweredOn: String(poweredOn), lastUpdated };
+    // Off already, perhaps by what was asked before: that stays the request which the status has to be news to.
+    const before = poweredOn === false && asked !== undefined ? asked : { poweredOn: String(poweredOn), lastUpdated };
+    const request = { uid: owner.uid, at: toMicroTime(runtime.clock.nowMs()), ...before };
     return {
       ...liftHolds(host, (other) => other !== key),
       [key]: HARD,
-      ...(!isAsked && { [POWER_OFF_REQUEST]: JSON.stringify(request) }),
+      [POWER_OFF_REQUEST]: JSON.stringify(request),
       ...(!knows && { [HOST_OWNER]: ownerJson(runtime, owner, systemUUID) }),
     };
   };

@@ -1,0 +1,295 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Metal3World } from "./world.ts";
+
+const FOREIGN = "reboot.metal3.io/metal3-remediation-4711";
+
+describe("an operator of BareMetalHosts", () => {
+  it("is never gone behind: away, it leaves the host on, and the verdict says why; nothing of ours is left", () =>
+    Metal3World.run({}, async (world) => {
+      await world.hang();
+      world.operator.setAway(true);
+      world.remediate("n1", { retryLimit: 0, powerOffTimeout: "60s", powerOnTimeout: "60s" });
+      await world.phase("Failed");
+      assert.deepEqual(world.powerLog, []);
+      const { reason, message } = world.condition("Succeeded");
+      assert.equal(reason, "PowerOffTimeout");
+      assert.match(
+        message,
+        /its BMC says On; the operator of BareMetalHost metal3\/n1 has been asked to hold it off, and reports poweredOn true/,
+      );
+      world.assertClean();
+    }));
+
+  it("away at the power-on, it leaves the host off, with our hold off and a verdict that says what is missing", () =>
+    Metal3World.run({}, async (world) => {
+      await world.hang();
+      world.remediate("n1", { retryLimit: 0, powerOnTimeout: "60s" });
+      await world.phase("PoweringOn");
+      world.operator.setAway(true);
+      await world.phase("Failed");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+      assert.match(world.condition("Succeeded").message, /the operator of BareMetalHost metal3\/n1 is to power it on/);
+      world.assertClean();
+      world.operator.setAway(false);
+      await world.until("it is on as soon as the operator is back", () => world.rack.host("n1").power === "On");
+    }));
+
+  it("restarts in mid-way, and the fence goes on", () =>
+    Metal3World.run({}, async (world) => {
+      await world.hang();
+      world.remediate("n1");
+      await world.phase("PoweringOff");
+      await world.clock.advance(1_000);
+      world.operator.restart();
+      await world.phase("Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("that powers a host on behind our back voids the proof: the taint goes, the host is held off and proven anew", () =>
+    Metal3World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang();
+      const taints: boolean[] = [];
+      world.server.onChange(({ object }) => {
+        if (object.kind === "Node" && object.metadata.name === "n1")
+          taints.push(JSON.stringify(object).includes("out-of-service"));
+      });
+      world.holdPod();
+      world.remediate("n1");
+      await world.phase("Releasing");
+      world.somebodyOrders("n1", "On");
+      await world.phase("PoweringOff");
+      assert.equal(taints.at(-1), false);
+      await world.phase("Releasing");
+      world.freePod();
+      await world.phase("Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("whose hold somebody takes off ends the proof at once, before it has powered the host on", () =>
+    Metal3World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang();
+      world.holdPod();
+      world.remediate("n1", { drainTimeout: "60s" });
+      await world.phase("Releasing");
+      world.operator.setAway(true);
+      world.annotate(Object.fromEntries(world.holds().map((key) => [key, null])));
+      await world.phase("PoweringOff");
+      assert.equal(world.rack.host("n1").power, "Off");
+      world.operator.setAway(false);
+      await world.phase("Releasing");
+      assert.equal(world.holds().length, 1);
+      await world.phase("Succeeded");
+      world.assertClean();
+    }));
+
+  it("heeds others' holds, too: they are not ours to take off, and the verdict names them", () =>
+    Metal3World.run({}, async (world) => {
+      await world.hang();
+      world.remediate("n1", { retryLimit: 0, powerOnTimeout: "60s" });
+      await world.phase("PoweringOff");
+      world.annotate({ [FOREIGN]: '{"mode":"hard"}' });
+      await world.phase("Failed");
+      const { reason, message } = world.condition("Succeeded");
+      assert.equal(reason, "PowerOnTimeout");
+      assert.match(message, new RegExp(`${FOREIGN}, which is not ours to take off, holds it off as well`));
+      assert.equal(world.bmh().metadata.annotations?.[FOREIGN], '{"mode":"hard"}');
+      world.assertClean();
+    }));
+});
+
+describe("an abort", () => {
+  for (const phase of ["PoweringOff", "Releasing"]) {
+    it(`in ${phase} takes the hold off and leaves the host on`, () =>
+      Metal3World.run({}, async (world) => {
+        world.createPod("n1", "db");
+        await world.clock.advance(3_000);
+        await world.hang();
+        world.holdPod();
+        world.remediate("n1");
+        if (phase !== "PoweringOff" && phase !== "Releasing") world.freePod();
+        await world.phase(phase);
+        world.abort();
+        await world.until("it is gone", () => world.remediation("n1") === undefined);
+        world.assertClean();
+        await world.until("the host is on", () => world.rack.host("n1").power === "On");
+        await world.clock.advance(120_000);
+        assert.equal(world.rack.host("n1").power, "On", "and stays on");
+      }));
+  }
+});
+
+describe("an agent that is killed", () => {
+  for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
+    it(`in ${phase} comes back to one power cycle, asked for once`, () =>
+      Metal3World.run({}, async (world) => {
+        world.createPod("n1", "db");
+        await world.clock.advance(3_000);
+        await world.hang();
+        world.holdPod();
+        world.remediate("n1");
+        if (phase !== "PoweringOff" && phase !== "Releasing") world.freePod();
+        await world.phase(phase);
+        await world.killAgent();
+        await world.clock.advance(10_000);
+        world.freePod();
+        world.startAgent();
+        await world.phase("Succeeded");
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.assertClean();
+      }));
+  }
+});
+
+describe("a host that serves another machine by now", () => {
+  it("is let go, and its remediation ends", () =>
+    Metal3World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang();
+      world.holdPod();
+      world.remediate("n1", { retryLimit: 0 });
+      await world.phase("Releasing");
+      world.edit({ spec: { consumerRef: { name: "another-machine" } } });
+      await world.phase("Failed");
+      assert.equal(world.condition("Succeeded").reason, "TargetGone");
+      assert.match(world.condition("Succeeded").message, /taken by Metal3Machine another-machine/);
+      world.assertClean();
+      await world.until("the host is on", () => world.rack.host("n1").power === "On");
+    }));
+});
+
+describe("two remediations of one host", () => {
+  it("hand it over: the second proves it off anew, and its On takes off what the first has left", () =>
+    Metal3World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang();
+      world.holdPod();
+      world.remediate("n1", { retryLimit: 0 });
+      await world.phase("Releasing");
+      world.remediate("n1", {}, "second");
+      await world.until("the second waits", () => world.remediation("second")?.status?.phase === "Resolving");
+      const [first] = world.holds();
+      world.abort();
+      await world.phase("Releasing", "second");
+      world.freePod();
+      assert.equal(world.holds().length, 1);
+      assert.notEqual(world.holds()[0], first);
+      await world.phase("Succeeded", "second");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"], "it was never let go in between");
+      world.assertClean();
+    }));
+});
+
+describe("a host that its operator has let go of", () => {
+  it("is powered by us alone, without a hold", () =>
+    Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
+      await world.until("it is detached", () => world.bmh().operationalStatus === "detached");
+      await world.hang();
+      const holds: number[] = [];
+      world.server.onChange(() => holds.push(world.holds().length));
+      world.remediate("n1");
+      await world.phase("Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.equal(world.devices.calls.filter(({ call }) => call === "ForceOff" || call === "On").length, 2);
+      assert.equal(Math.max(...holds), 0);
+      world.assertClean();
+    }));
+
+  it("and takes back in mid-way is asked from then on", () =>
+    Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
+      world.createPod("n1", "db");
+      await world.until("it is detached", () => world.bmh().operationalStatus === "detached");
+      await world.hang();
+      world.holdPod();
+      world.remediate("n1");
+      await world.phase("Releasing");
+      world.annotate({ "baremetalhost.metal3.io/detached": null });
+      await world.until("it is held", () => world.holds().length === 1);
+      world.freePod();
+      await world.phase("Succeeded");
+      world.assertClean();
+    }));
+});
+
+describe("a host that must not be fenced as it is", () => {
+  it("waits while it is paused, and is fenced once it is not", () =>
+    Metal3World.run({ annotations: { "baremetalhost.metal3.io/paused": "" } }, async (world) => {
+      await world.hang();
+      world.remediate("n1", { powerOffTimeout: "30s" });
+      await world.clock.advance(300_000);
+      assert.equal(world.condition("Processing").reason, "Maintenance");
+      assert.match(world.condition("Processing").message, /paused/);
+      assert.deepEqual(world.powerLog, []);
+      world.annotate({ "baremetalhost.metal3.io/paused": null });
+      await world.phase("Succeeded");
+    }));
+
+  for (const [reason, options] of [
+    ["PowerOffDisabled", { spec: { disablePowerOff: true } }],
+    ["HostOffline", { spec: { online: false } }],
+  ] as const) {
+    it(`is refused: ${reason}`, () =>
+      Metal3World.run(options, async (world) => {
+        await world.until("it is not Ready", () => reason !== "HostOffline" || !world.isReady("n1"));
+        const orders = [...world.powerLog];
+        if (reason !== "HostOffline") await world.hang();
+        world.remediate("n1", { retryLimit: 0, powerOffTimeout: "30s" });
+        await world.phase("Failed");
+        assert.equal(world.condition("Succeeded").reason, reason);
+        assert.deepEqual(world.powerLog, orders);
+        world.assertClean();
+      }));
+  }
+
+  it("is refused where a FencingTarget stands beside it", () =>
+    Metal3World.run({}, async (world) => {
+      world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
+      await world.hang();
+      world.remediate("n1", { retryLimit: 0, powerOffTimeout: "30s" });
+      await world.phase("Failed");
+      const { reason, message } = world.condition("Succeeded");
+      assert.equal(reason, "Ambiguous");
+      assert.match(
+        message,
+        /FencingTarget ironfence\/n1 and BareMetalHost metal3\/n1 .* delete the FencingTarget, or detach/,
+      );
+      assert.deepEqual(world.powerLog, []);
+    }));
+});
+
+describe("a host whose status is trusted", () => {
+  const trusted = { annotations: { "ironfence.io/trust-power-status": "true" } };
+
+  it("is proven off by what its operator says after our request, without a word to its BMC", () =>
+    Metal3World.run(trusted, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang();
+      world.remediate("n1");
+      await world.phase("Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.deepEqual(world.devices.calls, []);
+      world.assertClean();
+    }));
+
+  it("is not proven off by a poweredOn that was false before", () =>
+    Metal3World.run({ ...trusted, operator: { mirrorDelayMs: 10_000_000 } }, async (world) => {
+      world.edit({ status: { poweredOn: false } }, "status");
+      await world.hang();
+      world.remediate("n1", { retryLimit: 0, powerOffTimeout: "60s", powerOnTimeout: "60s" });
+      await world.phase("Failed");
+      const { reason, message } = world.condition("Succeeded");
+      assert.equal(reason, "PowerOffTimeout");
+      assert.match(message, /poweredOn false, as before our request/);
+      assert.ok(!world.phases.includes("Releasing"));
+      world.assertClean();
+    }));
+});
