@@ -180,6 +180,8 @@ class Operator {
       case "available":
         if (!wantsImage || !host.online) return undefined;
         truth.setBoot({ enabled: "Once", target: "Pxe", mode: "UEFI" });
+        // An available host is on, too, if its spec says so.
+        if (truth.power === "On") bmc.order("ForceRestart");
         memory.machineID = truth.machineID;
         return { provisioning: provisioning("provisioning") };
       case "provisioning":

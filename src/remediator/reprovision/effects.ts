@@ -1,3 +1,4 @@
+import { POWER_OFF_REQUEST } from "../../api/annotations.ts";
 import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
 import { CLUSTER_API_GROUP, PAUSED_ANNOTATION, readMachine } from "../../api/cluster-api.ts";
@@ -228,14 +229,14 @@ function imageOf(raw: KubeObject): Record<string, unknown> {
 async function takeImageOff(context: EffectContext, signal: AbortSignal): Promise<void> {
   const raw = await readTarget(context, signal);
   if (raw === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
-  const key = holdKey({ uid: context.session.uid });
-  const operations: JsonPatchOperation[] = Object.keys(imageOf(raw)).map((field) => ({
-    op: "remove",
-    path: pointer("spec", field),
-  }));
-  if (raw.metadata.annotations?.[key] !== undefined) {
-    operations.push({ op: "remove", path: pointer("metadata", "annotations", key) });
-  }
+  const holds = [holdKey({ uid: context.session.uid }), POWER_OFF_REQUEST].filter(
+    (key) => raw.metadata.annotations?.[key] !== undefined,
+  );
+  const paths = [
+    ...Object.keys(imageOf(raw)).map((field) => pointer("spec", field)),
+    ...holds.map((key) => pointer("metadata", "annotations", key)),
+  ];
+  const operations = paths.map((path) => ({ op: "remove", path }) as const);
   await patchHost(context, raw, operations, signal);
 }
 
