@@ -15,6 +15,8 @@ export const CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name";
 export const CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane";
 /** On any object: controllers leave it alone, whatever the annotation's value. */
 export const PAUSED_ANNOTATION = "cluster.x-k8s.io/paused";
+/** Its value on a MachineHealthCheck that ironfence serves in place of Cluster API's own controller, which sees it paused. */
+export const PAUSED_FOR_OTHERS = "ironfence.io";
 /** On a Machine: health checks do not look at it. */
 export const SKIP_REMEDIATION_ANNOTATION = "cluster.x-k8s.io/skip-remediation";
 /** On a Machine: unhealthy at once, by somebody's word. */

@@ -12,7 +12,8 @@ import type { RemediationStore } from "../remediation-store.ts";
 import { trimRemediation } from "../remediation.ts";
 import type { MachineAction, MachineHold } from "./decision.ts";
 import { nameOf } from "./decide.ts";
-import type { MachineHealthCheckKind } from "./kind.ts";
+import type { MachineHealthCheckKind, Remedy } from "./kind.ts";
+import type { MachineMetrics } from "./metrics.ts";
 import { buildRequest } from "./request.ts";
 import { machineUidOf } from "./request.ts";
 import type { MachineHealth, NodeSight } from "./target.ts";
@@ -31,6 +32,7 @@ export interface MachineActionDeps {
   machineType: ResourceType;
   clusterType: ResourceType | undefined;
   remediations: RemediationStore;
+  metrics?: MachineMetrics;
 }
 
 /** What is taken one by one; attempts of many machines are recorded together, in one place. */
@@ -49,8 +51,16 @@ export interface MachineActionContext {
   mayStart: (machine: Machine) => boolean;
   /** Takes in how a machine is after a write. */
   wrote: (machine: Machine) => void;
-  tell: (reason: "MachineMarkedUnhealthy", note: string, machine: Machine) => void;
+  tell: (type: "Normal" | "Warning", reason: MachineActionReason, note: string, machine: Machine) => void;
 }
+
+/** Reasons of events about what was done, all of them upstream's. */
+export type MachineActionReason =
+  | "MachineMarkedUnhealthy"
+  | "MachineDeleted"
+  | "MachineDeletionFailed"
+  | "ExternalAnnotationAdded"
+  | "ExternalAnnotationFailed";
 
 /**
  * Takes one action. The machine, its cluster and its node are read live first wherever taking it wrongly would do harm: the
@@ -87,15 +97,7 @@ export async function takeMachineAction(
     case "conditions":
       return writeConditions(deps, context, action, live, signal);
     case "annotate":
-      if (!context.mayStart(live.machine)) return undefined;
-      return patchMachine(
-        deps,
-        context,
-        live,
-        annotationPatch(live.raw.metadata.annotations, action.annotation, ""),
-        {},
-        signal,
-      );
+      return annotate(deps, context, action.annotation, live, signal);
     case "delete":
       return deleteMachine(deps, context, live, signal);
     default:
@@ -205,19 +207,64 @@ async function writeConditions(
   await patchMachine(deps, context, live, operations, { subresource: "status" }, signal);
   if (!marks || operations.length === 0) return;
   const note = `Machine ${nameOf(machine)} has been marked as unhealthy by ${nameOf(context.check)}`;
-  context.tell("MachineMarkedUnhealthy", note, live.machine);
+  context.tell("Normal", "MachineMarkedUnhealthy", note, live.machine);
+}
+
+async function annotate(
+  deps: MachineActionDeps,
+  context: MachineActionContext,
+  annotation: string,
+  live: Live,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!isStillRemedy(deps, context, live, "annotate") || !context.mayStart(live.machine)) return;
+  const name = nameOf(live.machine);
+  try {
+    const operations = annotationPatch(live.raw.metadata.annotations, annotation, "");
+    await patchMachine(deps, context, live, operations, {}, signal);
+    const note = `Requesting external remediation of node associated with machine ${name}`;
+    context.tell("Normal", "ExternalAnnotationAdded", note, live.machine);
+  } catch (error) {
+    const note = `Requesting external remediation of node associated with machine ${name} failed: ${error instanceof Error ? error.message : String(error)}`;
+    if (!isKubeError(error, "Aborted")) context.tell("Warning", "ExternalAnnotationFailed", note, live.machine);
+    throw error;
+  }
 }
 
 async function deleteMachine(
-  { client, logger, machineType }: MachineActionDeps,
+  deps: MachineActionDeps,
   context: MachineActionContext,
-  { machine }: Live,
+  live: Live,
   signal: AbortSignal,
 ): Promise<void> {
+  const { client, logger, machineType, metrics } = deps;
+  const { machine } = live;
   const { uid, resourceVersion } = machine.metadata;
-  if (!context.mayStart(machine)) return;
-  await client.delete(machineType, keyOf(machine), { guard: { uid, resourceVersion } }, signal);
+  if (!isStillRemedy(deps, context, live, "delete") || !context.mayStart(machine)) return;
+  try {
+    await client.delete(machineType, keyOf(machine), { guard: { uid, resourceVersion } }, signal);
+  } catch (error) {
+    // Changed or gone since it was read: it is looked at again.
+    if (isKubeError(error, "Aborted", "Conflict", "NotFound") || !(error instanceof Error)) throw error;
+    const note = `Machine ${nameOf(machine)} remediation failed: unable to delete Machine object: ${error.message}`;
+    context.tell("Warning", "MachineDeletionFailed", note, machine);
+    // Another one has its turn meanwhile.
+    return hold(deps, context, uid, { reason: error.message, forMs: REFUSED_RETRY_MS, refused: false });
+  }
   logger.info({ machineHealthCheck: nameOf(context.check), machine: nameOf(machine) }, "deleted an unhealthy machine");
+  const note = `Machine ${nameOf(machine)} has been remediated by requesting to delete Machine object`;
+  context.tell("Normal", "MachineDeleted", note, machine);
+  metrics?.deleted(context.check);
+}
+
+/** Whether the machine as it is now is to be treated so: it may be on its way out, or somebody has taken its owner off. */
+function isStillRemedy(
+  { kind }: MachineActionDeps,
+  { check }: MachineActionContext,
+  { machine }: Live,
+  type: Remedy["type"],
+): boolean {
+  return kind.remedy(check, machine).type === type;
 }
 
 async function patchMachine(

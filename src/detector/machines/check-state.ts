@@ -11,12 +11,18 @@ import { compileMachinePolicy } from "./policy.ts";
 import type { MachineHealth, NodeSight } from "./target.ts";
 import { MachineTracker } from "./tracker.ts";
 
+/** A spec that can be used, and the machines that it covers. */
+export interface Compiled {
+  policy: MachinePolicy;
+  tracker: MachineTracker;
+}
+
 /** What is remembered of one MachineHealthCheck. All of it can be lost: a restart finds it anew. */
 export interface MachineCheckState {
   /** What it was made for: this very health check and spec. */
   key: string;
   /** The compiled spec and the machines it covers, or what is wrong with it. */
-  compiled: { policy: MachinePolicy; tracker: MachineTracker } | { problem: string };
+  compiled: Compiled | { problem: string };
   /** By the machine's UID. */
   holds: Map<string, MachineHold>;
   /** Keys of the announcements that were told. */

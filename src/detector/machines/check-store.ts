@@ -17,14 +17,6 @@ import { recordAttempts } from "../record-attempts.ts";
 import { WriteThrough } from "../write-through.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 
-const STATUS_FIELDS = [
-  "expectedMachines",
-  "currentHealthy",
-  "remediationsAllowed",
-  "observedGeneration",
-  "targets",
-] as const satisfies readonly (keyof MachineHealthCheckStatus)[];
-
 export interface MachineCheckStoreDeps {
   client: KubeClient;
   clock: Clock;
@@ -65,11 +57,12 @@ export class MachineCheckStore {
     signal: AbortSignal,
   ): Promise<void> {
     const forms = { ...check.status, apiVersion: check.apiVersion };
-    const isSame = STATUS_FIELDS.every((name) => isDeepStrictEqual(check.status[name], status[name]));
+    const { statusFields } = this.#deps.kind;
+    const isSame = statusFields.every((name) => isDeepStrictEqual(check.status[name], status[name]));
     if (isSame && conditions.every((condition) => says(forms, condition))) return;
     const raw = await this.#read(check, signal);
     const operations: JsonPatchOperation[] = fieldAt(raw, "status") === undefined ? [setStatus({})] : [];
-    for (const name of STATUS_FIELDS) {
+    for (const name of statusFields) {
       const value = status[name];
       if (value !== undefined && !isDeepStrictEqual(fieldAt(raw, "status", name), value)) {
         operations.push({ op: "add", path: pointer("status", name), value });

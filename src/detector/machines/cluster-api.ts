@@ -31,6 +31,7 @@ export const CLUSTER_API_CHECKS: MachineHealthCheckKind = {
   judge: judgeMachine,
   remedy: ({ spec }) =>
     spec.template === undefined ? { type: "askOwner", ask: OWNER_REMEDIATED } : { type: "request" },
+  statusFields: ["expectedMachines", "currentHealthy", "remediationsAllowed", "observedGeneration", "targets"],
   healthConditions,
 };
 

@@ -1,6 +1,6 @@
 import type { ConditionWrite } from "../../api/machine-conditions.ts";
 import type { Cluster } from "../../api/cluster-api.ts";
-import { PAUSED_ANNOTATION } from "../../api/cluster-api.ts";
+import { CLUSTER_API_GROUP, PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../api/machine-health-check.ts";
 import { MACHINE_HEALTH_CHECK_KIND } from "../../api/machine-health-check.ts";
 import { keyOf, keyText } from "../../kube/watched.ts";
@@ -73,8 +73,7 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
 }
 
 /** What a MachineHealthCheck shows whose spec cannot be used. What it has under way is left alone. */
-export function decideUnusable(snapshot: Pick<MachineSnapshot, "check">, problem: string): MachineDecision {
-  const { status, metadata } = snapshot.check;
+export function decideUnusable({ status, metadata }: MachineHealthCheck, problem: string): MachineDecision {
   return {
     gate: { outcome: "specInvalid", reason: problem },
     actions: [],
@@ -86,11 +85,15 @@ export function decideUnusable(snapshot: Pick<MachineSnapshot, "check">, problem
   };
 }
 
-/** What a MachineHealthCheck shows that is paused, or whose cluster is: it does nothing else. */
+/**
+ * What a MachineHealthCheck shows that is paused, or whose cluster is: it does nothing else. The annotation with our name keeps
+ * upstream's controller away and not us.
+ */
 export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Cluster | undefined): ConditionWrite {
+  const annotation = metadata.annotations?.[PAUSED_ANNOTATION];
   const causes = [
     ...(cluster?.paused === true ? ["Cluster spec.paused is set to true"] : []),
-    ...(metadata.annotations?.[PAUSED_ANNOTATION] === undefined
+    ...(annotation === undefined || annotation === PAUSED_FOR_OTHERS
       ? []
       : [`${MACHINE_HEALTH_CHECK_KIND} has the ${PAUSED_ANNOTATION} annotation`]),
   ];
@@ -103,6 +106,13 @@ export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Clust
     message,
     v1beta1: { reason, message, severity: "Info" },
   };
+}
+
+/** Whether we tell that it is paused or not: v1beta1 has no such condition, and where upstream leaves it to us, upstream tells. */
+export function showsPaused({ apiVersion, metadata }: MachineHealthCheck): boolean {
+  return (
+    apiVersion === `${CLUSTER_API_GROUP}/v1beta2` && metadata.annotations?.[PAUSED_ANNOTATION] !== PAUSED_FOR_OTHERS
+  );
 }
 
 function findGate({ standstill, away }: MachineSnapshot, tooMany: string | undefined): Gate | undefined {

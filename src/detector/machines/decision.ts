@@ -93,6 +93,8 @@ export type MachineEventReason =
   | "MachineMarkedUnhealthy"
   | "DetectedUnhealthy"
   | "RemediationSkipped"
+  | "SkippedMaster"
+  | "SkippedNoController"
   | "RemediationTemplateNotFound"
   | "HealthCheckIncomplete";
 

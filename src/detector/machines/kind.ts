@@ -1,6 +1,6 @@
 import type { Cluster, Machine } from "../../api/cluster-api.ts";
 import type { ConditionWrite } from "../../api/machine-conditions.ts";
-import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../api/machine-health-check.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KindVersions } from "../../kube/served-kind.ts";
 import type { Checks } from "./machine-health.ts";
@@ -32,6 +32,8 @@ export interface MachineHealthCheckKind {
   judge: (target: Target, checks: Checks, nowMs: number) => MachineHealth;
   /** What is done about an unhealthy machine, once remediation is allowed. */
   remedy: (check: MachineHealthCheck, machine: Machine) => Remedy;
+  /** Fields of the status that the kind has: an unknown one would be dropped by the server, and written over and over. */
+  statusFields: readonly (keyof MachineHealthCheckStatus)[];
   /** The conditions that a machine is to have for its health; none where it has no condition for that. */
   healthConditions: (health: MachineHealth) => readonly ConditionWrite[];
 }
@@ -45,5 +47,5 @@ export type Remedy =
   | { type: "annotate"; annotation: string }
   /** The machine is deleted, so that its owner makes a new one. */
   | { type: "delete" }
-  /** Nothing, and why. */
-  | { type: "none"; reason: string };
+  /** Nothing, and why; with the reason of an event where people are to be told. */
+  | { type: "none"; reason: string; event?: "SkippedMaster" | "SkippedNoController" };

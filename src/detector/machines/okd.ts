@@ -30,6 +30,7 @@ export const OKD_CHECKS: MachineHealthCheckKind = {
   emptySelectsAll: true,
   judge: judgeOkdMachine,
   remedy: chooseRemedy,
+  statusFields: ["expectedMachines", "currentHealthy", "remediationsAllowed"],
   healthConditions: () => [],
 };
 
@@ -56,9 +57,13 @@ export function chooseRemedy(check: MachineHealthCheck, machine: Machine): Remed
       : { type: "none", reason: "external remediation has been asked for" };
   }
   if (machine.isControlPlane)
-    return { type: "none", reason: "it is of the control plane, whose machines are never deleted" };
+    return skip("SkippedMaster", "it is of the control plane, whose machines are never deleted");
   if (!ownerReferences.some(({ controller }) => controller === true)) {
-    return { type: "none", reason: "it has no controller owner, so nobody would make a new one" };
+    return skip("SkippedNoController", "it has no controller owner, so nobody would make a new one");
   }
   return { type: "delete" };
+}
+
+function skip(event: "SkippedMaster" | "SkippedNoController", reason: string): Remedy {
+  return { type: "none", reason, event };
 }

@@ -108,9 +108,7 @@ function planUnhealthy(pass: TargetPass, facts: TargetFacts, found: string): voi
     case "askOwner":
       return askOwner(pass, facts, remedy.ask);
     case "delete":
-      if (!countReplacement(pass, facts, remedy)) return undefined;
-      pass.decision.actions.push({ type: "delete", machine });
-      return verdict(pass, facts, "delete", "it is deleted, so that its owner makes a new one");
+      return replace(pass, facts, remedy);
     case "annotate":
       pass.decision.actions.push({ type: "annotate", machine, annotation: remedy.annotation });
       return verdict(pass, facts, "annotate", `it gets annotation ${remedy.annotation}, by which power fencing begins`);
@@ -121,11 +119,26 @@ function planUnhealthy(pass: TargetPass, facts: TargetFacts, found: string): voi
   }
 }
 
+/** Deletes one machine a pass: each deletion is seen, and counted, before the next one is decided. */
+function replace(pass: TargetPass, facts: TargetFacts, remedy: Remedy): void {
+  const { machine } = facts;
+  const first = pass.decision.actions.find(({ type }) => type === "delete");
+  if (first !== undefined) return verdict(pass, facts, "waiting", "another machine is deleted first, one at a time");
+  if (!countReplacement(pass, facts, remedy)) return;
+  pass.decision.actions.push({ type: "delete", machine });
+  verdict(pass, facts, "delete", "it is deleted, so that its owner makes a new one");
+}
+
 /** Why this machine gets no remediation now, in words. */
 function findObstacle(pass: TargetPass, facts: TargetFacts, remedy: Remedy): string | undefined {
   const { snapshot, nowMs } = pass;
   const { machine, foreign, hold, controlPlaneBusy } = facts;
-  if (remedy.type === "none") return remedy.reason;
+  if (remedy.type === "none") {
+    if (remedy.event === undefined) return remedy.reason;
+    const note = `Machine ${keyText(keyOf(machine))} is not remediated: ${remedy.reason}`;
+    tell(pass, facts, "Normal", remedy.event, note);
+    return remedy.reason;
+  }
   if (machine.metadata.deletionTimestamp !== undefined) return "it is being deleted already";
   if (remedy.type === "request") {
     const { template } = snapshot;

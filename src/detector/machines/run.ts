@@ -3,6 +3,7 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { awaitServed } from "../../kube/served-kind.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { MachineMetrics } from "./metrics.ts";
 import { MachineHealthCheckController } from "./controller.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 
@@ -12,6 +13,7 @@ export interface MachineHealthChecksDeps {
   /** Where the machines' nodes are. */
   clusters: WorkloadClusters;
   kind: MachineHealthCheckKind;
+  metrics?: MachineMetrics;
 }
 
 /**
@@ -32,7 +34,10 @@ export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, sign
   }
 }
 
-async function serve({ runtime, clusters, kind }: MachineHealthChecksDeps, signal: AbortSignal): Promise<void> {
+async function serve(
+  { runtime, clusters, kind, metrics }: MachineHealthChecksDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const types = {
     checks: await awaitServed(runtime, kind.checks, signal),
     machines: await awaitServed(runtime, kind.machines, signal),
@@ -44,6 +49,6 @@ async function serve({ runtime, clusters, kind }: MachineHealthChecksDeps, signa
   const machines = watch(types.machines, kind.readMachine);
   const clusterObjects = types.clusters && watch(types.clusters, kind.readCluster);
   for (const view of [checks, machines, clusterObjects]) await view?.whenSynced(signal);
-  const deps = { runtime, clusters, kind, types, checks, machines, clusterObjects };
+  const deps = { runtime, clusters, kind, types, checks, machines, clusterObjects, metrics };
   await new MachineHealthCheckController(deps, signal).run(signal);
 }

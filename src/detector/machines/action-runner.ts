@@ -1,0 +1,110 @@
+import type { Machine } from "../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
+import { parseKey } from "../../kube/watched.ts";
+import type { MachineActionContext, MachineActionDeps, SingleMachineAction } from "./actions.ts";
+import { machineActionKey, takeMachineAction } from "./actions.ts";
+import type { MachineCheckState } from "./check-state.ts";
+import { judgeNow, stateKey } from "./check-state.ts";
+import type { MachineCheckStates } from "./check-states.ts";
+import type { MachineCheckStore } from "./check-store.ts";
+import { nameOf, pausedCondition } from "./decide.ts";
+import { judgeTrigger } from "./trigger.ts";
+
+/** Requests of one pass under way at a time: many machines may fail at once. */
+const ACTIONS_PARALLEL_MAX = 16;
+
+export interface MachineActionRunnerDeps extends MachineActionDeps {
+  store: MachineCheckStore;
+  states: MachineCheckStates;
+  tell: MachineActionContext["tell"];
+}
+
+/** Takes the actions that a pass has decided on. */
+export class MachineActionRunner {
+  readonly #deps: MachineActionRunnerDeps;
+  /** Machines whose remediation is being started, by UID: two passes must not both start. */
+  readonly #starting = new Map<string, Machine>();
+
+  constructor(deps: MachineActionRunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Machines whose remediation is being started at this moment. */
+  get starting(): Iterable<Machine> {
+    return this.#starting.values();
+  }
+
+  /** Takes actions side by side. @returns what failed; one failure never keeps the others from being taken. */
+  async takeAll(
+    check: MachineHealthCheck,
+    state: MachineCheckState,
+    actions: readonly SingleMachineAction[],
+    signal: AbortSignal,
+  ): Promise<unknown[]> {
+    const { logger } = this.#deps;
+    const context = this.#contextOf(check, state);
+    const errors: unknown[] = [];
+    const waiting = [...actions];
+    const work = async (): Promise<void> => {
+      for (let action = waiting.shift(); action !== undefined; action = waiting.shift()) {
+        try {
+          await takeMachineAction(this.#deps, context, action, signal);
+        } catch (error) {
+          errors.push(error);
+          const fields = { machineHealthCheck: nameOf(check), action: machineActionKey(action) };
+          if (!signal.aborted) logger.warn({ err: error, ...fields }, "an action failed");
+        } finally {
+          this.#starting.delete(action.machine.metadata.uid);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(ACTIONS_PARALLEL_MAX, actions.length) }, work));
+    return errors;
+  }
+
+  #contextOf(check: MachineHealthCheck, state: MachineCheckState): MachineActionContext {
+    const { states, tell } = this.#deps;
+    const { compiled } = state;
+    return {
+      check,
+      covers: (machine) => "policy" in compiled && compiled.policy.covers(machine),
+      holds: state.holds,
+      judge: (machine, cluster, node) => judgeNow(states.world, check, machine, cluster, node),
+      readNode: async ({ nodeName }, cluster, signal) => {
+        const nodes = states.nodesOf(check);
+        const isBefore = cluster !== undefined && !cluster.controlPlaneInitialized;
+        if (nodeName === undefined || nodes === undefined || isBefore) return { state: "none" };
+        return nodes.readSight(nodeName, signal);
+      },
+      mayStart: (machine) => this.#mayStart(check, state, machine),
+      wrote: (machine) => {
+        if ("tracker" in compiled) compiled.tracker.observe({ type: "updated", object: machine, previous: machine });
+      },
+      tell,
+    };
+  }
+
+  /**
+   * Whether a remediation that was decided on may still start: same spec, not paused, the threshold holds as things are now,
+   * and neither the machine nor another one of its control plane has one. One that may counts as started at once.
+   */
+  #mayStart(check: MachineHealthCheck, state: MachineCheckState, machine: Machine): boolean {
+    const { store, states } = this.#deps;
+    const { compiled, holds } = state;
+    const current = store.get(parseKey(nameOf(check)));
+    if (current === undefined || stateKey(current) !== state.key || "problem" in compiled) return false;
+    if (pausedCondition(current, states.clusterOf(current)).status === "True") return false;
+    const { uid } = machine.metadata;
+    if (this.#starting.has(uid)) return false;
+    const { policy } = compiled;
+    const now = states.snapshot(current, compiled, holds, undefined, this.starting);
+    const expected = now.targetNames.length;
+    if (!judgeTrigger(policy.trigger, expected, expected - now.healthy).allowed) return false;
+    if (now.standstill !== undefined || now.away !== undefined) return false;
+    const facts = now.targets.find((target) => target.machine.metadata.uid === uid);
+    if (facts === undefined || facts.requests.length > 0) return false;
+    if (policy.step !== undefined && machine.isControlPlane && facts.controlPlaneBusy !== undefined) return false;
+    this.#starting.set(uid, machine);
+    return true;
+  }
+}
