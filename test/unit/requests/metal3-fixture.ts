@@ -47,8 +47,9 @@ export class Metal3World {
   /** A Machine on a BareMetalHost, and ironfence, where Metal3's kinds are served in `version`. */
   static async create(version: "v1beta1" | "v1beta2" = "v1beta2"): Promise<Metal3World> {
     const world = new Metal3World(version);
-    for (const text of [...(await readCrds()), ...(await readForeignCrds([version, "v1alpha1"]))])
-      world.server.load(text);
+    const ours = (await readCrds()).filter((text) => text.includes("kind: BareMetalRemediation\n"));
+    const theirs = (await readForeignCrds([version, "v1alpha1"])).filter((text) => !text.includes("openshift.io"));
+    for (const text of [...ours, ...theirs]) world.server.load(text);
     world.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
     const machines = { ...MACHINES, version };
     const bound = { [`metal3.io/BareMetalHost`]: `${NAMESPACE}/host-0` };
