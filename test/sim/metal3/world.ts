@@ -71,7 +71,7 @@ export class Metal3World extends Cluster {
       {},
     );
     const targets = this.server.collection<FencingTarget>(FENCING_TARGETS);
-    for (const { metadata } of [...targets.values()]) targets.delete({ namespace: NAMESPACE, name: metadata.name });
+    for (const { metadata } of targets.values()) targets.delete({ namespace: NAMESPACE, name: metadata.name });
     const base64 = (text: string): string => Buffer.from(text).toString("base64");
     const data = { username: base64("admin"), password: base64(this.faults.password) };
     this.create(SECRETS, { namespace: METAL3, name: "bmc" }, { data });

@@ -1,0 +1,402 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Node } from "../../../src/api/core.ts";
+import type { BareMetalHost, Metal3Machine } from "../../../src/api/metal3.ts";
+import { readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
+import type { HostIdentity } from "../../../src/bmc/driver.ts";
+import type { Subject } from "../../../src/remediator/subject.ts";
+import { localNode } from "../../../src/remediator/subject.ts";
+import type { Located } from "../../../src/remediator/targets/bare-metal-host/host-index.ts";
+import { HostIndex } from "../../../src/remediator/targets/bare-metal-host/host-index.ts";
+import { foreignHolds, holdKey } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { judgeHost } from "../../../src/remediator/targets/bare-metal-host/judge-host.ts";
+import { maintenanceOf, powerPathOf, refusalOf } from "../../../src/remediator/targets/bare-metal-host/power-path.ts";
+import { powerByStatus } from "../../../src/remediator/targets/bare-metal-host/power-sense.ts";
+import { parseProviderID } from "../../../src/remediator/targets/bare-metal-host/provider-id.ts";
+
+interface HostParts {
+  name?: string;
+  annotations?: Record<string, string>;
+  deleted?: boolean;
+  spec?: Record<string, unknown>;
+  status?: Record<string, unknown>;
+}
+
+const CONSUMER = { apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1", kind: "Metal3Machine", namespace: "metal3" };
+
+function hostOf({
+  name = "h1",
+  annotations = {},
+  deleted = false,
+  spec = {},
+  status = {},
+}: HostParts = {}): BareMetalHost {
+  return readBareMetalHost({
+    apiVersion: "metal3.io/v1alpha1",
+    kind: "BareMetalHost",
+    metadata: {
+      name,
+      namespace: "metal3",
+      uid: `uid-${name}`,
+      resourceVersion: "1",
+      annotations,
+      ...(deleted && { deletionTimestamp: "2026-01-01T00:00:00Z" }),
+    },
+    spec: { online: true, bmc: { address: `redfish://${name}/1`, credentialsName: "bmc" }, ...spec },
+    status: { operationalStatus: "OK", poweredOn: true, provisioning: { state: "provisioned" }, ...status },
+  } as never);
+}
+
+function machineOf(name: string, host: string | undefined, spec: Record<string, unknown> = {}): Metal3Machine {
+  const annotations = host === undefined ? {} : { "metal3.io/BareMetalHost": `metal3/${host}` };
+  const owner = { apiVersion: "cluster.x-k8s.io/v1beta1", kind: "Machine", name, uid: `uid-${name}` };
+  return readMetal3Machine({
+    apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
+    kind: "Metal3Machine",
+    metadata: {
+      name: `${name}-m3`,
+      namespace: "metal3",
+      uid: `m3-${name}`,
+      resourceVersion: "1",
+      annotations,
+      ownerReferences: [owner],
+    },
+    spec,
+  } as never);
+}
+
+function nodeOf(
+  name: string,
+  spec: Node["spec"] = {},
+  annotations: Record<string, string> = {},
+  systemUUID?: string,
+): Node {
+  const metadata = { name, uid: `node-${name}`, resourceVersion: "1", annotations };
+  return {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata,
+    spec,
+    status: { nodeInfo: { ...(systemUUID !== undefined && { systemUUID }) } },
+  };
+}
+
+const ofMachine = (name: string): Subject => ({
+  nodeName: `node-of-${name}`,
+  cluster: { namespace: "metal3", name: "workload" },
+  machine: { apiVersion: "cluster.x-k8s.io/v1beta1", kind: "Machine", namespace: "metal3", name, uid: `uid-${name}` },
+});
+
+function indexOf(hosts: readonly BareMetalHost[], machines: readonly Metal3Machine[] = []): HostIndex {
+  const index = new HostIndex();
+  for (const object of hosts) index.applyHost({ type: "added", object });
+  for (const object of machines) index.applyMachine({ type: "added", object });
+  return index;
+}
+
+const nameOf = (located: Located): string =>
+  located.found ? located.host.metadata.name : `${located.reason}: ${located.message}`;
+
+describe("the BareMetalHost of a Machine", () => {
+  const taken = (name: string): Record<string, unknown> => ({ consumerRef: { ...CONSUMER, name } });
+
+  it("is named by its Metal3Machine's annotation, by consumerRef and by providerID, which agree", () => {
+    const index = indexOf(
+      [hostOf({ spec: taken("m1-m3") }), hostOf({ name: "h2", spec: taken("m2-m3") })],
+      [machineOf("m1", "h1", { providerID: "metal3://metal3/h1/m1-m3" }), machineOf("m2", "h2")],
+    );
+    assert.equal(nameOf(index.locate(ofMachine("m1"), undefined)), "h1");
+    assert.equal(nameOf(index.locate(ofMachine("m2"), undefined)), "h2");
+  });
+
+  it("is found by each way alone", () => {
+    const host = hostOf({ spec: taken("m1-m3") });
+    const plain = hostOf();
+    for (const [what, index] of [
+      ["annotation", indexOf([plain], [machineOf("m1", "h1")])],
+      ["consumerRef", indexOf([host], [machineOf("m1", undefined)])],
+      ["providerID by UID", indexOf([plain], [machineOf("m1", undefined, { providerID: "metal3://uid-h1" })])],
+      ["providerID by name", indexOf([host], [machineOf("m1", undefined, { providerID: "metal3://metal3/h1/m1-m3" })])],
+    ] as const) {
+      assert.equal(nameOf(index.locate(ofMachine("m1"), undefined)), "h1", what);
+    }
+  });
+
+  it("is nobody's to trust where two ways disagree", () => {
+    const index = indexOf([hostOf(), hostOf({ name: "h2", spec: taken("m1-m3") })], [machineOf("m1", "h1")]);
+    assert.match(
+      nameOf(index.locate(ofMachine("m1"), undefined)),
+      /^Ambiguous: Machine metal3\/m1 has more than one host \(BareMetalHost metal3\/h1 by the annotation of Metal3Machine metal3\/m1-m3; BareMetalHost metal3\/h2 by spec.consumerRef/,
+    );
+  });
+
+  it("is not one that another machine has taken", () => {
+    const index = indexOf([hostOf({ spec: taken("m2-m3") })], [machineOf("m1", "h1")]);
+    assert.match(
+      nameOf(index.locate(ofMachine("m1"), undefined)),
+      /^Ambiguous: .*has been taken by Metal3Machine m2-m3/,
+    );
+  });
+
+  it("is not one that is gone, nor one that was made anew under its name", () => {
+    const gone = indexOf([], [machineOf("m1", "h1")]);
+    assert.match(
+      nameOf(gone.locate(ofMachine("m1"), undefined)),
+      /^NoTarget: .*names BareMetalHost metal3\/h1, which is not there/,
+    );
+    const anew = indexOf([hostOf()]);
+    const node = nodeOf("n1", { providerID: "baremetalhost:///metal3/h1/uid-of-before" });
+    assert.match(nameOf(anew.locate(localNode("n1"), node)), /^NoTarget: .*is not there/);
+  });
+
+  it("of OKD is the one whose consumerRef names the Machine that the node names", () => {
+    const consumerRef = {
+      apiVersion: "machine.openshift.io/v1beta1",
+      kind: "Machine",
+      namespace: "okd",
+      name: "worker-0",
+    };
+    const index = indexOf([hostOf({ spec: { consumerRef } })]);
+    const node = nodeOf("n1", {}, { "machine.openshift.io/machine": "okd/worker-0" });
+    assert.equal(nameOf(index.locate(localNode("n1"), node)), "h1");
+    assert.match(nameOf(index.locate(localNode("n1"), nodeOf("n1"))), /^NoTarget/);
+  });
+});
+
+describe("the BareMetalHost of a node", () => {
+  it("is named by the node's providerID", () => {
+    const index = indexOf([hostOf()]);
+    for (const providerID of ["metal3://uid-h1", "metal3://metal3/h1/m1-m3", "baremetalhost:///metal3/h1/uid-h1"]) {
+      assert.equal(nameOf(index.locate(localNode("n1"), nodeOf("n1", { providerID }))), "h1", providerID);
+    }
+  });
+
+  it("is not one that was provisioned for another machine since", () => {
+    const index = indexOf([hostOf({ spec: { consumerRef: { ...CONSUMER, name: "m2-m3" } } })]);
+    const node = nodeOf("n1", { providerID: "metal3://metal3/h1/m1-m3" });
+    assert.match(nameOf(index.locate(localNode("n1"), node)), /^Ambiguous/);
+  });
+
+  it("is the one of its name only where nothing else says anything, and it is nobody's", () => {
+    assert.equal(nameOf(indexOf([hostOf({ name: "n1" })]).locate(localNode("n1"), nodeOf("n1"))), "n1");
+    const taken = indexOf([hostOf({ name: "n1", spec: { consumerRef: { ...CONSUMER, name: "x" } } })]);
+    assert.match(nameOf(taken.locate(localNode("n1"), nodeOf("n1"))), /^NoTarget/);
+    const elsewhere = { ...localNode("n1"), cluster: { namespace: "metal3", name: "workload" } };
+    assert.match(
+      nameOf(indexOf([hostOf({ name: "n1" })]).locate(elsewhere, undefined)),
+      /^NoTarget/,
+      "another cluster's node",
+    );
+  });
+
+  it("follows what is watched", () => {
+    const index = indexOf([hostOf({ name: "n1" })]);
+    index.applyHost({ type: "deleted", object: hostOf({ name: "n1" }) });
+    assert.match(nameOf(index.locate(localNode("n1"), nodeOf("n1"))), /^NoTarget/);
+    assert.equal(index.byUid("uid-n1"), undefined);
+    assert.deepEqual(index.claiming(["system redfish https://n1 1"]), []);
+  });
+});
+
+describe("a host that was taken", () => {
+  it("has strayed once it serves another machine, and not where its own is only gone", () => {
+    const host = hostOf({ spec: { consumerRef: { ...CONSUMER, name: "m2-m3" } } });
+    const index = indexOf([host], [machineOf("m2", "h1")]);
+    assert.match(index.strayed(host, ofMachine("m1"), undefined) ?? "", /serves Metal3Machine metal3\/m2-m3 now/);
+    assert.equal(indexOf([hostOf()]).strayed(hostOf(), ofMachine("m1"), undefined), undefined);
+    assert.equal(index.strayed(host, ofMachine("m2"), undefined), undefined);
+  });
+
+  it("has strayed once its subject has another host", () => {
+    const index = indexOf([hostOf(), hostOf({ name: "h2" })], [machineOf("m1", "h2")]);
+    assert.match(index.strayed(hostOf(), ofMachine("m1"), undefined) ?? "", /BareMetalHost metal3\/h2 is/);
+  });
+});
+
+describe("a providerID", () => {
+  it("names a host in Metal3's and OKD's forms, and in no other", () => {
+    assert.deepEqual(parseProviderID("metal3://4711"), { uid: "4711" });
+    assert.deepEqual(parseProviderID("metal3://ns/h1/m1"), { namespace: "ns", name: "h1", consumer: "m1" });
+    assert.deepEqual(parseProviderID("baremetalhost:///ns/h1/4711"), { namespace: "ns", name: "h1", uid: "4711" });
+    for (const text of [
+      "",
+      "metal3://",
+      "metal3://a/b",
+      "metal3://a//c",
+      "aws:///eu/i-1",
+      "baremetalhost:///h1",
+      "metal3://a/b/c/d",
+    ]) {
+      assert.equal(parseProviderID(text), undefined, text);
+    }
+  });
+});
+
+describe("who powers a host", () => {
+  it("is its operator, or we once that has let go, and nobody in between", () => {
+    const detached = { "baremetalhost.metal3.io/detached": "" };
+    assert.equal(powerPathOf(hostOf()), "Operator");
+    assert.equal(powerPathOf(hostOf({ annotations: detached, status: { operationalStatus: "detached" } })), "Direct");
+    assert.equal(powerPathOf(hostOf({ annotations: detached })), "Changing");
+    assert.equal(powerPathOf(hostOf({ status: { operationalStatus: "detached" } })), "Changing");
+  });
+
+  for (const [reason, parts] of [
+    ["HostBeingDeleted", { deleted: true }],
+    ["PowerOffDisabled", { spec: { disablePowerOff: true } }],
+    ["HostDetaching", { annotations: { "baremetalhost.metal3.io/detached": "" } }],
+    ["HostNotProvisioned", { status: { provisioning: { state: "deprovisioning" } } }],
+    ["HostNotProvisioned", { status: { provisioning: {} } }],
+    ["HostOffline", { spec: { online: false } }],
+  ] as const) {
+    it(`refuses: ${reason}, for ${JSON.stringify(parts)}`, () => {
+      const refusal = refusalOf(hostOf(parts));
+      assert.equal(refusal?.reason, reason);
+      assert.match(refusal?.message ?? "", /BareMetalHost metal3\/h1/);
+    });
+  }
+
+  it("refuses none that is provisioned, by its operator or from outside", () => {
+    assert.equal(refusalOf(hostOf()), undefined);
+    assert.equal(refusalOf(hostOf({ status: { provisioning: { state: "externally provisioned" } } })), undefined);
+  });
+
+  it("keeps its hands off a paused host, which its operator would not power", () => {
+    const paused = { "baremetalhost.metal3.io/paused": "" };
+    assert.match(maintenanceOf(hostOf({ annotations: paused })) ?? "", /is paused/);
+    assert.equal(maintenanceOf(hostOf()), undefined);
+  });
+
+  it("knows others' holds from its own", () => {
+    const annotations = {
+      [holdKey({ uid: "1" })]: "",
+      "reboot.metal3.io": "",
+      "reboot.metal3.io/x": "",
+      "ironfence.io/owner": "",
+    };
+    assert.deepEqual(foreignHolds(hostOf({ annotations })), ["reboot.metal3.io", "reboot.metal3.io/x"]);
+  });
+});
+
+describe("whose BMC it is that answers", () => {
+  const uuid = (n: number): string => `00000000-0000-4000-8000-00000000000${n}`;
+  const hardware = { hardware: { systemVendor: { serialNumber: "SN-1" } } };
+  const consumed = { consumerRef: { ...CONSUMER, name: "m1-m3" } };
+  const node = nodeOf("n1", {}, {}, uuid(1));
+  const owner = {
+    "ironfence.io/owner": JSON.stringify({
+      uid: "r",
+      kind: "BareMetalRemediation",
+      namespace: "x",
+      name: "y",
+      systemUUID: uuid(1),
+    }),
+  };
+  const verdict = (parts: HostParts, known: Node | undefined, answer: Omit<HostIdentity, "device">): string => {
+    const judged = judgeHost(hostOf(parts), known, { device: "bmc", ...answer });
+    return judged.verified ? "verified" : judged.reason;
+  };
+  for (const [what, parts, known, answer, expected] of [
+    ["the node's system UUID", {}, node, { systemUUID: uuid(1) }, "verified"],
+    [
+      "another system UUID than the node's",
+      { status: hardware, spec: consumed },
+      node,
+      { systemUUID: uuid(2), serialNumber: "SN-1" },
+      "Mismatch",
+    ],
+    [
+      "the UUID that the owner found, without a node",
+      { annotations: owner },
+      undefined,
+      { systemUUID: uuid(1) },
+      "verified",
+    ],
+    ["another UUID than the owner found", { annotations: owner }, undefined, { systemUUID: uuid(2) }, "Mismatch"],
+    [
+      "the serial number of a host that serves a machine",
+      { status: hardware, spec: consumed },
+      undefined,
+      { serialNumber: "SN-1" },
+      "verified",
+    ],
+    [
+      "the service tag, which Dell gives as SKU",
+      { status: hardware, spec: consumed },
+      undefined,
+      { serialNumber: "BOARD-7", sku: "SN-1" },
+      "verified",
+    ],
+    ["another serial number", { status: hardware, spec: consumed }, undefined, { serialNumber: "SN-2" }, "Mismatch"],
+    [
+      "the serial number of a host that only a name ties to the node",
+      { status: hardware },
+      undefined,
+      { serialNumber: "SN-1" },
+      "Unknown",
+    ],
+    ["nothing at all", { status: hardware, spec: consumed }, node, {}, "Unknown"],
+    [
+      "a serial number that is none",
+      { status: { hardware: { systemVendor: { serialNumber: "To be filled by O.E.M." } } }, spec: consumed },
+      undefined,
+      { serialNumber: "To be filled by O.E.M." },
+      "Unknown",
+    ],
+  ] as const) {
+    it(`${what}: ${expected}`, () => assert.equal(verdict(parts, known, answer), expected));
+  }
+});
+
+describe("power by status alone", () => {
+  const owner = { uid: "r1", kind: "BareMetalRemediation", namespace: "x", name: "y" };
+  const asked = (poweredOn: string, lastUpdated?: string): Record<string, string> => ({
+    [holdKey(owner)]: '{"mode":"hard"}',
+    "ironfence.io/power-off-request": JSON.stringify({ uid: "r1", poweredOn, lastUpdated }),
+  });
+  const [before, after] = ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"];
+  for (const [what, parts, expected] of [
+    ["true to false since our request", { annotations: asked("true"), status: { poweredOn: false } }, "Off"],
+    [
+      "false, told anew since our request",
+      { annotations: asked("false", before), status: { poweredOn: false, lastUpdated: after } },
+      "Off",
+    ],
+    [
+      "false as it was before",
+      { annotations: asked("false", before), status: { poweredOn: false, lastUpdated: before } },
+      "Changing",
+    ],
+    ["false, and nothing of ours holds it off", { status: { poweredOn: false } }, "Changing"],
+    [
+      "false, and our hold was taken off",
+      {
+        annotations: { "ironfence.io/power-off-request": asked("true")["ironfence.io/power-off-request"] ?? "" },
+        status: { poweredOn: false },
+      },
+      "Changing",
+    ],
+    [
+      "false by another's request",
+      {
+        annotations: { ...asked("true"), "ironfence.io/power-off-request": '{"uid":"r2","poweredOn":"true"}' },
+        status: { poweredOn: false },
+      },
+      "Changing",
+    ],
+    ["true", { annotations: asked("true") }, "On"],
+    ["nothing", { annotations: asked("true"), status: { poweredOn: undefined } }, "Unknown"],
+    [
+      "false beside an error",
+      { annotations: asked("true"), status: { poweredOn: false, errorType: "power management error" } },
+      "Unknown",
+    ],
+    [
+      "false of a host that is never powered off",
+      { annotations: asked("true"), spec: { disablePowerOff: true }, status: { poweredOn: false } },
+      "Unknown",
+    ],
+  ] as const) {
+    it(`poweredOn ${what}: ${expected}`, () => assert.equal(powerByStatus(hostOf(parts), owner).state, expected));
+  }
+});
