@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { CustomKind } from "./kind.ts";
 import type { KubeObject } from "../kube/resource.ts";
-import { conditionsSchema, timeSchema } from "./meta.ts";
+import { clusterRefSchema, conditionsSchema, timeSchema } from "./meta.ts";
 import { DURATION_PATTERN } from "../runtime/duration.ts";
 
 const duration = (value: string, description: string) =>
@@ -90,7 +90,10 @@ const bareMetalRemediationStatusSchema = z.object({
   lastRemediated: timeSchema.optional(),
   node: z
     .object({
-      name: z.string(),
+      name: z.string().optional().meta({ description: "Absent for a Machine that has not become a Node." }),
+      cluster: clusterRefSchema.optional().meta({
+        description: "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent lives in.",
+      }),
       uid: z.string().optional(),
       bootID: z.string().optional().meta({ description: "The boot that the present attempt ends." }),
       wasReady: z.boolean().optional().meta({

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { CustomKind } from "./kind.ts";
 import type { KubeObject } from "../kube/resource.ts";
-import { conditionsSchema, timeSchema } from "./meta.ts";
+import { clusterRefSchema, conditionsSchema, timeSchema } from "./meta.ts";
 import { DURATION_PATTERN } from "../runtime/duration.ts";
 
 const deviceSchema = z.object({
@@ -70,6 +70,10 @@ export type Device = z.infer<typeof deviceSchema>;
 
 const fencingTargetSpecSchema = z.object({
   nodeName: z.string().min(1).meta({ description: "The node that these devices power." }),
+  clusterRef: clusterRefSchema.optional().meta({
+    description:
+      "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent lives in: a node of the same name in another cluster is another node.",
+  }),
   maintenance: z
     .boolean()
     .default(false)
@@ -104,6 +108,7 @@ const fencingTargetStatusSchema = z.object({
   identity: z
     .object({
       nodeName: z.string().meta({ description: "The node that it was pinned from; it counts for no other." }),
+      clusterRef: clusterRefSchema.optional().meta({ description: "The cluster of that node, as in the spec then." }),
       systemUUID: z.string(),
     })
     .optional()

@@ -52,3 +52,6 @@ export type LabelSelector = z.infer<typeof labelSelectorSchema>;
 
 /** A point in time (`metav1.Time`). */
 export const timeSchema = z.string().meta({ format: "date-time" });
+
+/** A Cluster of Cluster API (`cluster.x-k8s.io`), by name. */
+export const clusterRefSchema = z.object({ namespace: z.string().min(1), name: z.string().min(1) });

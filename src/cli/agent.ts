@@ -213,7 +213,16 @@ async function runComponents(
       handOver,
     };
     const open: typeof openDevice = (config, deps) => openDevice(config, { ...deps, mayOrder });
-    const deps = { runtime, nodes, targets, namespace, openDevice: open, registry, options: remediatorOptions };
+    const deps = {
+      runtime,
+      nodes,
+      clusters,
+      targets,
+      namespace,
+      openDevice: open,
+      registry,
+      options: remediatorOptions,
+    };
     components.push(
       guard("remediator", runRemediator({ ...deps, bareMetalHosts: options.families.has("bare-metal-host") }, running)),
     );

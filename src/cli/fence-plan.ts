@@ -8,7 +8,7 @@ import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { isReady } from "../remediator/marks.ts";
 import { mustLeave } from "../remediator/pods.ts";
-import { nodeNameOf } from "../remediator/session.ts";
+import { nodeKey, subjectOf } from "../remediator/subject.ts";
 import { parseTimeMs } from "../runtime/time.ts";
 import { Refusal } from "./failures.ts";
 import type { TargetFacts } from "./targets.ts";
@@ -69,14 +69,14 @@ export function planFence(facts: ClusterFacts, strategy: StrategyType): FencePla
   }
   if (leaseHolder !== undefined) obstacles.push(`${leaseHolder} holds the lease of node ${name}, and works on it`);
   const unfinished = remediations.filter(isUnfinished);
-  for (const remediation of unfinished.filter((candidate) => nodeNameOf(candidate) === name)) {
+  for (const remediation of unfinished.filter((candidate) => nodeOf(candidate) === name)) {
     obstacles.push(`${describe(remediation)} is there for it already: see ironfence status`);
   }
   if (isControlPlane(node)) {
     concerns.push(`node ${name} runs the control plane`);
     const others = controlPlane.filter((other) => other.metadata.name !== name);
     for (const remediation of unfinished.filter((candidate) =>
-      others.some((other) => other.metadata.name === nodeNameOf(candidate)),
+      others.some((other) => other.metadata.name === nodeOf(candidate)),
     )) {
       obstacles.push(
         `${describe(remediation)} fences another control plane node: one at a time, or etcd loses its quorum`,
@@ -106,6 +106,12 @@ export async function countPods(
   const options = { fieldSelector: `spec.nodeName=${nodeName}` };
   const { items } = await runtime.client.list<Pod>(PODS, options, signal);
   return { bound: items.length, ended: items.filter(mustLeave).length };
+}
+
+/** The node of a remediation; a node of another cluster is none of this one's, whatever its name. */
+function nodeOf(remediation: BareMetalRemediation): string | undefined {
+  const { nodeName: name, cluster } = subjectOf(remediation);
+  return name === undefined ? undefined : nodeKey({ cluster, name });
 }
 
 function isUnfinished({ status }: BareMetalRemediation): boolean {

@@ -152,12 +152,14 @@ export class HostPower {
 
 function trimTarget(raw: KubeObject): TargetSight {
   const { apiVersion, kind, metadata, spec, status } = raw as FencingTarget;
+  const { nodeName, clusterRef } = spec;
   const conditionOf = (type: string) => status?.conditions?.find((condition) => condition.type === type);
   return {
     apiVersion,
     kind,
     metadata: trimMeta(metadata, []),
-    nodeName: spec.nodeName,
+    // A node of another cluster is never taken for one of this: no node's name has a slash.
+    nodeName: clusterRef === undefined ? nodeName : `${clusterRef.namespace}/${clusterRef.name}/${nodeName}`,
     maintenance: spec.maintenance,
     isOwned: status?.owner !== undefined,
     isObserved: status?.observedGeneration === metadata.generation,

@@ -1,6 +1,7 @@
 import { untilNextRead } from "./decide-power-off.ts";
 import type { Node } from "../api/core.ts";
 import { isReady } from "./marks.ts";
+import { recordNode } from "./decide-start.ts";
 import { deviceGate, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
 import { isOnDue, isSpent, orderAgeMs, withIntent } from "./orders.ts";
 import type { Decision, Now, SentOrder, Snapshot, Walk } from "./snapshot.ts";
@@ -90,6 +91,8 @@ export function isNewBoot(walk: Pick<Walk, "status">, node: Node): boolean {
 export function decideRejoining(walk: Walk, now: Now): Decision {
   const { seen, node, attempt } = walk;
   if (!seen.devicesClosed) return run({ do: "closeDevices" });
+  const named = recordNode(walk, now);
+  if (named !== undefined) return named;
   if (walk.remainingMs <= 0) {
     return failAttempt(walk, now, "RejoinTimeout", `node ${walk.nodeName} did not rejoin after power-on in time`);
   }

@@ -23,7 +23,7 @@ import { BACKUP_BYTES_MAX, backupBytes, backupOf } from "./restore.ts";
 import type { Decision, HostFacts, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
 import { conditionOf, nodeRejoined, processing } from "./status.ts";
-import { CLAIM_RECHECK_MS, FREED_RECHECK_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
+import { CLAIM_RECHECK_MS, FREED_RECHECK_MS, IDENTITY_AGE_MAX_MS, RENEWAL_TIMEOUT_MS } from "./timings.ts";
 import { quorumMessage } from "./turn.ts";
 
 /** Looks the node and its host up and takes the host, or says what is in the way. */
@@ -32,7 +32,9 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   // Whoever cannot begin must not keep others from it.
   const blocked = (reason: Reason, message: string): Decision =>
     turn === undefined ? block(snapshot, attempt, now, reason, message) : run({ do: "leaveTurn" });
+  if (snapshot.unresolved) return resolve(snapshot, attempt, now);
   if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
+  if (snapshot.away !== undefined) return blocked("ClusterUnreachable", snapshot.away);
   if (snapshot.node === undefined && snapshot.status.node === undefined) {
     return blocked("NodeNotFound", `there is no node ${nodeName}`);
   }
@@ -56,6 +58,39 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   if (turn === undefined) return run({ do: "askForTurn" });
   if (!turn.granted) return block(snapshot, attempt, now, turn.reason, turn.message);
   return beginFirstAttempt(snapshot, attempt, host.facts, now);
+}
+
+/** Stores whom the live Machine means, before anything else: its name alone would be no proof. */
+function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
+  const { seen, subject } = snapshot;
+  const read = seen.subjectMachine;
+  if (read === undefined) return run({ do: "resolveSubject" });
+  if (!read.found) {
+    const { reason, message } = read;
+    // No Machine comes back under its UID.
+    if (reason !== "MachineUnreadable") return fail(snapshot, now, reason, message);
+    const inMs = read.atMs + CLAIM_RECHECK_MS - now.monotonicMs;
+    return inMs <= 0 ? run({ do: "resolveSubject" }) : block(snapshot, attempt, now, reason, message, inMs);
+  }
+  const { metadata, apiVersion, kind, nodeName, clusterName } = read.machine;
+  const { namespace, name, uid } = metadata;
+  const { named } = snapshot.remediation;
+  if (named !== undefined && named !== nodeName) {
+    const message = `the remediation names node ${named}, but Machine ${namespace}/${name} ${nodeName === undefined ? "has no node" : `is node ${nodeName}`}: correct its annotation`;
+    return fail(snapshot, now, "SubjectMismatch", message);
+  }
+  const node = {
+    ...(nodeName !== undefined && { name: nodeName }),
+    ...(clusterName !== "" && { cluster: { namespace, name: clusterName } }),
+  };
+  const where = clusterName === "" ? "" : ` of cluster ${namespace}/${clusterName}`;
+  return move(snapshot, now, {
+    to: "Resolving",
+    step: "SubjectResolved",
+    message: `Machine ${namespace}/${name} ${nodeName === undefined ? "has not become a node" : `is node ${nodeName}`}${where}`,
+    ...(attempt !== undefined && { attempt }),
+    fields: { node, machine: subject.machine ?? { apiVersion, kind, namespace, name, uid } },
+  });
 }
 
 /** What waits for people has a deadline; what waits for other remediations or for the stop switch has not. */
@@ -92,7 +127,7 @@ function block(
     },
     conditions: processing(reason, message),
     // The boot in which the node is now: another one later tells that the owner has brought it back.
-    ...(inherits && snapshot.node !== undefined && { fields: { node: startRecord(snapshot) } }),
+    ...(inherits && snapshot.node !== undefined && { fields: startRecord(snapshot) }),
   });
 }
 
@@ -108,18 +143,21 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
     message,
     attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), attempt, snapshot.plan.powerOffTimeoutMs),
     conditions: [...processing("Verifying", message), ...untouched("NotYet", message)],
-    fields: { target: facts.ref, node: startRecord(snapshot) },
+    fields: { target: facts.ref, ...startRecord(snapshot) },
   });
 }
 
-/** The node as it is when its remediation begins; one that has begun to wait for the host's owner has that on record. */
-function startRecord(snapshot: Snapshot): NonNullable<Snapshot["status"]["node"]> {
-  const { node, status, zone } = snapshot;
+/** The subject as it is when its remediation begins; one that has begun to wait for the host's owner has that on record. */
+function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
+  const { node, status, zone, subject } = snapshot;
   const waited = status.node?.wasReady !== undefined;
   return {
-    ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
-    wasReady: status.node?.wasReady ?? (node !== undefined && isReady(node)),
-    ...(zone !== undefined && { zone }),
+    node: {
+      ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
+      wasReady: status.node?.wasReady ?? (node !== undefined && isReady(node)),
+      ...(zone !== undefined && { zone }),
+    },
+    ...(subject.machine !== undefined && { machine: subject.machine }),
   };
 }
 
@@ -135,6 +173,8 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
     return failAttempt(walk, now, reason, message);
   }
   const node = seen.examined?.node;
+  const strayed = checkMachine(walk, now);
+  if (strayed !== undefined) return strayed;
   const back = node === undefined ? undefined : endIfBack(walk, node, attempt.action, now);
   if (back !== undefined) return back;
   const runsHere = ownNodeGate(walk, now);
@@ -158,6 +198,30 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
     return run({ do: "quarantine", attemptId: attempt.id });
   }
   return orderOff(walk, now, attempt.id, "the host is to be powered off");
+}
+
+/** What the live Machine says that the record does not: it is gone, or has named its node since. */
+function checkMachine(walk: Walk, now: Now): Decision | undefined {
+  const { subjectMachine: machine } = walk.seen;
+  if (machine === undefined) return undefined;
+  if (!machine.found) {
+    return machine.reason === "MachineUnreadable" ? undefined : fail(walk, now, machine.reason, machine.message);
+  }
+  return recordNode(walk, now);
+}
+
+/** Takes on record which node a Machine has become that had none; undefined where that is known, or not the case yet. */
+export function recordNode(walk: Walk, now: Now): Decision | undefined {
+  const { subjectMachine: machine } = walk.seen;
+  const name = machine?.found === true ? machine.machine.nodeName : undefined;
+  if (walk.subject.nodeName !== undefined || name === undefined) return undefined;
+  return move(walk, now, {
+    to: walk.state.name,
+    step: "NodeNamed",
+    message: `the Machine has become node ${name}`,
+    attempt: walk.attempt,
+    fields: { node: { ...walk.status.node, name } },
+  });
 }
 
 /** Waits while etcd needs the node, by its members as they were looked at last. Undefined where it does not. */
@@ -190,7 +254,9 @@ export function endIfBack(walk: Walk, node: Node, action: Attempt["action"], now
   const { nodeName, seen, attempt, status } = walk;
   const before = status.node?.bootID;
   const present = node.status.nodeInfo?.bootID;
-  const rebooted = action !== "None" && before !== undefined && present !== undefined && present !== before;
+  // Of a Machine that had no node when its host was powered off no boot is on record: a renewal of the lease tells as much.
+  const differs = before === undefined ? hasJoinedSince(walk, now) : present !== undefined && present !== before;
+  const rebooted = action !== "None" && differs;
   const recovered = (action === "None" || action === "Inherited") && status.node?.wasReady === false;
   if (!isReady(node) || !(rebooted || recovered)) return undefined;
   if (action !== "None") {
@@ -217,6 +283,14 @@ export function endIfBack(walk: Walk, node: Node, action: Attempt["action"], now
     },
     conditions: [...processing("Restoring", message), ...(wasDeleted ? [nodeRejoined(message)] : [])],
   });
+}
+
+/** Whether a Machine that had no node when its host was powered off has become one whose kubelet lives since the power-on. */
+function hasJoinedSince({ subject, status, attempt, seen }: Walk, now: Now): boolean {
+  const renewedAtMs = seen.lease?.renewedAtMs;
+  if (subject.machine === undefined || status.node?.uid !== undefined || renewedAtMs === undefined) return false;
+  const renewedAgoMs = now.monotonicMs - renewedAtMs;
+  return attempt.action === "On" && renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;
 }
 
 /** Refuses to power a host off whose Node would have to be deleted, and cannot be saved before. */
@@ -269,11 +343,12 @@ function targetRecord({ host }: Walk): Pick<Snapshot["status"], "target"> {
 }
 
 function nodeRecord(walk: Snapshot, node: Node | undefined): NonNullable<Snapshot["status"]["node"]> {
-  const { wasReady, zone } = walk.status.node ?? {};
+  const { wasReady, zone, cluster } = walk.status.node ?? {};
   if (node === undefined) return walk.status.node ?? { name: walk.nodeName };
   const bootID = node.status.nodeInfo?.bootID;
   return {
     name: node.metadata.name,
+    ...(cluster !== undefined && { cluster }),
     uid: node.metadata.uid,
     ...(bootID !== undefined && { bootID }),
     ...(wasReady !== undefined && { wasReady }),

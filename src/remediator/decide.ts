@@ -1,3 +1,4 @@
+import { decideAway, decideBack } from "./decide-away.ts";
 import { isReady } from "./marks.ts";
 import { fail, run, undo } from "./moves.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
@@ -15,6 +16,12 @@ import { decideMachineDeletion, decideReplacement } from "./reprovision/machine-
  * alone, and called again with the same it says the same.
  */
 export function decide(snapshot: Snapshot, now: Now): Decision {
+  const { away } = snapshot;
+  if (away === undefined) return decideBack(snapshot, now) ?? decideState(snapshot, now);
+  return decideAway(snapshot, now, away, { abort: decideAbort, usual: decideState });
+}
+
+function decideState(snapshot: Snapshot, now: Now): Decision {
   const { state } = snapshot;
   switch (state.name) {
     case "Succeeded":

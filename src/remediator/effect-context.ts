@@ -2,6 +2,7 @@ import type { Node } from "../api/core.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Session } from "./session.ts";
 import type { Sibling } from "./snapshot.ts";
+import { clusterKey } from "./subject.ts";
 import type { FencedHost } from "./targets/host.ts";
 import type { Turns } from "./turns.ts";
 
@@ -27,7 +28,18 @@ export interface EffectContext {
 }
 
 /** What stands in every log line about a remediation. */
-export function fieldsOf(session: Session): { remediation: string; uid: string; node: string } {
+export function fieldsOf(session: Session): {
+  remediation: string;
+  uid: string;
+  node: string | undefined;
+  cluster?: string;
+} {
   const { namespace = "", name } = session.remediation.metadata;
-  return { remediation: `${namespace}/${name}`, uid: session.uid, node: session.nodeName };
+  const { nodeName, cluster } = session.subject;
+  return {
+    remediation: `${namespace}/${name}`,
+    uid: session.uid,
+    node: nodeName,
+    ...(cluster !== undefined && { cluster: clusterKey(cluster) }),
+  };
 }

@@ -16,6 +16,7 @@ import type { EtcdMember } from "./quorum.ts";
 import { mayRunEtcd } from "./quorum.ts";
 import { countBound, releasePods } from "./release.ts";
 import { runReprovisionEffect } from "./reprovision/effects.ts";
+import { readLiveMachine, readOwnerMachine } from "./resolve-subject.ts";
 import { backupOf, restorePatch } from "./restore.ts";
 import type { Effect, Seen } from "./snapshot.ts";
 
@@ -43,7 +44,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "leaveTurn":
       return context.turns.leave(session.uid);
     case "handOver":
-      return context.handOver(`it runs on node ${nodeName}, which is to be powered off`);
+      return context.handOver(`it runs on node ${nodeName ?? ""}, which is to be powered off`);
     case "claimHost":
       return claimHost(context, signal);
     case "releaseHost":
@@ -51,10 +52,16 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return saw({ hostReleased: true });
     case "checkSuccessor":
       return checkSuccessor(context, signal);
+    case "resolveSubject":
+      return resolveSubject(context, signal);
     case "examine": {
       const identity = verifyIdentity(context, signal);
       try {
-        const [node] = await Promise.all([getNode(client, nodeName, signal), readLease(context, signal)]);
+        const [node] = await Promise.all([
+          getNode(client, nodeName, signal),
+          readLease(context, signal),
+          readMachine(context, signal),
+        ]);
         const isTainted = node !== undefined && signedTaint(node);
         const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
         return saw({ examined: { node }, members, ...(!isTainted && { taintCleared: true }) });
@@ -113,13 +120,14 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "releasePods": {
       const node = await getNode(client, nodeName, signal);
       // A Node object of another UID has joined since: its pods run on another host than the one that is off.
-      if (node === undefined || node.metadata.uid === session.status.node?.uid) {
+      const isFenced = node === undefined || node.metadata.uid === session.status.node?.uid;
+      if (isFenced && nodeName !== undefined) {
         await releasePods(nodeRuntime, nodeName, effect.withinMs, signal);
       }
       return saw({ released: true });
     }
     case "checkDrained": {
-      const bound = await countBound(client, nodeName, signal);
+      const bound = nodeName === undefined ? { pods: 0, attachments: 0 } : await countBound(client, nodeName, signal);
       const checks = (session.seen.drain?.checks ?? 0) + 1;
       // What is left may need a further deletion: a pod changed while it was being deleted, or was bound only now.
       return saw({ drain: { ...bound, checks, atMs: session.now().monotonicMs }, released: bound.pods === 0 });
@@ -163,6 +171,21 @@ async function readMembers(context: EffectContext, signal: AbortSignal): Promise
   return Promise.all(context.etcdNodes().map(read));
 }
 
+/** Finds out by the live Machine that owns the remediation which node of which cluster it is about. */
+async function resolveSubject({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
+  const { metadata } = session.remediation;
+  const machine = await readOwnerMachine(runtime, metadata, signal);
+  session.seen = { ...session.seen, subjectMachine: { ...machine, atMs: session.now().monotonicMs } };
+}
+
+/** Reads the Machine on record live, where it says more than who asked: it may have been deleted, or named its node. */
+async function readMachine({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
+  const { machine, cluster, nodeName } = session.subject;
+  if (machine === undefined || (cluster === undefined && nodeName !== undefined)) return;
+  const seen = await readLiveMachine(runtime, machine, signal);
+  session.seen = { ...session.seen, subjectMachine: { ...seen, atMs: session.now().monotonicMs } };
+}
+
 async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean, signal: AbortSignal): Promise<void> {
   const { metadata } = session.remediation;
   const others = (metadata.finalizers ?? []).filter((name) => name !== FINALIZER);
@@ -179,10 +202,12 @@ async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean
 }
 
 async function readLease({ nodeRuntime, session }: EffectContext, signal: AbortSignal): Promise<void> {
-  const key = { namespace: NODE_LEASE_NAMESPACE, name: session.nodeName };
+  const { nodeName: name } = session;
   let lease: Lease | undefined;
   try {
-    lease = await nodeRuntime.client.get<Lease>(LEASES, key, signal);
+    if (name !== undefined) {
+      lease = await nodeRuntime.client.get<Lease>(LEASES, { namespace: NODE_LEASE_NAMESPACE, name }, signal);
+    }
   } catch (error) {
     if (!isKubeError(error, "NotFound")) throw error;
   }
@@ -197,7 +222,7 @@ async function mark(
 ): Promise<void> {
   // All that ironfence has signed on the node is ours while the host is; else only what bears our own UID.
   const ownedBy = session.seen.claim?.owned === true ? undefined : session.uid;
-  const signedBy = signature(session.uid, attemptId);
+  const signedBy = signature(session.uid, attemptId, session.subject.cluster);
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     markPatch(node, change, signedBy, ownedBy, putOnBy(session));
   await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
@@ -213,23 +238,26 @@ async function putTaint(
   signal: AbortSignal,
 ): Promise<void> {
   const { uid } = session.status.node ?? {};
-  const signedBy = signature(session.uid, attemptId);
+  const signedBy = signature(session.uid, attemptId, session.subject.cluster);
   // A Node object of another UID has joined since: it is not the one that was fenced.
-  const patchFor: Parameters<typeof patchNode>[2] = (node) =>
-    node.metadata.uid === uid ? markPatch(node, { outOfService: "on" }, signedBy) : [];
-  // Known before the answer, which may be lost.
-  session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false };
+  const patchFor: Parameters<typeof patchNode>[2] = (node) => {
+    if (node.metadata.uid !== uid) return [];
+    // Known before the answer, which may be lost.
+    session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false };
+    return markPatch(node, { outOfService: "on" }, signedBy);
+  };
   const node = await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
   const whose = node === undefined || node.metadata.uid !== uid ? "None" : outOfServiceOf(node);
   session.seen = { ...session.seen, taint: { attemptId, found: whose === "None" ? "NoNode" : whose } };
 }
 
 async function deleteNode({ nodeRuntime, session }: EffectContext, signal: AbortSignal): Promise<void> {
+  const { nodeName } = session;
   const { backup } = session.seen;
-  if (backup === undefined) return;
+  if (backup === undefined || nodeName === undefined) return;
   try {
     const guard = { uid: backup.status.nodeUID, resourceVersion: backup.resourceVersion };
-    await nodeRuntime.client.delete(NODES, { name: session.nodeName }, { guard }, signal);
+    await nodeRuntime.client.delete(NODES, { name: nodeName }, { guard }, signal);
     session.seen = { ...session.seen, nodeDeleted: true };
   } catch (error) {
     if (isKubeError(error, "NotFound")) session.seen = { ...session.seen, nodeDeleted: true };

@@ -1,14 +1,29 @@
 import { FENCED_BY, QUARANTINED_BY } from "../api/annotations.ts";
 import type { Node, Taint } from "../api/core.ts";
 import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../api/taints.ts";
+import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
+import { clusterKey } from "./subject.ts";
 
 // Our two marks on a node: the out-of-service taint, which stands only while its host is proven off, and the quarantine. Each
 // is signed by an annotation of its own, so that a taint of the same key that somebody else has put there is never touched.
 
-/** The signature of one power-off order of a remediation. */
-export function signature(remediationUid: string, attemptId: string): string {
-  return `${remediationUid}/${attemptId}`;
+/**
+ * The signature of one power-off order of a remediation. On a node of another cluster than the remediation's it ends in
+ * `@<namespace>/<name>` of that Cluster: an agent that lives there finds no such remediation, and must not take it for lost.
+ */
+export function signature(remediationUid: string, attemptId: string, cluster: ClusterRef | undefined): string {
+  const order = `${remediationUid}/${attemptId}`;
+  return cluster === undefined ? order : `${order}@${clusterKey(cluster)}`;
+}
+
+/** UIDs of the remediations of `cluster`'s nodes that have signed marks on one of them. */
+export function signersOf(node: Node, cluster: ClusterRef | undefined): string[] {
+  const { annotations = {} } = node.metadata;
+  return [annotations[FENCED_BY], annotations[QUARANTINED_BY]].flatMap((signature = "") => {
+    const [order = "", signedFor = ""] = signature.split("@");
+    return order === "" || signedFor !== clusterKey(cluster) ? [] : (order.split("/")[0] ?? []);
+  });
 }
 
 /** Whose out-of-service taint a node bears. Any effect counts: Kubernetes' own controllers look at the key alone. */

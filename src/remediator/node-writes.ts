@@ -6,8 +6,13 @@ import { isKubeError } from "../kube/errors.ts";
 /** Tries of one guarded patch: a kubelet or another controller may write in between. */
 const TRIES_MAX = 5;
 
-/** The live node; undefined where there is none. */
-export async function getNode(client: KubeClient, name: string, signal: AbortSignal): Promise<Node | undefined> {
+/** The live node; undefined where there is none, or none is named. */
+export async function getNode(
+  client: KubeClient,
+  name: string | undefined,
+  signal: AbortSignal,
+): Promise<Node | undefined> {
+  if (name === undefined) return undefined;
   try {
     return await client.get<Node>(NODES, { name }, signal);
   } catch (error) {
@@ -20,17 +25,17 @@ export async function getNode(client: KubeClient, name: string, signal: AbortSig
  * Reads the node live and applies what `patchFor` makes of it, guarded by UID and resourceVersion; after a failed guard it
  * reads and asks again.
  *
- * @returns the node as it is now; undefined where there is none.
+ * @returns the node as it is now; undefined where there is none, or none is named.
  */
 export async function patchNode(
   client: KubeClient,
-  name: string,
+  name: string | undefined,
   patchFor: (node: Node) => readonly JsonPatchOperation[],
   signal: AbortSignal,
 ): Promise<Node | undefined> {
   for (let tried = 1; ; tried += 1) {
     const node = await getNode(client, name, signal);
-    if (node === undefined) return undefined;
+    if (name === undefined || node === undefined) return undefined;
     const operations = patchFor(node);
     if (operations.length === 0) return node;
     const { uid, resourceVersion } = node.metadata;

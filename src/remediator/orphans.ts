@@ -1,6 +1,6 @@
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
-import { FENCED_BY, QUARANTINED_BY } from "../api/annotations.ts";
+import { FENCED_BY } from "../api/annotations.ts";
 import type { Node } from "../api/core.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../api/fencing-target.ts";
@@ -11,10 +11,12 @@ import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf } from "../kube/watched.ts";
-import { isReady, markPatch } from "./marks.ts";
+import { isReady, markPatch, signersOf } from "./marks.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import { getNode, patchNode } from "./node-writes.ts";
-import { nodeNameOf } from "./session.ts";
+import type { NodeClusters } from "./node-clusters.ts";
+import type { NodeId } from "./subject.ts";
+import { nodeKey, parseNodeKey, subjectOf } from "./subject.ts";
 import type { HostOwner } from "./targets/host.ts";
 import { releaseTarget } from "./targets/target-store.ts";
 
@@ -23,13 +25,13 @@ import { releaseTarget } from "./targets/target-store.ts";
 
 export interface OrphanDeps {
   runtime: KubeRuntime;
-  nodes: Watched<Node>;
+  clusters: NodeClusters;
   targets: Watched<FencingTarget>;
   remediations: Watched<BareMetalRemediation>;
   /** Whether a remediation is at work on that node, or one that has gone is still being let go. */
-  isServed(nodeName: string): boolean;
+  isServed(node: NodeId): boolean;
   /** Calls `listener` when a remediation of that node has been let go; the watch may have told of its end before. */
-  onLetGo(listener: (nodeName: string) => void): () => void;
+  onLetGo(listener: (node: NodeId) => void): () => void;
   metrics: RemediatorMetrics;
 }
 
@@ -43,65 +45,93 @@ const SERVED_RECHECK_MS = 5_000;
  * order is sent: the strategy, the stop switch and the intent of the one who is gone are not known.
  */
 export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promise<void> {
-  const { nodes, targets, remediations } = deps;
+  const { clusters, targets, remediations } = deps;
   /** Nodes that were told of and are not Ready yet. */
   const left = new Set<string>();
+  /** Clusters that are kept connected for a node that is to be looked at, by that node. */
+  const holds = new Map<string, () => void>();
   const controller: Controller = new Controller(deps.runtime, {
     name: "orphans",
     concurrency: 1,
-    reconcile: (nodeName, running) => tend(deps, left, nodeName, running),
+    reconcile: async (key, running) => {
+      const again = await tend(deps, left, key, running);
+      if (again === undefined && !left.has(key)) {
+        holds.get(key)?.();
+        holds.delete(key);
+      }
+      return again;
+    },
   });
+  const enqueue = (node: NodeId): void => {
+    const key = nodeKey(node);
+    if (!holds.has(key)) holds.set(key, clusters.hold(node.cluster));
+    controller.enqueue(key);
+  };
   const unsubscribe = [
-    nodes.subscribe(({ object }) => {
-      if (isMarked(object) || left.has(object.metadata.name)) controller.enqueue(object.metadata.name);
+    clusters.subscribe({
+      onNode: (cluster, { object }) => {
+        const node = { cluster, name: object.metadata.name };
+        if (isMarked(object) || left.has(nodeKey(node))) enqueue(node);
+      },
+      onConnection: () => undefined,
     }),
-    targets.subscribe(({ object }) => {
-      if (object.status?.owner !== undefined) controller.enqueue(object.spec.nodeName);
+    targets.subscribe(({ object: { spec, status } }) => {
+      if (status?.owner !== undefined) enqueue({ cluster: spec.clusterRef, name: spec.nodeName });
     }),
     remediations.subscribe(({ type, object }) => {
-      if (type === "deleted" || left.has(nodeNameOf(object))) controller.enqueue(nodeNameOf(object));
+      const { cluster, nodeName: name } = subjectOf(object);
+      if (name === undefined) return;
+      if (type === "deleted" || left.has(nodeKey({ cluster, name }))) enqueue({ cluster, name });
     }),
-    deps.onLetGo((nodeName) => controller.enqueue(nodeName)),
+    deps.onLetGo(enqueue),
   ];
   try {
     await controller.run(signal);
   } finally {
     for (const stop of unsubscribe) stop();
+    for (const release of holds.values()) release();
   }
 }
 
 async function tend(
   deps: OrphanDeps,
   left: Set<string>,
-  nodeName: string,
+  key: string,
   signal: AbortSignal,
 ): Promise<{ requeueAfterMs: number } | undefined> {
-  const { runtime, metrics } = deps;
+  const { runtime, clusters, metrics } = deps;
+  const id = parseNodeKey(key);
+  const cluster = clusters.of(id.cluster);
   const settle = (isLeft: boolean): void => {
-    if (isLeft) left.add(nodeName);
-    else left.delete(nodeName);
+    if (isLeft) left.add(key);
+    else left.delete(key);
     metrics.orphaned(left.size);
   };
-  if (deps.isServed(nodeName)) {
+  if (deps.isServed(id)) {
     settle(false);
-    return isMarked(deps.nodes.get({ name: nodeName })) ? { requeueAfterMs: SERVED_RECHECK_MS } : undefined;
+    return isMarked(cluster.nodes.get({ name: id.name })) ? { requeueAfterMs: SERVED_RECHECK_MS } : undefined;
   }
   // Watches lag behind each other, so all of this is asked live.
-  const node = await getNode(runtime.client, nodeName, signal);
-  const owned = await ownedTargets(deps, nodeName, signal);
-  const gone = await withoutRemediation(runtime, [...signers(node), ...owned.map(({ owner }) => owner.uid)], signal);
+  const node = await getNode(cluster.runtime.client, id.name, signal);
+  const owned = await ownedTargets(deps, id, signal);
+  const signers = node === undefined ? [] : signersOf(node, id.cluster);
+  const gone = await withoutRemediation(runtime, [...signers, ...owned.map(({ owner }) => owner.uid)], signal);
   if (gone.size === 0) {
     settle(false);
     return undefined;
   }
   const ready = node !== undefined && isReady(node);
-  for (const uid of gone) await takeMarksOff(runtime, nodeName, uid, signal);
+  for (const uid of gone) await takeMarksOff(cluster.runtime, id.name, uid, signal);
   if (ready) {
     for (const { target, owner } of owned) {
       if (gone.has(owner.uid)) await releaseTarget(runtime, refOf(target), owner, signal);
     }
   }
-  if (!left.has(nodeName)) tell(runtime, nodeName, node ?? owned[0]?.target, ready, [...gone]);
+  if (!left.has(key)) {
+    // Events are told to the cluster of the remediation, which has no node of another one.
+    const regarding = (id.cluster === undefined ? node : undefined) ?? owned[0]?.target;
+    tell(runtime, key, regarding, ready, [...gone]);
+  }
   settle(!ready);
   return undefined;
 }
@@ -111,21 +141,16 @@ function isMarked(node: Node | undefined): boolean {
   return (node?.spec.taints ?? []).some((taint) => sameTaint(taint, QUARANTINE));
 }
 
-/** UIDs of the remediations that have signed marks on a live node. */
-function signers(node: Node | undefined): string[] {
-  const { annotations = {} } = node?.metadata ?? {};
-  return [annotations[FENCED_BY], annotations[QUARANTINED_BY]].flatMap((signature) => signature?.split("/")[0] ?? []);
-}
-
 /** The live targets of a node that a remediation owns. */
 async function ownedTargets(
   { runtime, targets }: OrphanDeps,
-  nodeName: string,
+  node: NodeId,
   signal: AbortSignal,
 ): Promise<{ target: FencingTarget; owner: HostOwner }[]> {
   const owned: { target: FencingTarget; owner: HostOwner }[] = [];
   for (const watched of targets.values()) {
-    if (watched.spec.nodeName !== nodeName || watched.status?.owner === undefined) continue;
+    const { clusterRef: cluster, nodeName: name } = watched.spec;
+    if (nodeKey({ cluster, name }) !== nodeKey(node) || watched.status?.owner === undefined) continue;
     try {
       const target = await runtime.client.get<FencingTarget>(FENCING_TARGETS, keyOf(watched), signal);
       const owner = target.status?.owner;

@@ -1,53 +1,82 @@
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
+import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { Change } from "../kube/watched.ts";
-import { nodeNameOf } from "./session.ts";
+import { clusterKey, nodeKey, subjectOf } from "./subject.ts";
 
-/** The watched remediations by node, so that a change of one node wakes none but its own. */
+/**
+ * The watched remediations by node and by Machine, so that a change of one node wakes none but its own. A node is known by its
+ * name and its cluster.
+ */
 export class RemediationIndex {
-  readonly #byNode = new Map<string, Map<string, BareMetalRemediation>>();
+  readonly #byKey = new Map<string, Map<string, BareMetalRemediation>>();
 
   apply(change: Change<BareMetalRemediation>): void {
     const { object } = change;
-    const { uid } = object.metadata;
-    const nodeName = nodeNameOf(object);
-    if (change.type === "updated" && nodeNameOf(change.previous) !== nodeName) this.#remove(change.previous);
+    if (change.type === "updated") this.#remove(change.previous);
     if (change.type === "deleted") {
       this.#remove(object);
       return;
     }
-    const remediations = this.#byNode.get(nodeName) ?? new Map<string, BareMetalRemediation>();
-    remediations.set(uid, object);
-    this.#byNode.set(nodeName, remediations);
+    for (const key of keysOf(object)) {
+      const remediations = this.#byKey.get(key) ?? new Map<string, BareMetalRemediation>();
+      remediations.set(object.metadata.uid, object);
+      this.#byKey.set(key, remediations);
+    }
   }
 
   /** The remediations of a node. */
-  ofNode(nodeName: string): BareMetalRemediation[] {
-    return [...(this.#byNode.get(nodeName)?.values() ?? [])];
+  ofNode(cluster: ClusterRef | undefined, name: string): BareMetalRemediation[] {
+    return this.#of([nodeKeyOf(cluster, name)]);
   }
 
-  /** The other remediations of the same node. */
+  /** The remediations of a cluster's nodes and Machines. */
+  ofCluster(cluster: ClusterRef): BareMetalRemediation[] {
+    return this.#of([clusterKeyOf(cluster)]);
+  }
+
+  /** The other remediations of the same node or Machine. */
   siblings(remediation: BareMetalRemediation): BareMetalRemediation[] {
-    return this.ofNode(nodeNameOf(remediation)).filter((other) => other.metadata.uid !== remediation.metadata.uid);
+    const keys = keysOf(remediation).filter((key) => key.startsWith(NODE) || key.startsWith(MACHINE));
+    return this.#of(keys).filter((other) => other.metadata.uid !== remediation.metadata.uid);
   }
 
   /** The remediations that a target concerns: those of its node, and those that took it. */
   ofTarget(target: FencingTarget): BareMetalRemediation[] {
-    const { uid } = target.metadata;
+    const { nodeName, clusterRef } = target.spec;
+    return this.#of([nodeKeyOf(clusterRef, nodeName), targetKeyOf(target.metadata.uid)]);
+  }
+
+  #of(keys: readonly string[]): BareMetalRemediation[] {
     const found = new Map<string, BareMetalRemediation>();
-    for (const [nodeName, remediations] of this.#byNode) {
-      for (const remediation of remediations.values()) {
-        const concerned = nodeName === target.spec.nodeName || remediation.status?.target?.uid === uid;
-        if (concerned) found.set(remediation.metadata.uid, remediation);
-      }
-    }
+    for (const key of keys) for (const [uid, remediation] of this.#byKey.get(key) ?? []) found.set(uid, remediation);
     return [...found.values()];
   }
 
   #remove(remediation: BareMetalRemediation): void {
-    const nodeName = nodeNameOf(remediation);
-    const remediations = this.#byNode.get(nodeName);
-    remediations?.delete(remediation.metadata.uid);
-    if (remediations?.size === 0) this.#byNode.delete(nodeName);
+    for (const key of keysOf(remediation)) {
+      const remediations = this.#byKey.get(key);
+      remediations?.delete(remediation.metadata.uid);
+      if (remediations?.size === 0) this.#byKey.delete(key);
+    }
   }
 }
+
+const NODE = "node ";
+const MACHINE = "machine ";
+
+/** What a remediation is filed under. */
+function keysOf(remediation: BareMetalRemediation): string[] {
+  const { nodeName, cluster, machine } = subjectOf(remediation);
+  const target = remediation.status?.target?.uid;
+  return [
+    ...(nodeName === undefined ? [] : [nodeKeyOf(cluster, nodeName)]),
+    ...(machine === undefined ? [] : [`${MACHINE}${machine.uid}`]),
+    ...(cluster === undefined ? [] : [clusterKeyOf(cluster)]),
+    ...(target === undefined ? [] : [targetKeyOf(target)]),
+  ];
+}
+
+const nodeKeyOf = (cluster: ClusterRef | undefined, name: string): string => `${NODE}${nodeKey({ cluster, name })}`;
+const clusterKeyOf = (cluster: ClusterRef): string => `cluster ${clusterKey(cluster)}`;
+const targetKeyOf = (uid: string): string => `target ${uid}`;

@@ -3,6 +3,7 @@ import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { Node } from "../api/core.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
+import type { WorkloadClusters } from "../clusters/workload-clusters.ts";
 import type { openDevice } from "../bmc/open-device.ts";
 import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
@@ -10,12 +11,15 @@ import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
 import { FINALIZER } from "./effects.ts";
 import { createMetrics } from "./metrics.ts";
+import { NodeClusters } from "./node-clusters.ts";
 import { tendOrphans } from "./orphans.ts";
 import { mayRunEtcd } from "./quorum.ts";
 import { RemediationIndex } from "./remediation-index.ts";
 import { Session, trimRemediation } from "./session.ts";
 import { isFinal } from "./state.ts";
 import { watchStopSwitch } from "./stop-switch.ts";
+import type { NodeId } from "./subject.ts";
+import { clusterKey } from "./subject.ts";
 import { createBareMetalHostDirectory } from "./targets/bare-metal-host/directory.ts";
 import { createCompositeDirectory } from "./targets/composite-directory.ts";
 import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
@@ -41,6 +45,8 @@ export interface RemediatorOptions {
 export interface RemediatorDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
+  /** Other clusters whose nodes are fenced: those of Machines that remediations are of. */
+  clusters: WorkloadClusters;
   targets: Watched<FencingTarget>;
   /** The agent's own namespace: where FencingTargets, their Secrets and the stop switch lie. */
   namespace: string;
@@ -60,6 +66,7 @@ const ERROR_BACKOFF_MAX_MS = 60_000;
  */
 export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): Promise<void> {
   const { runtime, nodes, targets, namespace, openDevice } = deps;
+  const clusters = new NodeClusters(deps);
   const ended = new AbortController();
   const running = AbortSignal.any([signal, ended.signal]);
   const directory = createFencingTargetDirectory({ runtime, targets, namespace, openDevice }, running);
@@ -84,15 +91,14 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     clock: runtime.clock,
     limits,
     zoneLabel,
-    nodes,
+    nodesOf: (cluster) => clusters.of(cluster).nodes,
     remediations: latest,
     wake: (remediation) => controller.enqueue(keyText(keyOf(remediation))),
     onWaiting: (count) => metrics.waiting(count),
   });
   const walker: WalkerDeps = {
     runtime,
-    nodeRuntime: runtime,
-    nodes,
+    clusters,
     directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(directory, bareMetalHosts),
     stopSwitch,
     metrics,
@@ -100,11 +106,11 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     zoneLabel,
     ownNode,
     handOver,
-    siblingsOf: (session) => index.ofNode(session.nodeName).filter((other) => other.metadata.uid !== session.uid),
+    siblingsOf: (session) => index.siblings(session.remediation),
   };
 
   /** Told which node's remediation has just been let go. */
-  const letGo = new Set<(nodeName: string) => void>();
+  const letGo = new Set<(node: NodeId) => void>();
   const endSession = async (key: string): Promise<void> => {
     const session = sessions.get(key);
     sessions.delete(key);
@@ -112,11 +118,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     if (session !== undefined) turns.leave(session.uid);
     turns.review();
     if (session === undefined) return;
-    for (const tell of letGo) tell(session.nodeName);
+    const { cluster, nodeName: name } = session.subject;
+    if (name !== undefined) for (const tell of letGo) tell({ cluster, name });
     await session.close();
   };
   const beginSession = async (key: string, watched: BareMetalRemediation): Promise<Session | undefined> => {
-    const session = new Session({ runtime, nodeRuntime: runtime }, watched, () => controller.enqueue(key));
+    const session = new Session({ runtime, clusters }, watched, () => controller.enqueue(key));
     sessions.set(key, session);
     metrics.inFlight(sessions.size);
     // What was stored last counts, by an earlier process or by the session before, not what a watch shows that may lag behind
@@ -145,9 +152,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     },
   });
 
-  const isServed = (nodeName: string): boolean =>
-    index.ofNode(nodeName).some(({ status }) => !isFinal(status?.phase)) ||
-    [...sessions.values()].some((session) => session.nodeName === nodeName);
+  const isServed = ({ cluster, name }: NodeId): boolean =>
+    index.ofNode(cluster, name).some(({ status }) => !isFinal(status?.phase)) ||
+    [...sessions.values()].some(
+      ({ subject: { cluster: itsCluster, nodeName } }) =>
+        nodeName === name && clusterKey(itsCluster) === clusterKey(cluster),
+    );
   const wake = (keys: Iterable<BareMetalRemediation>): void => {
     for (const remediation of keys) controller.enqueue(keyText(keyOf(remediation)));
   };
@@ -158,9 +168,15 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       // Who waits for a host looks again when a remediation of the same node moves.
       wake(index.siblings(change.object));
     }),
-    nodes.subscribe(({ object }) => {
-      wake(index.ofNode(object.metadata.name));
-      if (mayRunEtcd(object)) turns.review();
+    clusters.subscribe({
+      onNode: (cluster, { object }) => {
+        wake(index.ofNode(cluster, object.metadata.name));
+        if (mayRunEtcd(object)) turns.review();
+      },
+      onConnection: (cluster) => {
+        wake(index.ofCluster(cluster));
+        turns.review();
+      },
     }),
     directory.subscribe((concerned) => {
       for (const target of concerned) wake(index.ofTarget(target));
@@ -176,13 +192,13 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const background: Promise<void>[] = [];
   try {
     await Promise.all([targets.whenSynced(running), nodes.whenSynced(running), remediations.whenSynced(running)]);
-    background.push(startTargetController({ runtime, targets, nodes, directory, namespace, openDevice }, running));
+    background.push(startTargetController({ runtime, targets, clusters, directory, namespace, openDevice }, running));
     background.push(controller.run(running));
-    const onLetGo = (listener: (nodeName: string) => void): (() => void) => {
+    const onLetGo = (listener: (node: NodeId) => void): (() => void) => {
       letGo.add(listener);
       return () => letGo.delete(listener);
     };
-    background.push(tendOrphans({ runtime, nodes, targets, remediations, isServed, onLetGo, metrics }, running));
+    background.push(tendOrphans({ runtime, clusters, targets, remediations, isServed, onLetGo, metrics }, running));
     await Promise.all(background);
   } catch (error) {
     if (!signal.aborted) throw error;

@@ -3,6 +3,7 @@ import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/ba
 import { bareMetalRemediationSpecSchema } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../api/core-types.ts";
 import type { Lease, Pod } from "../api/core.ts";
+import type { Machine } from "../api/cluster-api.ts";
 import { trimMeta } from "../api/trim.ts";
 import { isLaterVersion } from "../kube/resource-version.ts";
 import type { KubeObject } from "../kube/resource.ts";
@@ -11,17 +12,21 @@ import { parseTimeMs } from "../runtime/time.ts";
 import type { Plan } from "./plan.ts";
 import { planOf } from "./plan.ts";
 import { NOTHING_READ } from "./power-seen.ts";
+import { readAnyMachine } from "./resolve-subject.ts";
 import type { LeaseSeen, Now, Seen } from "./snapshot.ts";
 import { nothingSeen } from "./snapshot.ts";
 import type { State, StateName } from "./state.ts";
 import { parseState } from "./state.ts";
+import type { NodeCluster, NodeClusters } from "./node-clusters.ts";
 import type { Subject } from "./subject.ts";
-import { localNode } from "./subject.ts";
+import { clusterKey, machineResource, subjectOf } from "./subject.ts";
 import type { FencedHost, HostPower } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
 
 /** A kubelet's lease without a duration of its own: its default. */
 const LEASE_DURATION_SECONDS = 40;
+
+type WatchName = "lease" | "pods" | "machine";
 
 const WATCHES_LEASE: readonly StateName[] = [
   "Verifying",
@@ -47,34 +52,49 @@ export class Session {
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
   readonly #runtime: KubeRuntime;
-  readonly #nodeRuntime: KubeRuntime;
+  readonly #clusters: NodeClusters;
   readonly #wake: () => void;
-  #stopLease: AbortController | undefined;
-  #stopPods: AbortController | undefined;
+  readonly #watches = new Map<WatchName, { of: string; runtime: KubeRuntime; stop: AbortController }>();
+  #heldKey = "";
+  #release: () => void = () => undefined;
   #targetVersion: string | undefined;
   #deadline: { key: string; atMs: number } | undefined;
   #plan: { generation: number | undefined; plan: Plan } | undefined;
 
-  /** @param runtimes `nodeRuntime` of the cluster that holds the node, its lease and its pods. */
+  /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
   constructor(
-    { runtime, nodeRuntime }: { runtime: KubeRuntime; nodeRuntime: KubeRuntime },
+    { runtime, clusters }: { runtime: KubeRuntime; clusters: NodeClusters },
     remediation: BareMetalRemediation,
     wake: () => void,
   ) {
     this.#runtime = runtime;
-    this.#nodeRuntime = nodeRuntime;
+    this.#clusters = clusters;
     this.#wake = wake;
     this.uid = remediation.metadata.uid;
     this.remediation = remediation;
     this.enteredAtMs = runtime.clock.monotonicMs();
   }
 
-  get nodeName(): string {
-    return nodeNameOf(this.remediation);
+  get subject(): Subject {
+    return subjectOf(this.remediation);
   }
 
-  get subject(): Subject {
-    return localNode(this.nodeName);
+  /** Undefined while it is not known, and for a Machine that has not become a Node. */
+  get nodeName(): string | undefined {
+    return this.subject.nodeName;
+  }
+
+  /** The cluster that holds the node, its lease and its pods, as it is now. It is kept connected from the first question on. */
+  get cluster(): NodeCluster {
+    const { cluster } = this.subject;
+    const key = clusterKey(cluster);
+    if (key !== this.#heldKey) {
+      const previous = this.#release;
+      this.#release = this.#clusters.hold(cluster);
+      this.#heldKey = key;
+      previous();
+    }
+    return this.#clusters.of(cluster);
   }
 
   get status(): BareMetalRemediationStatus {
@@ -139,51 +159,83 @@ export class Session {
     return this.#deadline.atMs - now.monotonicMs;
   }
 
-  /** Starts and ends the watches that the state needs: the node's lease, and its pods while they are to leave. */
+  /**
+   * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, and the Machine
+   * while it has not named its node.
+   */
   watch(state: StateName, signal: AbortSignal): void {
-    if (!WATCHES_LEASE.includes(state)) {
-      this.#stopLease?.abort();
-      this.#stopLease = undefined;
-    } else if (this.#stopLease === undefined) {
-      this.#stopLease = new AbortController();
-      this.#watchLease(AbortSignal.any([signal, this.#stopLease.signal]));
-    }
-    if (state !== "Releasing") {
-      this.#stopPods?.abort();
-      this.#stopPods = undefined;
-    } else if (this.#stopPods === undefined) {
-      this.#stopPods = new AbortController();
-      this.#watchPods(AbortSignal.any([signal, this.#stopPods.signal]));
-    }
+    const { nodeName, machine } = this.subject;
+    const { runtime, away } = this.cluster;
+    const inReach = away === undefined ? nodeName : undefined;
+    const named = nodeName === undefined && state === "Rejoining" ? machine : undefined;
+    this.#keepWatch("lease", WATCHES_LEASE.includes(state) ? inReach : undefined, runtime, signal, this.#watchLease);
+    this.#keepWatch("pods", state === "Releasing" ? inReach : undefined, runtime, signal, this.#watchPods);
+    this.#keepWatch("machine", named?.uid, this.#runtime, signal, this.#watchMachine);
   }
 
-  #watchLease(signal: AbortSignal): void {
-    const leases = this.#nodeRuntime.watch<Lease>(
+  /** @param of whom it is of: another one, or another connection, begins it anew; undefined ends it. */
+  #keepWatch(
+    name: WatchName,
+    of: string | undefined,
+    runtime: KubeRuntime,
+    signal: AbortSignal,
+    start: (runtime: KubeRuntime, of: string, signal: AbortSignal) => void,
+  ): void {
+    const present = this.#watches.get(name);
+    if (present?.of === of && present?.runtime === runtime) return;
+    present?.stop.abort();
+    this.#watches.delete(name);
+    if (of === undefined) return;
+    const stop = new AbortController();
+    this.#watches.set(name, { of, runtime, stop });
+    start(runtime, of, AbortSignal.any([signal, stop.signal]));
+  }
+
+  readonly #watchLease = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
+    const leases = runtime.watch<Lease>(
       {
         type: LEASES,
         namespace: NODE_LEASE_NAMESPACE,
-        fieldSelector: `metadata.name=${this.nodeName}`,
-        trim: (raw) => (raw.metadata.name === this.nodeName ? (raw as Lease) : undefined),
+        fieldSelector: `metadata.name=${nodeName}`,
+        trim: (raw) => (raw.metadata.name === nodeName ? (raw as Lease) : undefined),
       },
       signal,
     );
     leases.subscribe((change) => {
       if (change.type !== "deleted" && this.recordLease(change.object, undefined)) this.#wake();
     });
-  }
+  };
 
-  #watchPods(signal: AbortSignal): void {
-    const pods = this.#nodeRuntime.watch<Pod>(
-      { type: PODS, fieldSelector: `spec.nodeName=${this.nodeName}`, trim: trimPod },
-      signal,
-    );
+  readonly #watchPods = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
+    const pods = runtime.watch<Pod>({ type: PODS, fieldSelector: `spec.nodeName=${nodeName}`, trim: trimPod }, signal);
     pods.subscribe((change) => {
       if (change.type !== "deleted" || this.seen.drain === undefined) return;
       // A pod has gone: look again at once instead of at the next turn.
       this.seen = { ...this.seen, drain: { ...this.seen.drain, atMs: -Infinity } };
       this.#wake();
     });
-  }
+  };
+
+  readonly #watchMachine = (runtime: KubeRuntime, uid: string, signal: AbortSignal): void => {
+    const { machine } = this.subject;
+    if (machine === undefined) return;
+    const { namespace, name } = machine;
+    const machines = runtime.watch<Machine>(
+      {
+        type: machineResource(machine),
+        namespace,
+        fieldSelector: `metadata.name=${name}`,
+        trim: (raw) => (raw.metadata.uid === uid ? readAnyMachine(raw) : undefined),
+      },
+      signal,
+    );
+    machines.subscribe((change) => {
+      if (change.type === "deleted" || change.object.nodeName === undefined) return;
+      const atMs = this.now().monotonicMs;
+      this.seen = { ...this.seen, subjectMachine: { found: true, machine: change.object, atMs } };
+      this.#wake();
+    });
+  };
 
   /**
    * Takes one look at the node's lease. @param readAtMs when it was read live; absent for a watch event.
@@ -196,10 +248,11 @@ export class Session {
     return known !== undefined && next.renewedAtMs !== known.renewedAtMs;
   }
 
-  /** Ends watches and closes devices. Never throws. */
+  /** Ends watches, closes devices and lets go of the node's cluster. Never throws. */
   async close(): Promise<void> {
-    this.#stopLease?.abort();
-    this.#stopPods?.abort();
+    for (const { stop } of this.#watches.values()) stop.abort();
+    this.#watches.clear();
+    this.#release();
     await this.closeDevices();
   }
 
@@ -208,14 +261,6 @@ export class Session {
     this.power = undefined;
     await power?.close();
   }
-}
-
-/**
- * The node that a remediation is about: the one that it has begun with, since an annotation may be edited while that node's
- * host is off; before that the one that the annotation names, else the remediation's own name.
- */
-export function nodeNameOf({ metadata, status }: BareMetalRemediation): string {
-  return status?.node?.name ?? metadata.annotations?.[NODE_NAME] ?? metadata.name;
 }
 
 /** What caches keep of a remediation. */

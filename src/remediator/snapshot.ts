@@ -2,11 +2,13 @@ import type { BareMetalRemediationStatus } from "../api/bare-metal-remediation.t
 import type { Node } from "../api/core.ts";
 import type { BootOverride, PowerState } from "../bmc/driver.ts";
 import type { Plan } from "./plan.ts";
+import type { MachineSeen } from "./resolve-subject.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { Attempt, State } from "./state.ts";
 import type { EtcdMember } from "./quorum.ts";
 import type { InstalledHost, MachineLook, ReplacementLook } from "./reprovision/looks.ts";
 import type { FencedHost, HostOwner, IdentityVerdict, LookupFailure } from "./targets/host.ts";
+import type { Subject } from "./subject.ts";
 import type { Turn } from "./turn.ts";
 
 /** The two times that a decision needs: one for what people and other machines read, one for waits. */
@@ -25,12 +27,20 @@ export interface Snapshot {
     /** The health check has given this remediation up. */
     timedOut: boolean;
     hasFinalizer: boolean;
+    /** The node that its annotation names. */
+    named: string | undefined;
   };
   plan: Plan;
   state: State;
   /** As stored; the base of what is stored next. */
   status: BareMetalRemediationStatus;
+  /** The node's name; for a Machine that has not become a node words in its place, which are no node's name. */
   nodeName: string;
+  subject: Subject;
+  /** The subject is known by its Machine alone, which has to be read first. */
+  unresolved: boolean;
+  /** Why the node's cluster cannot be reached; undefined where it can be. */
+  away: string | undefined;
   /** The node as watched: it may lag, so it wakes and informs, but nothing unsafe rests on it alone. */
   node: Node | undefined;
   host: { found: true; facts: HostFacts } | LookupFailure;
@@ -75,6 +85,8 @@ export interface Seen {
     | undefined;
   /** The live node at the start of this attempt; `undefined` inside where there is none. */
   examined: { node: Node | undefined } | undefined;
+  /** The subject's Machine as last seen, live or by a watch of its UID. */
+  subjectMachine: (MachineSeen & { atMs: number }) | undefined;
   /** The members of etcd, looked at live with a node that may run one. */
   members: readonly EtcdMember[];
   /** Used up by the next power order. */
@@ -158,13 +170,15 @@ export interface PowerSeen {
 /** One thing to do, by the shell, one at a time. What it finds goes into `Seen`. */
 export type Effect =
   | { do: "addFinalizer" }
+  /** Reads the Machine that owns the remediation. */
+  | { do: "resolveSubject" }
   /** Asks for the turn to begin. */
   | { do: "askForTurn" }
   | { do: "leaveTurn" }
   /** Hands the lease over to another agent, since this one runs on the node. */
   | { do: "handOver" }
   | { do: "claimHost" }
-  /** Reads node, lease and identity at once. */
+  /** Reads node, lease, Machine and identity at once. */
   | { do: "examine" }
   | { do: "verifyIdentity" }
   | { do: "readLease" }
@@ -272,6 +286,7 @@ export function nothingSeen(): Seen {
 function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased" | "replaceTurn"> {
   return {
     examined: undefined,
+    subjectMachine: undefined,
     members: [],
     identity: undefined,
     order: undefined,

@@ -41,7 +41,15 @@ export interface StatusChange {
   fields?: Partial<
     Pick<
       BareMetalRemediationStatus,
-      "retryCount" | "provenReboots" | "lastRemediated" | "node" | "target" | "backup" | "installation" | "replacement"
+      | "machine"
+      | "retryCount"
+      | "provenReboots"
+      | "lastRemediated"
+      | "node"
+      | "target"
+      | "backup"
+      | "installation"
+      | "replacement"
     >
   >;
 }

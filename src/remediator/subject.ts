@@ -1,4 +1,9 @@
+import { NODE_NAME } from "../api/annotations.ts";
+import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
+import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
+import { OKD_MACHINE_GROUP } from "../api/okd-machine.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
+import type { OwnerReference, ResourceType } from "../kube/resource.ts";
 
 /** A Machine, of Cluster API or of OKD, by which a remediation was asked for. The UID tells it from a namesake. */
 export interface MachineRef {
@@ -22,4 +27,71 @@ export interface Subject {
 /** A node of the agent's own cluster that is named by itself. */
 export function localNode(nodeName: string): Subject {
   return { nodeName, cluster: undefined, machine: undefined };
+}
+
+/**
+ * What a remediation is about: what was stored when that was found out, since an annotation may be edited while a host is off.
+ * Before that the node that the annotation names, else the remediation's own name; but a Machine's remediation has the
+ * Machine's name, which may be that of somebody else's node: nothing but the live Machine tells its node and cluster, and until
+ * it was read the subject has neither.
+ */
+export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
+  const { node, machine } = status ?? {};
+  if (node !== undefined || machine !== undefined) return { nodeName: node?.name, cluster: node?.cluster, machine };
+  const [owner] = machineOwners(metadata.ownerReferences);
+  const named = metadata.annotations?.[NODE_NAME];
+  if (owner === undefined) return localNode(named ?? metadata.name);
+  const { apiVersion, kind, name, uid } = owner;
+  const ref = { apiVersion, kind, namespace: metadata.namespace ?? "", name, uid };
+  // An OKD Machine is of the cluster that it is an object of, and the health check has named its node.
+  const nodeName = groupOf(apiVersion) === OKD_MACHINE_GROUP ? named : undefined;
+  return { nodeName, cluster: undefined, machine: ref };
+}
+
+/** Whether the live Machine has to be read before anything is known of the subject. */
+export function isUnresolved(remediation: BareMetalRemediation): boolean {
+  if (remediation.status?.machine !== undefined) return false;
+  const { nodeName, machine } = subjectOf(remediation);
+  return machine !== undefined && nodeName === undefined;
+}
+
+/** The references to Machines among an object's owners. */
+export function machineOwners(owners: readonly OwnerReference[] | undefined): OwnerReference[] {
+  return (owners ?? []).filter(
+    ({ apiVersion, kind }) =>
+      kind === "Machine" && [CLUSTER_API_GROUP, OKD_MACHINE_GROUP].includes(groupOf(apiVersion)),
+  );
+}
+
+/** The kind of a Machine, in the version by which it was found. */
+export function machineResource({ apiVersion, kind }: Pick<MachineRef, "apiVersion" | "kind">): ResourceType {
+  const [group = "", version = ""] = apiVersion.split("/");
+  return { group, version, kind, plural: "machines", namespaced: true };
+}
+
+/** One text for one cluster; empty for the one that the agent lives in. */
+export function clusterKey(cluster: ClusterRef | undefined): string {
+  return cluster === undefined ? "" : `${cluster.namespace}/${cluster.name}`;
+}
+
+/** The name of a node together with its cluster: a node of the same name in another cluster is another node. */
+export interface NodeId {
+  cluster: ClusterRef | undefined;
+  name: string;
+}
+
+/** One text for one node of all clusters: the name alone for one of the cluster that the agent lives in. */
+export function nodeKey({ cluster, name }: NodeId): string {
+  return cluster === undefined ? name : `${clusterKey(cluster)}/${name}`;
+}
+
+/** Reads what `nodeKey` wrote: no name of an object holds a slash. */
+export function parseNodeKey(text: string): NodeId {
+  const [first = "", clusterName, name] = text.split("/");
+  if (clusterName === undefined || name === undefined) return { cluster: undefined, name: text };
+  return { cluster: { namespace: first, name: clusterName }, name };
+}
+
+export function groupOf(apiVersion: string): string {
+  return apiVersion.split("/", 1)[0] ?? "";
 }

@@ -2,7 +2,7 @@ import type { Node } from "../api/core.ts";
 import type { EtcdMember } from "./quorum.ts";
 import { keepsQuorum } from "./quorum.ts";
 
-/** How many hosts may be remediated at the same moment: from the look before the power-off until the verdict. */
+/** How many hosts, of all clusters together, may be remediated at the same moment: from the look before the power-off until the verdict. */
 export interface TurnLimits {
   hosts: number;
   /** Of one failure zone. Nodes without a zone count towards `hosts` alone. */
@@ -14,7 +14,10 @@ export interface Contender {
   uid: string;
   /** `namespace/name`, for messages. */
   name: string;
-  node: string;
+  /** `clusterKey` of its node's cluster: zones and etcd are each cluster's own. */
+  cluster: string;
+  /** Undefined for a Machine that has not become a node. */
+  node: string | undefined;
   zone: string | undefined;
   createdAtMs: number;
   /** Another remediation may have left the host off for this one. */
@@ -38,13 +41,13 @@ export function allot(
   underWay: readonly Contender[],
   waiting: readonly Contender[],
   limits: TurnLimits,
-  members: readonly EtcdMember[],
+  members: (cluster: string) => readonly EtcdMember[],
 ): Map<string, Turn> {
   const turns = new Map<string, Turn>();
   const busy = [...underWay];
   const held: { uid: string; why: Held }[] = [];
   for (const next of inTurn(waiting, busy)) {
-    const why = heldByQuorum(next, busy, members) ?? heldByLimit(next, busy, limits);
+    const why = heldByQuorum(next, busy, members(next.cluster)) ?? heldByLimit(next, busy, limits);
     if (why !== undefined) {
       held.push({ uid: next.uid, why });
       continue;
@@ -62,9 +65,12 @@ export function allot(
 /** Those that wait, in the order in which they would begin. */
 function* inTurn(waiting: readonly Contender[], busy: readonly Contender[]): Generator<Contender> {
   const inZone = new Map<string | undefined, number>();
-  const count = ({ zone }: Contender): unknown => inZone.set(zone, (inZone.get(zone) ?? 0) + 1);
+  const count = (contender: Contender): unknown => {
+    const zone = zoneKey(contender);
+    return inZone.set(zone, (inZone.get(zone) ?? 0) + 1);
+  };
   busy.forEach(count);
-  const queues = [...Map.groupBy(waiting.toSorted(byAge), ({ zone }) => zone).values()].map((queue) => queue.values());
+  const queues = [...Map.groupBy(waiting.toSorted(byAge), zoneKey).values()].map((queue) => queue.values());
   const heads = new Map(queues.map((queue) => [queue, queue.next().value]));
   for (;;) {
     let first: { queue: (typeof queues)[number]; contender: Contender } | undefined;
@@ -81,7 +87,7 @@ function* inTurn(waiting: readonly Contender[], busy: readonly Contender[]): Gen
 
 function goesBefore(a: Contender, b: Contender, inZone: ReadonlyMap<string | undefined, number>): boolean {
   if (a.inherits !== b.inherits) return a.inherits;
-  const [busyA, busyB] = [inZone.get(a.zone) ?? 0, inZone.get(b.zone) ?? 0];
+  const [busyA, busyB] = [inZone.get(zoneKey(a)) ?? 0, inZone.get(zoneKey(b)) ?? 0];
   return busyA === busyB ? byAge(a, b) < 0 : busyA < busyB;
 }
 
@@ -91,15 +97,21 @@ function byAge(a: Contender, b: Contender): number {
   return a.uid < b.uid ? -1 : 1;
 }
 
+/** A zone of the same name in another cluster is another zone. */
+function zoneKey({ cluster, zone }: Contender): string | undefined {
+  return zone === undefined ? undefined : `${cluster} ${zone}`;
+}
+
 type Held = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
 
-function heldByLimit({ zone }: Contender, busy: readonly Contender[], limits: TurnLimits): Held | undefined {
+function heldByLimit(next: Contender, busy: readonly Contender[], limits: TurnLimits): Held | undefined {
+  const { zone } = next;
   if (busy.length >= limits.hosts) {
     const message = `${busy.length} of ${limits.hosts} hosts are being remediated: ${namesOf(busy)}`;
     return { reason: "WaitingForTurn", message };
   }
   if (zone === undefined) return undefined;
-  const inSame = busy.filter((other) => other.zone === zone);
+  const inSame = busy.filter((other) => zoneKey(other) === zoneKey(next));
   if (inSame.length < limits.perZone) return undefined;
   const message = `${inSame.length} of ${limits.perZone} hosts of zone ${zone} are being remediated: ${namesOf(inSame)}`;
   return { reason: "WaitingForTurn", message };
@@ -107,11 +119,14 @@ function heldByLimit({ zone }: Contender, busy: readonly Contender[], limits: Tu
 
 /** A member of etcd that another remediation has under way comes back by itself; one that is down may not. */
 function heldByQuorum(
-  { node }: Contender,
+  { cluster, node }: Contender,
   busy: readonly Contender[],
   members: readonly EtcdMember[],
 ): Held | undefined {
-  const inWork = busy.filter((other) => other.node !== node && members.some((member) => member.node === other.node));
+  if (node === undefined) return undefined;
+  const inWork = busy.filter(
+    (other) => other.cluster === cluster && other.node !== node && members.some((member) => member.node === other.node),
+  );
   const nodes = new Set(inWork.map((other) => other.node));
   const left = members.map((member) => ({ ...member, up: member.up && !nodes.has(member.node) }));
   if (keepsQuorum(left, node)) return undefined;

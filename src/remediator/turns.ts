@@ -1,13 +1,15 @@
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import type { Node } from "../api/core.ts";
+import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { parseTimeMs } from "../runtime/time.ts";
 import { isReady } from "./marks.ts";
 import type { EtcdMember } from "./quorum.ts";
 import { etcdNodes, mayRunEtcd } from "./quorum.ts";
 import { ReplaceTurns } from "./reprovision/replace-turns.ts";
-import { nodeNameOf } from "./session.ts";
+import type { NodeCluster } from "./node-clusters.ts";
 import { isUnderWay } from "./state.ts";
+import { clusterKey, subjectOf } from "./subject.ts";
 import type { Contender, Turn, TurnLimits } from "./turn.ts";
 import { allot, zoneOf } from "./turn.ts";
 
@@ -16,7 +18,8 @@ export interface TurnsDeps {
   limits: TurnLimits;
   /** Label of a node that names its failure zone. */
   zoneLabel: string;
-  nodes: { get(key: { name: string }): Node | undefined; values(): Iterable<Node> };
+  /** The nodes of one cluster, as watched. */
+  nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
   /** Every remediation, each as new as this process knows it: what it has stored itself may not have been watched yet. */
   remediations(): Iterable<BareMetalRemediation>;
   /** Wakes a remediation whose turn may have come. */
@@ -111,25 +114,36 @@ export class Turns {
 
   readonly #contender = (remediation: BareMetalRemediation): Contender => {
     const { metadata, status } = remediation;
-    const node = nodeNameOf(remediation);
+    const { cluster, nodeName } = subjectOf(remediation);
     return {
       uid: metadata.uid,
       name: `${metadata.namespace}/${metadata.name}`,
-      node,
+      cluster: clusterKey(cluster),
+      node: nodeName,
       // As stored, since its Node may be gone by now.
-      zone: status?.node?.zone ?? zoneOf(this.#deps.nodes.get({ name: node }), this.#deps.zoneLabel),
+      zone: status?.node?.zone ?? zoneOf(this.#nodeOf(remediation), this.#deps.zoneLabel),
       createdAtMs: parseTimeMs(metadata.creationTimestamp) ?? 0,
       inherits: status?.attempt?.action === "Inherited",
     };
   };
 
-  #members(): EtcdMember[] {
-    const { nodes } = this.#deps;
-    // Nodes are looked through only where somebody waits whom that concerns.
-    const concerns = [...this.#waiting.values()].some((remediation) => {
-      const node = nodes.get({ name: nodeNameOf(remediation) });
-      return node !== undefined && mayRunEtcd(node);
-    });
-    return concerns ? etcdNodes(nodes.values()).map((node) => ({ node: node.metadata.name, up: isReady(node) })) : [];
+  #nodeOf(remediation: BareMetalRemediation): Node | undefined {
+    const { cluster, nodeName } = subjectOf(remediation);
+    return nodeName === undefined ? undefined : this.#deps.nodesOf(cluster).get({ name: nodeName });
+  }
+
+  #members(): (cluster: string) => readonly EtcdMember[] {
+    const members = new Map<string, readonly EtcdMember[]>();
+    for (const remediation of this.#waiting.values()) {
+      const { cluster } = subjectOf(remediation);
+      const key = clusterKey(cluster);
+      const node = members.has(key) ? undefined : this.#nodeOf(remediation);
+      // Nodes are looked through only where somebody waits whom that concerns.
+      if (node === undefined || !mayRunEtcd(node)) continue;
+      const nodes = etcdNodes(this.#deps.nodesOf(cluster).values());
+      const toMember = (member: Node): EtcdMember => ({ node: member.metadata.name, up: isReady(member) });
+      members.set(key, nodes.map(toMember));
+    }
+    return (cluster) => members.get(cluster) ?? [];
   }
 }

@@ -1,10 +1,8 @@
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
-import { NHC_TIMED_OUT } from "../api/annotations.ts";
-import type { Node } from "../api/core.ts";
+import { NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
-import type { Watched } from "../kube/watched.ts";
 import { keyOf } from "../kube/watched.ts";
 import { abortReason } from "../runtime/clock.ts";
 import { backoffMs } from "../runtime/random.ts";
@@ -13,6 +11,7 @@ import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import { FINALIZER, runEffect } from "./effects.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
+import type { NodeClusters } from "./node-clusters.ts";
 import { isWaiting } from "./ownership.ts";
 import { etcdNodes } from "./quorum.ts";
 import type { Session } from "./session.ts";
@@ -21,6 +20,8 @@ import { seenAfter } from "./snapshot.ts";
 import type { State } from "./state.ts";
 import { conditionOf } from "./status.ts";
 import type { StopSwitch } from "./stop-switch.ts";
+import type { Subject } from "./subject.ts";
+import { isUnresolved } from "./subject.ts";
 import type { FencedHost, HostDirectory, LookupFailure } from "./targets/host.ts";
 import { compareIdentity } from "./targets/identity.ts";
 import { API_RETRY_MAX_MS, API_RETRY_MIN_MS } from "./timings.ts";
@@ -41,18 +42,16 @@ const DEVICE_EFFECTS: readonly string[] = ["readPower", "verifyIdentity", "close
 
 export interface WalkerDeps {
   runtime: KubeRuntime;
-  /** Of the cluster that holds the nodes. */
-  nodeRuntime: KubeRuntime;
-  nodes: Watched<Node>;
+  clusters: NodeClusters;
   directory: HostDirectory;
   stopSwitch: StopSwitch;
   metrics: RemediatorMetrics;
   turns: Turns;
   zoneLabel: string;
-  /** The node that this agent runs on; undefined where it is not told. */
+  /** The node of its own cluster that this agent runs on; undefined where it is not told. */
   ownNode: string | undefined;
   handOver: (why: string) => void;
-  /** Other remediations of a node. */
+  /** Other remediations of the same node or Machine. */
   siblingsOf(session: Session): readonly BareMetalRemediation[];
 }
 
@@ -78,14 +77,14 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
       if (decision.status !== undefined) await store(deps, session, state, decision.status, decision.notes, signal);
       const context: EffectContext = {
         runtime: deps.runtime,
-        nodeRuntime: deps.nodeRuntime,
+        nodeRuntime: session.cluster.runtime,
         session,
         host: host.found ? host.host : undefined,
         node: snapshot.node,
         siblings: snapshot.siblings,
         turns: deps.turns,
         handOver: deps.handOver,
-        etcdNodes: () => etcdNodes(deps.nodes.values()),
+        etcdNodes: () => etcdNodes(session.cluster.nodes.values()),
         mayOrder: () => mayOrder(deps, session, host),
       };
       for (const effect of decision.effects) {
@@ -171,6 +170,7 @@ async function store(
 ): Promise<void> {
   const { runtime, metrics } = deps;
   const { metadata } = session.remediation;
+  const { nodeName: namedBefore } = session;
   const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
   session.remediation = await runtime.client.patch<BareMetalRemediation>(
     BARE_METAL_REMEDIATIONS,
@@ -183,9 +183,14 @@ async function store(
   const entered = session.state;
   const to = entered.name;
   session.seen = seenAfter(session.seen, from, entered);
+  // What was seen of the node before it was named was seen of none.
+  if (session.nodeName !== namedBefore) session.seen = { ...session.seen, examined: undefined, lease: undefined };
   for (const { type, reason, message } of notes) {
     runtime.logger.info({ ...fieldsOf(session), state: to, step: reason, message }, "remediation step");
-    const node = deps.nodes.get({ name: session.nodeName });
+    const { nodeName, cluster } = session.subject;
+    // Events are told to the cluster of the remediation, which has no node of another one.
+    const isThere = cluster === undefined && nodeName !== undefined;
+    const node = isThere ? session.cluster.nodes.get({ name: nodeName }) : undefined;
     const regarding = session.remediation;
     runtime.events.record({
       regarding,
@@ -220,6 +225,9 @@ function findHost(deps: WalkerDeps, session: Session): Lookup {
 /** The host of the target on record, once one was taken; else the one that a target names for the node. */
 function findRecorded({ directory }: WalkerDeps, session: Session): Lookup {
   const { target, phase } = session.status;
+  if (isUnresolved(session.remediation)) {
+    return { found: false, reason: "NoTarget", message: "whom the remediation is about is not known yet" };
+  }
   if (target === undefined) return directory.find(session.subject);
   const host = directory.byUid(target.uid);
   const what = `${target.kind} ${target.namespace}/${target.name}`;
@@ -241,7 +249,9 @@ function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup): boolea
 function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: Lookup): Snapshot {
   const { metadata } = session.remediation;
   const { plan } = session;
-  const node = deps.nodes.get({ name: session.nodeName });
+  const { subject, nodeName } = session;
+  const { nodes, away } = session.cluster;
+  const node = nodeName === undefined ? undefined : nodes.get({ name: nodeName });
   return {
     remediation: {
       uid: session.uid,
@@ -249,15 +259,19 @@ function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: 
       deleting: metadata.deletionTimestamp !== undefined,
       timedOut: metadata.annotations?.[NHC_TIMED_OUT] !== undefined,
       hasFinalizer: metadata.finalizers?.includes(FINALIZER) ?? false,
+      named: metadata.annotations?.[NODE_NAME],
     },
     plan,
     state,
     status: session.status,
-    nodeName: session.nodeName,
+    nodeName: nodeName ?? wordsFor(subject),
+    subject,
+    unresolved: isUnresolved(session.remediation),
+    away,
     node,
     turn: deps.turns.of(session.uid),
     zone: zoneOf(node, deps.zoneLabel),
-    runsHere: session.nodeName === deps.ownNode,
+    runsHere: deps.clusters.isLocal(subject.cluster, nodeName, deps.ownNode),
     host: lookup.found ? { found: true, facts: factsOf(lookup.host) } : lookup,
     stop: stopOf(deps.stopSwitch, lookup),
     siblings: deps.siblingsOf(session).map(siblingOf),
@@ -265,6 +279,10 @@ function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: 
     freshId: deps.runtime.random.uuid(),
     seen: session.seen,
   };
+}
+
+function wordsFor({ machine }: Subject): string {
+  return `of Machine ${machine?.namespace ?? ""}/${machine?.name ?? ""}`;
 }
 
 function factsOf({ ref, identity, owner, lastReboot }: FencedHost): HostFacts {

@@ -27,6 +27,7 @@ import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { loadCluster } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
+import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -118,6 +119,7 @@ async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
     {
       runtime,
       nodes,
+      clusters: NO_WORKLOAD_CLUSTERS,
       targets,
       namespace: NAMESPACE,
       openDevice,

@@ -13,7 +13,9 @@ import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { openDevice } from "../../src/bmc/open-device.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
+import { NodeClusters } from "../../src/remediator/node-clusters.ts";
 import { localNode } from "../../src/remediator/subject.ts";
+import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import { createFencingTargetDirectory } from "../../src/remediator/targets/fencing-target.ts";
 import { DEFAULT_PROBE_INTERVALS } from "../../src/remediator/targets/probe-schedule.ts";
 import { startTargetController } from "../../src/remediator/targets/target-controller.ts";
@@ -150,7 +152,7 @@ test(
       {
         runtime,
         targets: world.view<FencingTarget>(FENCING_TARGETS),
-        nodes: world.view<Node>(NODES),
+        clusters: new NodeClusters({ runtime, nodes: world.view<Node>(NODES), clusters: NO_WORKLOAD_CLUSTERS }),
         directory: directoryOf(fixture),
         namespace: NAMESPACE,
         openDevice,

@@ -13,6 +13,7 @@ import type { EventNote } from "../../src/kube/events.ts";
 import { runLeaderElection } from "../../src/kube/leader-election.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
+import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import type { RemediatorOptions } from "../../src/remediator/remediator.ts";
 import type { TurnLimits } from "../../src/remediator/turn.ts";
 import { sleep } from "../../src/runtime/clock.ts";
@@ -176,7 +177,14 @@ export class AgentProcess {
       );
       const deps = { runtime, nodes, registry: new Registry() };
       const remediator = runRemediator(
-        { ...deps, targets, namespace: NAMESPACE, openDevice, options: this.#remediatorOptions() },
+        {
+          ...deps,
+          clusters: NO_WORKLOAD_CLUSTERS,
+          targets,
+          namespace: NAMESPACE,
+          openDevice,
+          options: this.#remediatorOptions(),
+        },
         leading,
       );
       const detecting =

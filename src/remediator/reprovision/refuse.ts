@@ -20,7 +20,7 @@ export function refuseReprovision(walk: Walk, node: Node | undefined, now: Now):
   if (hasControlPlaneRole(walk, node)) {
     return fail(walk, now, "ControlPlaneNode", `${controlPlaneText(walk)}: it is never reprovisioned`);
   }
-  if (node === undefined && walk.status.backup === undefined) {
+  if (node === undefined && walk.status.backup === undefined && walk.seen.subjectMachine?.found !== true) {
     const message = `node ${walk.nodeName} is gone, so nobody can tell whether it runs the control plane: it is not reprovisioned`;
     return fail(walk, now, "ControlPlaneNode", message);
   }
@@ -28,7 +28,9 @@ export function refuseReprovision(walk: Walk, node: Node | undefined, now: Now):
   return installation ?? refuseUnproven(walk, node, now);
 }
 
-function hasControlPlaneRole({ status }: Walk, node: Node | undefined): boolean {
+function hasControlPlaneRole({ status, seen }: Walk, node: Node | undefined): boolean {
+  const machine = seen.subjectMachine;
+  if (machine?.found === true && machine.machine.isControlPlane) return true;
   const labels = { ...status.backup?.labels, ...node?.metadata.labels };
   return CONTROL_PLANE_ROLES.some((role) => role in labels);
 }

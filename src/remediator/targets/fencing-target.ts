@@ -3,8 +3,10 @@ import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { openDevice } from "../../bmc/open-device.ts";
 import type { IdentityJudge, IdentityVerdict } from "../../bmc/topology.ts";
 import { Topology } from "../../bmc/topology.ts";
+import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
+import { clusterKey, nodeKey } from "../subject.ts";
 import { openDevices } from "./devices.ts";
 import type { FencedHost, HostDirectory, HostPower } from "./host.ts";
 import { identityJudge } from "./identity.ts";
@@ -45,13 +47,14 @@ export function createFencingTargetDirectory(
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    find({ nodeName }) {
+    find({ nodeName, cluster }) {
       if (nodeName === undefined) {
         return { found: false, reason: "NoTarget", message: "no FencingTarget can name a node that is not there yet" };
       }
-      const [target] = index.byNode(nodeName);
+      const [target] = index.byNode({ name: nodeName, cluster });
       if (target === undefined) {
-        const message = `no FencingTarget in namespace ${deps.namespace} names node ${nodeName}: create one with spec.nodeName ${nodeName}`;
+        const of = cluster === undefined ? "" : ` and spec.clusterRef ${clusterKey(cluster)}`;
+        const message = `no FencingTarget in namespace ${deps.namespace} names node ${nodeName}${inCluster(cluster)}: create one with spec.nodeName ${nodeName}${of}`;
         return { found: false, reason: "NoTarget", message };
       }
       const conflict = index.conflictOf(target.metadata.uid);
@@ -66,6 +69,10 @@ export function createFencingTargetDirectory(
   };
 }
 
+function inCluster(cluster: ClusterRef | undefined): string {
+  return cluster === undefined ? "" : ` of cluster ${clusterKey(cluster)}`;
+}
+
 function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: FencingTarget): FencedHost {
   const { runtime } = deps;
   const { uid, name, generation } = target.metadata;
@@ -73,8 +80,11 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
   return {
     ref,
     version: `${uid}/${generation ?? ""}`,
-    strayedFrom: ({ nodeName }) =>
-      nodeName === target.spec.nodeName ? undefined : `names node ${target.spec.nodeName} now`,
+    strayedFrom: ({ nodeName: name = "", cluster }) => {
+      const { nodeName, clusterRef } = target.spec;
+      const isSame = nodeKey({ name, cluster }) === nodeKey({ name: nodeName, cluster: clusterRef });
+      return isSame ? undefined : `names node ${nodeName}${inCluster(clusterRef)} now`;
+    },
     isPoweredByMark: false,
     identity: identityOf(index, uid),
     maintenance: target.spec.maintenance ? `${target.kind} ${deps.namespace}/${name} has spec.maintenance` : undefined,

@@ -1,6 +1,7 @@
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { HostIdentity } from "../../bmc/driver.ts";
 import type { IdentityJudge, IdentityVerdict } from "../../bmc/topology.ts";
+import { clusterKey } from "../subject.ts";
 
 // Who a host must be, and whether it is the one that answers. Pure: names and addresses move, hardware ids do not.
 
@@ -16,7 +17,7 @@ export interface ExpectedIdentity {
  * firmware fills in for want of a real one are no identity.
  */
 export function expectedIdentity(target: FencingTarget): ExpectedIdentity | undefined {
-  const { identity, nodeName } = target.spec;
+  const { identity, nodeName, clusterRef } = target.spec;
   const systemUUID = meaningfulUuid(identity.systemUUID);
   const serialNumber = meaningfulSerial(identity.serialNumber);
   if (systemUUID !== undefined || serialNumber !== undefined) {
@@ -27,7 +28,9 @@ export function expectedIdentity(target: FencingTarget): ExpectedIdentity | unde
     };
   }
   const pin = target.status?.identity;
-  const pinned = pin?.nodeName === nodeName ? meaningfulUuid(pin.systemUUID) : undefined;
+  // A node of the same name in another cluster is another node.
+  const isPin = pin?.nodeName === nodeName && clusterKey(pin.clusterRef) === clusterKey(clusterRef);
+  const pinned = isPin ? meaningfulUuid(pin.systemUUID) : undefined;
   return pinned === undefined ? undefined : { source: "pinned", systemUUID: pinned };
 }
 

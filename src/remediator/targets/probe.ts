@@ -1,5 +1,5 @@
 import type { Node } from "../../api/core.ts";
-import type { Device, FencingTarget, OffProof } from "../../api/fencing-target.ts";
+import type { Device, FencingTarget, FencingTargetStatus, OffProof } from "../../api/fencing-target.ts";
 import type { HostIdentity, PowerReading } from "../../bmc/driver.ts";
 import type { BmcErrorCode } from "../../bmc/errors.ts";
 import { BmcError } from "../../bmc/errors.ts";
@@ -42,7 +42,7 @@ export interface RefusedLogin {
 export interface ProbeResult {
   devices: DeviceProbe[];
   /** The system UUID to pin, where this probe found one. */
-  pin: { nodeName: string; systemUUID: string } | undefined;
+  pin: NonNullable<FencingTargetStatus["identity"]> | undefined;
   refused: RefusedLogin[];
   /** That the host is off, where that was to be proven and was. */
   offProof: OffProof | undefined;
@@ -54,6 +54,7 @@ const DEVICE_PROBE_TIMEOUT_MS = 120_000;
 /**
  * Asks every device of a target who it is and how its power stands; it never orders anything.
  *
+ * @param options.nodeRuntime of the cluster that holds the node.
  * @param options.refused logins that are not tried again: their devices count as failed without being spoken to.
  * @param options.toProve whether a host that reads Off is read again, to prove it.
  * @throws KubeError where the API server cannot be reached, the abort reason of `signal`; a device's failure is a result.
@@ -62,7 +63,7 @@ export async function probeTarget(
   deps: OpenDevicesDeps,
   target: FencingTarget,
   node: Node | undefined,
-  { refused, toProve }: { refused: readonly RefusedLogin[]; toProve: boolean },
+  { nodeRuntime, refused, toProve }: { nodeRuntime: KubeRuntime; refused: readonly RefusedLogin[]; toProve: boolean },
   signal: AbortSignal,
 ): Promise<ProbeResult> {
   const opened = await openDevices(deps, target, signal).catch((error: unknown) => {
@@ -83,13 +84,13 @@ export async function probeTarget(
     );
     return {
       devices,
-      pin: await findPin(deps.runtime, target, node, devices, signal),
+      pin: await findPin(nodeRuntime, target, node, devices, signal),
       refused: devices.flatMap((probe) => {
         const credentials = opened[probe.index]?.credentials;
         if (probe.ok || probe.reason !== "AuthenticationFailed" || credentials === undefined) return [];
         return [{ address: probe.address, credentials }];
       }),
-      offProof: toProve ? await proveOff(deps.runtime, target, node, opened, devices, signal) : undefined,
+      offProof: toProve ? await proveOff(nodeRuntime, target, node, opened, devices, signal) : undefined,
     };
   } finally {
     await Promise.all(opened.map((device) => device.driver.close()));
@@ -163,6 +164,7 @@ async function findPin(
     const agrees = devices.some((probe) => probe.ok && compareIdentity({ systemUUID }, probe.identity) === "match");
     if (!agrees) return undefined;
   }
-  const { nodeName } = target.spec;
-  return (await hasFreshLease(runtime, nodeName, signal)) ? { nodeName, systemUUID } : undefined;
+  const { nodeName, clusterRef } = target.spec;
+  if (!(await hasFreshLease(runtime, nodeName, signal))) return undefined;
+  return { nodeName, systemUUID, ...(clusterRef !== undefined && { clusterRef }) };
 }

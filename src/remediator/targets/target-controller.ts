@@ -11,6 +11,8 @@ import type { Change, Watched } from "../../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { isReady } from "../marks.ts";
+import type { NodeClusters } from "../node-clusters.ts";
+import { clusterKey } from "../subject.ts";
 import type { FencingTargetDirectory } from "./fencing-target.ts";
 import { meaningfulUuid } from "./identity.ts";
 import type { ProbeResult } from "./probe.ts";
@@ -26,7 +28,7 @@ import { isLive, updateTargetStatus } from "./target-store.ts";
 export interface TargetControllerDeps {
   runtime: KubeRuntime;
   targets: Watched<FencingTarget>;
-  nodes: Watched<Node>;
+  clusters: NodeClusters;
   directory: FencingTargetDirectory;
   /** The agent's own namespace. */
   namespace: string;
@@ -46,7 +48,7 @@ const SECRETS_WAIT_MS = 30_000;
  * away from a host that a remediation owns. Settles, with nothing left running, once `signal` aborts.
  */
 export async function startTargetController(deps: TargetControllerDeps, signal: AbortSignal): Promise<void> {
-  const { runtime, targets, nodes, directory, namespace } = deps;
+  const { runtime, targets, clusters, directory, namespace } = deps;
   const secrets = runtime.watch({ type: SECRETS, namespace, trim: trimSecret }, signal);
   const proofs = watchProofsWanted(runtime, () => enqueue([...targets.values()]), signal);
   const prober = new Prober(deps, secrets, proofs);
@@ -62,7 +64,7 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
   };
   const subscriptions: (() => void)[] = [];
   try {
-    await Promise.all([targets.whenSynced(signal), nodes.whenSynced(signal)]);
+    await targets.whenSynced(signal);
     await waitForSecrets(runtime, secrets, signal);
     subscriptions.push(
       directory.subscribe((concerned) => {
@@ -70,8 +72,12 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
         enqueue(concerned);
       }),
       secrets.subscribe((change) => enqueue(directory.index.bySecret(change.object.metadata.name))),
-      nodes.subscribe((change) => {
-        if (mattersToTargets(change)) enqueue(directory.index.byNode(change.object.metadata.name));
+      clusters.subscribe({
+        onNode: (cluster, change) => {
+          const { name } = change.object.metadata;
+          if (mattersToTargets(change)) enqueue(directory.index.byNode({ cluster, name }));
+        },
+        onConnection: (cluster) => enqueue(directory.index.byCluster(cluster)),
       }),
     );
     enqueue([...targets.values()]);
@@ -81,6 +87,7 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
     if (!signal.aborted) throw error;
   } finally {
     for (const unsubscribe of subscriptions) unsubscribe();
+    prober.close();
     await proofs.settled();
   }
 }
@@ -101,6 +108,8 @@ class Prober {
   readonly #intervals: ProbeIntervals;
   readonly #memories = new Map<string, Memory>();
   readonly #proofs: ProofsWanted;
+  /** Keeps the clusters of targets' nodes connected, by the target's UID. */
+  readonly #holds = new Map<string, { key: string; release: () => void }>();
   #failingTargets = 0;
   #outages = 0;
 
@@ -115,6 +124,8 @@ class Prober {
   forget(concerned: readonly FencingTarget[]): void {
     for (const { metadata } of concerned) {
       if (this.#deps.directory.index.byUid(metadata.uid) !== undefined) continue;
+      this.#holds.get(metadata.uid)?.release();
+      this.#holds.delete(metadata.uid);
       const memory = this.#memories.get(metadata.uid);
       if (memory !== undefined) {
         this.#setFailures(memory, 0);
@@ -122,6 +133,10 @@ class Prober {
       }
       this.#memories.delete(metadata.uid);
     }
+  }
+
+  close(): void {
+    for (const { release } of this.#holds.values()) release();
   }
 
   /** Probes the target if that is due, and brings its status up to date. */
@@ -148,7 +163,7 @@ class Prober {
 
   /** @returns the proof that the host is off, where it was to be made and was. */
   async #probe(target: FencingTarget, memory: Memory, signal: AbortSignal): Promise<OffProof | undefined> {
-    const { runtime, nodes, directory } = this.#deps;
+    const { runtime, directory } = this.#deps;
     const { clock, random } = runtime;
     const owner = target.status?.owner;
     if (owner !== undefined && (await isLive(runtime, owner, signal))) {
@@ -158,9 +173,9 @@ class Prober {
     }
     const startMs = clock.monotonicMs();
     const refused = memory.locked.filter((login) => login.untilMs > startMs);
-    const node = nodes.get({ name: target.spec.nodeName });
+    const { nodeRuntime, node } = this.#nodeOf(target);
     const toProve = this.#outageOf(target) !== undefined;
-    const result = await probeTarget(this.#deps, target, node, { refused, toProve }, signal);
+    const result = await probeTarget(this.#deps, target, node, { nodeRuntime, refused, toProve }, signal);
     this.#setInOutage(memory, toProve ? memory.inOutage + 1 : 0);
     const nowMs = clock.monotonicMs();
     memory.probe = { result, atMs: clock.nowMs(), generation: target.metadata.generation };
@@ -229,13 +244,13 @@ class Prober {
   }
 
   #factsOf(target: FencingTarget, memory: Memory): TargetFacts {
-    const { nodes, directory } = this.#deps;
-    const node = nodes.get({ name: target.spec.nodeName });
+    const { directory } = this.#deps;
+    const { node, isKnown } = this.#nodeOf(target);
     const { probe } = memory;
     return {
       target,
       conflict: directory.index.conflictOf(target.metadata.uid),
-      nodeExists: node !== undefined,
+      nodeMissing: isKnown && node === undefined,
       nodeSystemUUID: node?.status.nodeInfo?.systemUUID,
       probe: probe?.generation === target.metadata.generation ? probe : undefined,
       outage: this.#outageOf(target),
@@ -243,7 +258,24 @@ class Prober {
   }
 
   #outageOf(target: FencingTarget): Outage | undefined {
-    return this.#proofs.wanted ? outageOf(this.#deps.nodes.get({ name: target.spec.nodeName })) : undefined;
+    // Health checks that ask for proofs are over nodes of the agent's own cluster.
+    if (!this.#proofs.wanted || target.spec.clusterRef !== undefined) return undefined;
+    return outageOf(this.#nodeOf(target).node);
+  }
+
+  /** The node that the target names, in its cluster; not known while that is away. */
+  #nodeOf(target: FencingTarget): { nodeRuntime: KubeRuntime; node: Node | undefined; isKnown: boolean } {
+    const { clusters } = this.#deps;
+    const { nodeName, clusterRef } = target.spec;
+    const { uid } = target.metadata;
+    const key = clusterKey(clusterRef);
+    const held = this.#holds.get(uid);
+    if (held?.key !== key) {
+      this.#holds.set(uid, { key, release: clusters.hold(clusterRef) });
+      held?.release();
+    }
+    const { runtime, nodes, away } = clusters.of(clusterRef);
+    return { nodeRuntime: runtime, node: nodes.get({ name: nodeName }), isKnown: away === undefined };
   }
 
   #memoryOf(target: FencingTarget, trigger: ProbeTrigger): Memory {
@@ -267,13 +299,13 @@ class Prober {
   }
 
   #triggerOf(target: FencingTarget): ProbeTrigger {
-    const { nodes, namespace } = this.#deps;
+    const { namespace } = this.#deps;
     const names = target.spec.devices.flatMap((device) => [
       device.credentialsSecretRef.name,
       ...(device.tls?.caSecretRef === undefined ? [] : [device.tls.caSecretRef.name]),
     ]);
     const versions = names.map((name) => this.#secrets.get({ namespace, name })?.metadata.resourceVersion ?? "");
-    const node = nodes.get({ name: target.spec.nodeName });
+    const { node } = this.#nodeOf(target);
     const uuid = node !== undefined && isReady(node) ? meaningfulUuid(node.status.nodeInfo?.systemUUID) : undefined;
     const parts = [target.metadata.generation ?? 0, target.status?.owner?.uid ?? "", ...versions];
     const { nodeUID, bootID, notReadySince } = this.#outageOf(target) ?? {};

@@ -1,7 +1,10 @@
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import { parseBmcAddress } from "../../bmc/address.ts";
 import { BmcError } from "../../bmc/errors.ts";
+import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { Change } from "../../kube/watched.ts";
+import type { NodeId } from "../subject.ts";
+import { clusterKey, nodeKey } from "../subject.ts";
 import type { ExpectedIdentity } from "./identity.ts";
 import { canonicalUuid, expectedIdentity } from "./identity.ts";
 
@@ -53,8 +56,13 @@ export class TargetIndex {
     return this.#byUid.get(uid)?.identity;
   }
 
-  byNode(nodeName: string): FencingTarget[] {
-    return [...(this.#claimants.get(nodeClaim(nodeName)) ?? [])].map((entry) => entry.target);
+  byNode(node: NodeId): FencingTarget[] {
+    return [...(this.#claimants.get(nodeClaim(node)) ?? [])].map((entry) => entry.target);
+  }
+
+  /** The targets of nodes of one workload cluster. */
+  byCluster(cluster: ClusterRef): FencingTarget[] {
+    return [...(this.#claimants.get(clusterClaim(cluster)) ?? [])].map((entry) => entry.target);
   }
 
   /** Targets that are filed under any of these claims (`systemClaims`, `uuidClaim`). */
@@ -124,15 +132,17 @@ interface Entry {
 
 /** What nobody else may claim who names the host with that system UUID. */
 export const uuidClaim = (uuid: string): string => `uuid ${canonicalUuid(uuid)}`;
-const nodeClaim = (nodeName: string): string => `node ${nodeName}`;
+const nodeClaim = (node: NodeId): string => `node ${nodeKey(node)}`;
+const clusterClaim = (cluster: ClusterRef): string => `cluster ${clusterKey(cluster)}`;
 const secretClaim = (name: string): string => `secret ${name}`;
 
 function entryOf(target: FencingTarget): Entry {
-  const { nodeName, devices } = target.spec;
-  const claims = new Set([nodeClaim(nodeName)]);
-  const exclusive: { claims: string[]; what: string }[] = [
-    { claims: [nodeClaim(nodeName)], what: `names node ${nodeName} as well` },
-  ];
+  const { nodeName, clusterRef, devices } = target.spec;
+  // Names are each cluster's own; hardware is not.
+  const node = nodeClaim({ cluster: clusterRef, name: nodeName });
+  const claims = new Set([node]);
+  if (clusterRef !== undefined) claims.add(clusterClaim(clusterRef));
+  const exclusive: { claims: string[]; what: string }[] = [{ claims: [node], what: `names node ${nodeName} as well` }];
   const identity = expectedIdentity(target);
   const uuid = identity?.systemUUID;
   if (uuid !== undefined) {

@@ -21,8 +21,8 @@ export interface TargetFacts {
   target: FencingTarget;
   /** Why the target is ambiguous, where it is. */
   conflict: string | undefined;
-  /** Whether the node that the target names exists. */
-  nodeExists: boolean;
+  /** The node that the target names does not exist, as far as its cluster can be asked. */
+  nodeMissing: boolean;
   /** What the node says its system UUID is. */
   nodeSystemUUID: string | undefined;
   /** The last probe of this very spec; undefined where there was none yet. */
@@ -187,7 +187,7 @@ function readiness(
     const message = `the host can be fenced, but not by every level: ${reachable.message}`;
     return { status: "True", reason: "Degraded", message };
   }
-  if (!facts.nodeExists) {
+  if (facts.nodeMissing) {
     const message = `the devices can be used, but there is no node ${target.spec.nodeName}: correct spec.nodeName if it is misspelt`;
     return { status: "True", reason: "NodeNotFound", message };
   }

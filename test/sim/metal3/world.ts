@@ -15,6 +15,7 @@ import { readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../src/api/me
 import { trimNode } from "../../../src/api/trim.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
+import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
 import { runRemediator } from "../../../src/remediator/remediator.ts";
 import { BARE_METAL_HOSTS, storedOwner } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -136,6 +137,7 @@ export class Metal3World extends Cluster {
     );
     const ended = runRemediator(
       {
+        clusters: NO_WORKLOAD_CLUSTERS,
         runtime: { ...runtime, events: { record: () => undefined } },
         nodes,
         targets,

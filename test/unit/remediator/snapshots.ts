@@ -6,6 +6,7 @@ import type { Plan } from "../../../src/remediator/plan.ts";
 import type { Decision, Now, Seen, Snapshot } from "../../../src/remediator/snapshot.ts";
 import { nothingSeen } from "../../../src/remediator/snapshot.ts";
 import type { Attempt, State, StateName } from "../../../src/remediator/state.ts";
+import { localNode } from "../../../src/remediator/subject.ts";
 import { formatAttempt } from "../../../src/remediator/state.ts";
 
 /** The moment of every decision in these tests. */
@@ -96,6 +97,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
       deleting: false,
       timedOut: false,
       hasFinalizer: true,
+      named: undefined,
       ...changes.remediation,
     },
     plan: { ...planOf(bareMetalRemediationSpecSchema.parse({})), ...changes.plan },
@@ -107,6 +109,9 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
       ...changes.status,
     },
     nodeName: "n1",
+    subject: localNode("n1"),
+    unresolved: false,
+    away: undefined,
     node: node(),
     host: {
       found: true,

@@ -1,6 +1,7 @@
 import { ownNodeMessage } from "../../../src/remediator/moves.ts";
 import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { BACKUP_BYTES_MAX } from "../../../src/remediator/restore.ts";
+import { readMachine } from "../../../src/api/cluster-api.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import type { Seen, SentOrder } from "../../../src/remediator/snapshot.ts";
@@ -20,6 +21,7 @@ import {
 
 /** Devices that are not accepted tell nothing. */
 const UNKNOWN = { ...READ_ON, last: { state: "Unknown", raw: "not accepted", atMs: NOW.monotonicMs - 100 } } as const;
+const TARGET = { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" };
 const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
 /** The last order had no effect. */
 const REFUSED: Partial<Seen> = {
@@ -67,8 +69,241 @@ function labelled(label: string): Node {
   return { ...plain, metadata: { ...plain.metadata, labels: { [label]: "" } } };
 }
 
+const AWAY = { away: "cluster caps/w1 cannot be reached: Unreachable: no connection" };
+const MACHINE = {
+  apiVersion: "cluster.x-k8s.io/v1beta2",
+  kind: "Machine",
+  namespace: "caps",
+  name: "m1",
+  uid: "m-uid",
+};
+const CLUSTER = { namespace: "caps", name: "w1" };
+
+/** A live Machine that names `nodeName`. */
+function machineSeen(nodeName: string | undefined, changes: Record<string, string> = {}): Pick<Seen, "subjectMachine"> {
+  const raw = {
+    apiVersion: MACHINE.apiVersion,
+    kind: MACHINE.kind,
+    metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1", labels: changes },
+    spec: { clusterName: "w1" },
+    status: nodeName === undefined ? {} : { nodeRef: { name: nodeName } },
+  };
+  return { subjectMachine: { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } };
+}
+
+/** A remediation of a Machine that has no node. */
+const NODELESS = {
+  nodeName: "of Machine caps/m1",
+  subject: { nodeName: undefined, cluster: CLUSTER, machine: MACHINE },
+  node: undefined,
+};
+
 /** Steps within states that the pairs of state and event (`decide.test.ts`) do not reach. */
 export const STEPS: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
+  {
+    name: "whom a Machine's remediation is about is read live before anything else",
+    changes: {
+      state: "Resolving",
+      remediation: { hasFinalizer: false },
+      other: { ...NODELESS, unresolved: true },
+    },
+    expected: "resolveSubject",
+  },
+  {
+    name: "and stored",
+    changes: {
+      state: "Resolving",
+      seen: machineSeen("n1"),
+      other: { ...NODELESS, unresolved: true },
+    },
+    expected: "stay (SubjectResolved)",
+  },
+  {
+    name: "a Machine that is another node than the one that the annotation names is believed neither",
+    changes: {
+      state: "Resolving",
+      remediation: { named: "n2" },
+      seen: machineSeen("n1"),
+      other: { ...NODELESS, unresolved: true },
+    },
+    expected: "→ Undoing (SubjectMismatch)",
+  },
+  {
+    name: "a Machine that is gone is not waited for",
+    changes: {
+      state: "Resolving",
+      seen: { subjectMachine: { found: false, reason: "MachineNotFound", message: "gone", atMs: NOW.monotonicMs } },
+      other: { ...NODELESS, unresolved: true },
+    },
+    expected: "→ Undoing (MachineNotFound)",
+  },
+  {
+    name: "a Machine that may not be read is read again",
+    changes: {
+      state: "Resolving",
+      seen: {
+        subjectMachine: { found: false, reason: "MachineUnreadable", message: "no", atMs: NOW.monotonicMs - 30_000 },
+      },
+      other: { ...NODELESS, unresolved: true },
+    },
+    expected: "resolveSubject",
+  },
+  {
+    name: "no host is taken while the node's cluster is away",
+    changes: { state: "Resolving", other: { ...AWAY, turn: undefined } },
+    expected: "stay (ClusterUnreachable)",
+  },
+  {
+    name: "before any order a remediation goes back to wait for the node's cluster",
+    changes: { state: "Verifying", other: AWAY },
+    expected: "→ Resolving (ClusterUnreachable)",
+  },
+  {
+    name: "after an order it waits where it is",
+    changes: { state: "Verifying", attempt: { action: "On", done: true }, other: AWAY },
+    expected: "stay (ClusterUnreachable)",
+  },
+  {
+    name: "no power-off is sent anew while the node's cluster is away",
+    changes: { state: "PoweringOff", seen: REFUSED, other: AWAY },
+    expected: "stay (ClusterUnreachable)",
+  },
+  {
+    name: "the power of a fenced host is read while the node's cluster is away",
+    changes: {
+      state: "Releasing",
+      seen: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 2_000 }, taint: { attemptId: "a1", found: "Ours" } },
+      other: AWAY,
+    },
+    expected: "readPower",
+  },
+  {
+    name: "nothing is released while the node's cluster is away",
+    changes: {
+      state: "Releasing",
+      seen: { power: PROVEN, taint: { attemptId: "a1", found: "Ours" } },
+      other: AWAY,
+    },
+    expected: "stay (ClusterUnreachable)",
+  },
+  {
+    name: "a host whose release has ended is powered on although the node's cluster is away",
+    changes: { state: "PoweringOn", seen: { identity: VERIFIED }, other: AWAY },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "an undo powers no host on whose taint may stand while the node's cluster is away",
+    changes: {
+      state: "Undoing",
+      seen: { identity: VERIFIED, power: READ_OFF },
+      status: { target: TARGET },
+      other: AWAY,
+    },
+    expected: "stay (ClusterUnreachable)",
+  },
+  {
+    name: "an undo powers a host on whose taint is known to be off although the node's cluster is away",
+    changes: {
+      state: "Undoing",
+      seen: {
+        taintCleared: true,
+        identity: VERIFIED,
+        power: READ_OFF,
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+      status: { target: TARGET },
+      other: AWAY,
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "a remediation that had begun nothing is let go although the node's cluster is away",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "None" },
+      seen: { devicesClosed: true, hostReleased: true },
+      other: AWAY,
+    },
+    expected: "→ Failed (Failed)",
+  },
+  {
+    name: "a remediation is aborted while the node's cluster is away",
+    changes: { state: "Rejoining", remediation: { deleting: true }, other: AWAY },
+    expected: "→ Undoing (RemediationDeleted)",
+  },
+  {
+    name: "the time of a state that waited for the node's cluster begins anew",
+    changes: {
+      state: "Rejoining",
+      status: { conditions: [said("ClusterUnreachable", "away")] },
+      other: { remainingMs: 0 },
+    },
+    expected: "stay (ClusterReached)",
+  },
+  {
+    name: "a Machine that has named its node meanwhile is looked at anew with it",
+    changes: {
+      state: "Verifying",
+      seen: { examined: { node: undefined }, identity: VERIFIED, ...machineSeen("n7") },
+      other: NODELESS,
+    },
+    expected: "stay (NodeNamed)",
+  },
+  {
+    name: "a Machine that is gone before the power-off is left alone",
+    changes: {
+      state: "Verifying",
+      seen: {
+        examined: { node: undefined },
+        identity: VERIFIED,
+        subjectMachine: { found: false, reason: "MachineNotFound", message: "gone", atMs: NOW.monotonicMs },
+      },
+      other: NODELESS,
+    },
+    expected: "→ Undoing (MachineNotFound)",
+  },
+  {
+    name: "a Machine without a node is powered off once its host is verified",
+    changes: {
+      state: "Verifying",
+      seen: { examined: { node: undefined }, identity: VERIFIED, ...machineSeen(undefined) },
+      other: NODELESS,
+    },
+    expected: "→ PoweringOff (PoweringOff), forceOff",
+  },
+  {
+    name: "a Machine without a node whose host is not verified is not",
+    changes: {
+      state: "Verifying",
+      seen: {
+        examined: { node: undefined },
+        identity: { verdict: { verified: false, reason: "Mismatch", message: "another" }, atMs: NOW.monotonicMs },
+        ...machineSeen(undefined),
+      },
+      other: NODELESS,
+    },
+    expected: "→ Undoing (IdentityMismatch)",
+  },
+  {
+    name: "a Machine of the control plane without a node is not reprovisioned",
+    changes: {
+      state: "Verifying",
+      attempt: { kind: "Reprovision" },
+      plan: { type: "Escalate" },
+      seen: {
+        examined: { node: undefined },
+        identity: VERIFIED,
+        ...machineSeen(undefined, { "cluster.x-k8s.io/control-plane": "" }),
+      },
+      other: NODELESS,
+    },
+    expected: "→ Undoing (ControlPlaneNode)",
+  },
+  {
+    name: "the node that a Machine has become after the power-on is taken on record",
+    changes: { state: "Rejoining", seen: { devicesClosed: true, ...machineSeen("n7") }, other: NODELESS },
+    expected: "stay (NodeNamed)",
+  },
   {
     name: "without a finalizer nothing else is done first",
     changes: { state: "Resolving", remediation: { hasFinalizer: false } },

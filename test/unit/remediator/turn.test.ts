@@ -10,6 +10,7 @@ import { allot } from "../../../src/remediator/turn.ts";
 const contender = (uid: string, changes: Partial<Contender> = {}): Contender => ({
   uid,
   name: `ns/${uid}`,
+  cluster: "",
   node: `node-${uid}`,
   zone: undefined,
   createdAtMs: 0,
@@ -31,7 +32,7 @@ function outcome(turns: Map<string, Turn>): { begin: string[]; wait: string[] } 
 describe("the turns to begin", () => {
   it("go to the oldest, as many as there are places, and the others are told theirs", () => {
     const waiting = ["c", "a", "b"].map((uid, index) => contender(uid, { createdAtMs: index }));
-    const turns = allot([contender("busy")], waiting, { hosts: 2, perZone: Infinity }, []);
+    const turns = allot([contender("busy")], waiting, { hosts: 2, perZone: Infinity }, () => []);
     assert.deepEqual(outcome(turns), { begin: ["c"], wait: ["a", "b"] });
     const told = turns.get("b");
     const message = "2 of 2 hosts are being remediated: ns/busy, ns/c; place 2 of the 2 that wait";
@@ -40,19 +41,19 @@ describe("the turns to begin", () => {
 
   it("of a full zone keep nobody else waiting", () => {
     const waiting = [contender("a", { zone: "r1" }), contender("b", { zone: "r2", createdAtMs: 1 })];
-    const turns = allot([contender("busy", { zone: "r1" })], waiting, { hosts: 9, perZone: 1 }, []);
+    const turns = allot([contender("busy", { zone: "r1" })], waiting, { hosts: 9, perZone: 1 }, () => []);
     assert.deepEqual(outcome(turns), { begin: ["b"], wait: ["a"] });
   });
 
   it("count nodes without a zone towards the limit of all alone", () => {
     const waiting = [contender("a"), contender("b"), contender("c", { createdAtMs: 1 })];
-    assert.deepEqual(outcome(allot([], waiting, { hosts: 2, perZone: 1 }, [])).begin, ["a", "b"]);
+    assert.deepEqual(outcome(allot([], waiting, { hosts: 2, perZone: 1 }, () => [])).begin, ["a", "b"]);
   });
 
   it("go to the zone with the fewest hosts under way: a rack that fails as a whole holds up no lone host", () => {
     const rack = Array.from({ length: 5 }, (_, index) => contender(`r${index}`, { zone: "rack", createdAtMs: index }));
     const lone = contender("lone", { zone: "other", createdAtMs: 99 });
-    assert.deepEqual(outcome(allot([], [...rack, lone], { hosts: 2, perZone: Infinity }, [])), {
+    assert.deepEqual(outcome(allot([], [...rack, lone], { hosts: 2, perZone: Infinity }, () => [])), {
       begin: ["r0", "lone"],
       wait: ["r1", "r2", "r3", "r4"],
     });
@@ -60,7 +61,10 @@ describe("the turns to begin", () => {
 
   it("go first to who may have been left with a host that is off", () => {
     const waiting = [contender("a"), contender("b", { createdAtMs: 5, inherits: true })];
-    assert.deepEqual(outcome(allot([], waiting, { hosts: 1, perZone: Infinity }, [])), { begin: ["b"], wait: ["a"] });
+    assert.deepEqual(outcome(allot([], waiting, { hosts: 1, perZone: Infinity }, () => [])), {
+      begin: ["b"],
+      wait: ["a"],
+    });
   });
 
   it("never exceed a limit, and leave no place empty that somebody could take", () => {
@@ -73,7 +77,7 @@ describe("the turns to begin", () => {
       fc.property(some, some, limits, (busyOnes, waitingOnes, { hosts, perZone }) => {
         const busy = busyOnes.map((changes, index) => contender(`busy${index}`, changes));
         const waiting = waitingOnes.map((changes, index) => contender(`w${index}`, changes));
-        const turns = allot(busy, waiting, { hosts, perZone }, []);
+        const turns = allot(busy, waiting, { hosts, perZone }, () => []);
         assert.equal(turns.size, waiting.length);
         const begun = waiting.filter(({ uid }) => turns.get(uid)?.granted === true);
         const all = [...busy, ...begun];
@@ -91,7 +95,12 @@ describe("the turns to begin", () => {
   it("reach everybody in the end, whatever comes after: the places of a zone that works are given to the others", () => {
     const flood = Array.from({ length: 20 }, (_, index) => contender(`f${index}`, { zone: "a", createdAtMs: index }));
     const other = contender("other", { zone: "b", createdAtMs: 1_000 });
-    const turns = allot([contender("busy", { zone: "b" })], [...flood, other], { hosts: 3, perZone: Infinity }, []);
+    const turns = allot(
+      [contender("busy", { zone: "b" })],
+      [...flood, other],
+      { hosts: 3, perZone: Infinity },
+      () => [],
+    );
     assert.deepEqual(outcome(turns).wait[0], "other");
   });
 });
@@ -99,7 +108,7 @@ describe("the turns to begin", () => {
 describe("etcd's quorum", () => {
   it("lets one of three control plane nodes begin, and the next one only after it", () => {
     const waiting = [contender("1", { node: "a" }), contender("2", { node: "b", createdAtMs: 1 })];
-    const turns = allot([], waiting, ANY, UP);
+    const turns = allot([], waiting, ANY, () => UP);
     assert.deepEqual(outcome(turns), { begin: ["1"], wait: ["2"] });
     const told = turns.get("2");
     assert.ok(told?.granted === false && told.reason === "WaitingForTurn");
@@ -108,7 +117,7 @@ describe("etcd's quorum", () => {
 
   it("refuses a node while another member is down, and says which", () => {
     const members = UP.map((member) => ({ ...member, up: member.node !== "c" }));
-    const told = allot([], [contender("1", { node: "a" })], ANY, members).get("1");
+    const told = allot([], [contender("1", { node: "a" })], ANY, () => members).get("1");
     assert.ok(told?.granted === false && told.reason === "ControlPlaneQuorum");
     assert.match(told.message, /not Ready: c/);
   });
@@ -116,7 +125,7 @@ describe("etcd's quorum", () => {
   it("holds nobody else up", () => {
     const members = UP.map((member) => ({ ...member, up: false }));
     const waiting = [contender("1", { node: "a" }), contender("2", { node: "worker", createdAtMs: 1 })];
-    assert.deepEqual(outcome(allot([], waiting, ANY, members)).begin, ["2"]);
+    assert.deepEqual(outcome(allot([], waiting, ANY, () => members)).begin, ["2"]);
   });
 
   const cases: [members: number, down: number, keeps: boolean][] = [

@@ -14,9 +14,12 @@ import { KubeError } from "../../../src/kube/errors.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";
 import { apiVersionOf } from "../../../src/kube/resource.ts";
+import type { WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
 import type { KubeRuntime, WatchOptions } from "../../../src/kube/runtime.ts";
 import type { Change, Watched } from "../../../src/kube/watched.ts";
 import { keyOf, keyText } from "../../../src/kube/watched.ts";
+import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
+import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
 import { startTargetController } from "../../../src/remediator/targets/target-controller.ts";
 import type { Random } from "../../../src/runtime/random.ts";
@@ -270,6 +273,8 @@ export class World {
     discover: (_apiVersion, kind) => Promise.resolve(kind === NODE_HEALTH_CHECKS.kind ? NODE_HEALTH_CHECKS : undefined),
   };
 
+  workloadClusters: WorkloadClusters = NO_WORKLOAD_CLUSTERS;
+
   readonly runtime: KubeRuntime = {
     client: this.client,
     clock: this.clock,
@@ -290,8 +295,9 @@ export async function startController(t: TestContext, world: World): Promise<{ s
     stopping.signal,
   );
   const nodes = world.view<Node>(NODES);
+  const clusters = new NodeClusters({ runtime, nodes, clusters: world.workloadClusters });
   const running = startTargetController(
-    { runtime, targets, nodes, directory, namespace: NAMESPACE, openDevice },
+    { runtime, targets, clusters, directory, namespace: NAMESPACE, openDevice },
     stopping.signal,
   );
   const stop = async (): Promise<void> => {

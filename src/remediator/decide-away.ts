@@ -1,0 +1,101 @@
+import { move, waitBecause } from "./moves.ts";
+import type { Plan } from "./plan.ts";
+import type { Decision, Effect, Now, Snapshot } from "./snapshot.ts";
+import type { StateName } from "./state.ts";
+import { conditionOf, processing } from "./status.ts";
+import { POWER_REREAD_MS } from "./timings.ts";
+
+// What becomes of a remediation whose node lies in a cluster that cannot be reached. Pure.
+
+/** States that can do nothing without the node's cluster. In the others the power is looked after meanwhile. */
+const WAITING_STATES: readonly StateName[] = ["Verifying", "Provisioning", "Rejoining", "Restoring"];
+
+/** What acts on the node's cluster. A power-off is no more sent while nobody can say what runs on the host. */
+const NEEDS_CLUSTER: ReadonlySet<Effect["do"]> = new Set<Effect["do"]>([
+  "examine",
+  "readLease",
+  "quarantine",
+  "forceOff",
+  "taint",
+  "untaint",
+  "releasePods",
+  "checkDrained",
+  "swapMarks",
+  "backupNode",
+  "deleteNode",
+  "liftQuarantine",
+  "restoreNode",
+  "clearMarks",
+]);
+
+/**
+ * Decides while the node's cluster is away. Before any power order the remediation goes back to where it waits for a while and
+ * then fails. After one, what needs the cluster waits for it without end, and says so; meanwhile the proof that the host is off
+ * is kept, and a host whose taint is known to be off is powered on again, since the cluster may be away for want of it.
+ *
+ * @param away why.
+ * @param decisions how the remediation is aborted, and what would be done otherwise.
+ */
+export function decideAway(
+  snapshot: Snapshot,
+  now: Now,
+  away: string,
+  decisions: {
+    abort: (snapshot: Snapshot, now: Now) => Decision | undefined;
+    usual: (snapshot: Snapshot, now: Now) => Decision;
+  },
+): Decision {
+  const { state, status, seen, plan } = snapshot;
+  if (WAITING_STATES.includes(state.name)) {
+    const aborted = decisions.abort(snapshot, now);
+    if (aborted !== undefined) return aborted;
+    if (state.name !== "Verifying" || state.attempt.action === "ForceOff" || state.attempt.action === "On") {
+      return waitBecause(snapshot, now, "ClusterUnreachable", away);
+    }
+    return move(snapshot, now, {
+      to: "Resolving",
+      step: "ClusterUnreachable",
+      message: away,
+      warning: true,
+      attempt: { ...state.attempt, deadlineMs: now.epochMs + plan.powerOffTimeoutMs },
+      conditions: processing("ClusterUnreachable", away),
+    });
+  }
+  // Before a host was taken no mark can have been put on.
+  const unmarked = state.name === "Undoing" && status.target === undefined;
+  const known = unmarked ? { ...snapshot, seen: { ...seen, taintCleared: true, marksCleared: true } } : snapshot;
+  const decision = decisions.usual(known, now);
+  if (!decision.effects.some((effect) => NEEDS_CLUSTER.has(effect.do))) return decision;
+  return waitBecause(snapshot, now, "ClusterUnreachable", away, POWER_REREAD_MS);
+}
+
+/** The node's cluster is back: the state that waited for it begins its time anew. Undefined where none did. */
+export function decideBack(snapshot: Snapshot, now: Now): Decision | undefined {
+  const { state, plan } = snapshot;
+  if (conditionOf(snapshot.status, "Processing")?.reason !== "ClusterUnreachable") return undefined;
+  if (state.name === "Resolving" || !("attempt" in state)) return undefined;
+  const message = "the node's cluster can be reached again";
+  return move(snapshot, now, {
+    to: state.name,
+    step: "ClusterReached",
+    message,
+    attempt: { ...state.attempt, deadlineMs: now.epochMs + timeoutOf(state.name, plan) },
+    conditions: processing(state.name, message),
+  });
+}
+
+function timeoutOf(state: StateName, plan: Plan): number {
+  switch (state) {
+    case "Releasing":
+      return plan.drainTimeoutMs;
+    case "Rejoining":
+    case "Restoring":
+    case "Provisioning":
+      return Math.max(plan.timeoutMs, plan.powerOnTimeoutMs);
+    case "PoweringOn":
+    case "Undoing":
+      return plan.powerOnTimeoutMs;
+    default:
+      return plan.powerOffTimeoutMs;
+  }
+}

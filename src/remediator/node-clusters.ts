@@ -1,0 +1,163 @@
+import type { Node } from "../api/core.ts";
+import type { ClusterRef, HeldCluster, WorkloadClusters } from "../clusters/workload-clusters.ts";
+import type { KubeClient } from "../kube/client.ts";
+import { KubeError } from "../kube/errors.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { Change, Watched } from "../kube/watched.ts";
+import { clusterKey } from "./subject.ts";
+
+/** A cluster whose nodes are fenced, as it can be worked with now. Ask for it anew each time. */
+export interface NodeCluster {
+  /** Undefined for the cluster that the agent lives in. */
+  readonly ref: ClusterRef | undefined;
+  /** The same object for as long as the connection lasts; every call fails while the cluster is away. */
+  readonly runtime: KubeRuntime;
+  /** Empty while the cluster is away, which then means nothing. */
+  readonly nodes: Pick<Watched<Node>, "get" | "values">;
+  /** Why the cluster cannot be reached, for people; undefined where it can be. */
+  readonly away: string | undefined;
+}
+
+export interface NodeListener {
+  /** A node of a cluster that is held has changed; `added` for each of its nodes when it is connected. */
+  onNode(cluster: ClusterRef | undefined, change: Change<Node>): void;
+  /** A cluster has come or gone. */
+  onConnection(cluster: ClusterRef): void;
+}
+
+/** The clusters whose nodes are fenced: the agent's own, and the workload clusters that somebody here holds. */
+export class NodeClusters {
+  readonly #runtime: KubeRuntime;
+  readonly #workload: WorkloadClusters;
+  readonly #local: NodeCluster;
+  readonly #localNodes: Watched<Node>;
+  readonly #held = new Map<string, Held>();
+  readonly #listeners = new Set<NodeListener>();
+
+  constructor(deps: { runtime: KubeRuntime; nodes: Watched<Node>; clusters: WorkloadClusters }) {
+    this.#runtime = deps.runtime;
+    this.#workload = deps.clusters;
+    this.#localNodes = deps.nodes;
+    this.#local = { ref: undefined, runtime: deps.runtime, nodes: deps.nodes, away: undefined };
+  }
+
+  /** A workload cluster that nobody holds is away. */
+  of(ref: ClusterRef | undefined): NodeCluster {
+    if (ref === undefined) return this.#local;
+    return this.#held.get(clusterKey(ref))?.present() ?? awayCluster(this.#runtime, ref, "it is not connected");
+  }
+
+  /** Keeps a cluster connected until the answer is called. */
+  hold(ref: ClusterRef | undefined): () => void {
+    if (ref === undefined) return () => undefined;
+    const key = clusterKey(ref);
+    const held = this.#held.get(key) ?? new Held(this.#runtime, this.#workload, ref, this.#listeners);
+    this.#held.set(key, held);
+    held.users += 1;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      held.users -= 1;
+      if (held.users > 0) return;
+      this.#held.delete(key);
+      held.close();
+    };
+  }
+
+  /** Tells of what happens from now on, and of every node that is there. */
+  subscribe(listener: NodeListener): () => void {
+    this.#listeners.add(listener);
+    const stop = this.#localNodes.subscribe((change) => listener.onNode(undefined, change));
+    for (const held of this.#held.values()) held.tell(listener);
+    return () => {
+      stop();
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Whether a node of any cluster is the very Node object of that name in the agent's own cluster. */
+  isLocal(cluster: ClusterRef | undefined, name: string | undefined, localName: string | undefined): boolean {
+    if (name === undefined || name !== localName) return false;
+    if (cluster === undefined) return true;
+    // A management cluster may be a Cluster of its own: then the node's UID is the same by either way.
+    const uid = this.of(cluster).nodes.get({ name })?.metadata.uid;
+    return uid !== undefined && uid === this.#localNodes.get({ name })?.metadata.uid;
+  }
+}
+
+/** One workload cluster for as long as anybody here uses it. */
+class Held {
+  users = 0;
+  readonly #runtime: KubeRuntime;
+  readonly #held: HeldCluster;
+  readonly #listeners: ReadonlySet<NodeListener>;
+  #present: NodeCluster;
+  #stopNodes: (() => void) | undefined;
+
+  constructor(runtime: KubeRuntime, clusters: WorkloadClusters, ref: ClusterRef, listeners: ReadonlySet<NodeListener>) {
+    this.#runtime = runtime;
+    this.#listeners = listeners;
+    this.#present = awayCluster(runtime, ref, "it is being connected");
+    this.#held = clusters.hold(ref, () => this.#update());
+    this.#take();
+  }
+
+  present(): NodeCluster {
+    return this.#present;
+  }
+
+  tell(listener: NodeListener): void {
+    const { ref, nodes } = this.#present;
+    for (const object of nodes.values()) listener.onNode(ref, { type: "added", object });
+  }
+
+  close(): void {
+    this.#stopNodes?.();
+    this.#held.release();
+  }
+
+  #update(): void {
+    this.#take();
+    for (const listener of this.#listeners) listener.onConnection(this.#held.ref);
+  }
+
+  /** Takes the connection as it is now. */
+  #take(): void {
+    const { ref, connection } = this.#held;
+    if (connection.state !== "connected") {
+      this.#stopNodes?.();
+      this.#stopNodes = undefined;
+      const why = connection.state === "away" ? `${connection.reason}: ${connection.message}` : "it is being connected";
+      this.#present = awayCluster(this.#runtime, ref, why);
+      return;
+    }
+    const { runtime, nodes } = connection;
+    if (this.#present.away === undefined && this.#present.runtime === runtime) return;
+    this.#stopNodes?.();
+    this.#present = { ref, runtime, nodes, away: undefined };
+    this.#stopNodes = nodes.subscribe((change) => {
+      for (const listener of this.#listeners) listener.onNode(ref, change);
+    });
+  }
+}
+
+/** A cluster that is away, as one whose API server cannot be reached: nothing is read from it, and nothing written. */
+function awayCluster(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCluster {
+  const away = `cluster ${ref.namespace}/${ref.name} cannot be reached: ${why}`;
+  const fail = (): Promise<never> => Promise.reject(new KubeError("Unavailable", away));
+  const client: KubeClient = {
+    get: fail,
+    list: fail,
+    create: fail,
+    patch: fail,
+    mergePatch: fail,
+    delete: fail,
+    discover: fail,
+  };
+  const nodes: NodeCluster["nodes"] = { get: () => undefined, values: () => [].values() };
+  const watch: KubeRuntime["watch"] = () => {
+    throw new KubeError("Unavailable", away);
+  };
+  return { ref, runtime: { ...runtime, client, watch }, nodes, away };
+}
