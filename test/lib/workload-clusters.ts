@@ -1,4 +1,8 @@
+import type { Node } from "../../src/api/core.ts";
 import type { WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
+import type { KubeRuntime } from "../../src/kube/runtime.ts";
+import type { Watched } from "../../src/kube/watched.ts";
+import { NodeClusters } from "../../src/remediator/node-clusters.ts";
 
 /** For tests in which all nodes lie in one cluster. */
 export const NO_WORKLOAD_CLUSTERS: WorkloadClusters = {
@@ -8,3 +12,9 @@ export const NO_WORKLOAD_CLUSTERS: WorkloadClusters = {
     release: () => undefined,
   }),
 };
+
+/** One cluster, for tests that look at no watched node. */
+export function oneCluster(runtime: KubeRuntime): NodeClusters {
+  const nodes = { get: () => undefined, values: () => [].values() } as unknown as Watched<Node>;
+  return new NodeClusters({ runtime, nodes, clusters: NO_WORKLOAD_CLUSTERS });
+}

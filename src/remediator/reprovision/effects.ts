@@ -1,12 +1,10 @@
 import { POWER_OFF_REQUEST } from "../../api/annotations.ts";
 import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import { CLUSTER_API_GROUP, PAUSED_ANNOTATION, readMachine } from "../../api/cluster-api.ts";
-import type { Machine } from "../../api/cluster-api.ts";
+import { PAUSED_ANNOTATION } from "../../api/cluster-api.ts";
 import { fieldAt, integerAt } from "../../api/foreign.ts";
 import { readBareMetalHost } from "../../api/metal3.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
-import { readOkdMachine } from "../../api/okd-machine.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pointer } from "../../kube/json-pointer.ts";
@@ -18,6 +16,7 @@ import { isReady } from "../marks.ts";
 import { getNode } from "../node-writes.ts";
 import { handToOwner, machineType } from "../owner-remediated.ts";
 import { hostOfMachine } from "../requests/machine-host.ts";
+import { readAnyMachine } from "../resolve-subject.ts";
 import type { Effect, Seen } from "../snapshot.ts";
 import type { MachineRef } from "../subject.ts";
 import { BARE_METAL_HOSTS, holdKey } from "../targets/bare-metal-host/host-store.ts";
@@ -111,10 +110,6 @@ async function examineMachine(
     externallyProvisioned: host?.externallyProvisioned === true,
     atMs: session.now().monotonicMs,
   };
-}
-
-function readAnyMachine(raw: KubeObject): Machine {
-  return raw.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`) ? readMachine(raw) : readOkdMachine(raw);
 }
 
 function identityOf({ apiVersion, kind, name, uid }: OwnerReference): NonNullable<Seen["machine"]>["owner"] {

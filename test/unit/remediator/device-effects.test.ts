@@ -2,18 +2,15 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
-import type { Node } from "../../../src/api/core.ts";
-import type { Watched } from "../../../src/kube/watched.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { orderPower, readPower } from "../../../src/remediator/device-effects.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
-import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
 import { Session } from "../../../src/remediator/session.ts";
 import type { SentOrder } from "../../../src/remediator/snapshot.ts";
 import type { HostPower } from "../../../src/remediator/targets/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
-import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
+import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { PROVEN, VERIFIED } from "./snapshots.ts";
 
@@ -54,9 +51,11 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
     metadata: { name: "n1", namespace: "ns", uid: "uid", resourceVersion: "1" },
     spec: {},
   };
-  const nodes = { subscribe: () => () => undefined } as unknown as Watched<Node>;
-  const clusters = new NodeClusters({ runtime, nodes, clusters: NO_WORKLOAD_CLUSTERS });
-  const session = new Session({ runtime, clusters }, remediation as Session["remediation"], () => undefined);
+  const session = new Session(
+    { runtime, clusters: oneCluster(runtime) },
+    remediation as Session["remediation"],
+    () => undefined,
+  );
   session.power = power;
   return {
     runtime,
