@@ -1,7 +1,6 @@
 import { REFUSED, SERVED_BY } from "../../api/annotations.ts";
 import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
-import { CLUSTER_API_GROUP } from "../../api/cluster-api.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import type { Metal3Phase, Metal3Remediation } from "../../api/metal3-remediation.ts";
 import {
@@ -10,9 +9,9 @@ import {
   NODE_ANNOTATIONS_BACKUP,
   NODE_LABELS_BACKUP,
 } from "../../api/metal3-remediation.ts";
-import { OKD_MACHINE_GROUP } from "../../api/okd-machine.ts";
 import type { OwnerReference } from "../../kube/resource.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
+import { machineOwners } from "../subject.ts";
 
 /** What is known of one Metal3Remediation. */
 export interface Metal3Snapshot {
@@ -92,10 +91,7 @@ export function decideMetal3(snapshot: Metal3Snapshot): Metal3Step {
 
 /** The Machine that a request is about, of Cluster API or of OKD. */
 export function machineOf({ metadata }: Metal3Remediation): OwnerReference | undefined {
-  return metadata.ownerReferences?.find(
-    ({ apiVersion, kind }) =>
-      kind === "Machine" && [CLUSTER_API_GROUP, OKD_MACHINE_GROUP].includes(apiVersion.split("/", 1)[0] ?? ""),
-  );
+  return machineOwners(metadata.ownerReferences)[0];
 }
 
 /** What shows that the Metal3 provider's own controller serves this request, in words; undefined where nothing does. */

@@ -1,26 +1,32 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
-import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
+import type { ApiServer, RequestRecord } from "../../../hack/kube-mock/api-server.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { readCrds, readForeignCrds } from "../../../hack/lib/crds.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../../src/api/core-types.ts";
+import type { Node } from "../../../src/api/core.ts";
+import type { Watched } from "../../../src/kube/watched.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../../src/kube/resource.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
 import type { ReprovisionEffect } from "../../../src/remediator/reprovision/effects.ts";
 import { runReprovisionEffect } from "../../../src/remediator/reprovision/effects.ts";
+import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
 import { Session } from "../../../src/remediator/session.ts";
 import type { Seen } from "../../../src/remediator/snapshot.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { beyondRights, readRules } from "../../lib/rights.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
 
 // Live looks at Machines, their owners and their hosts, and what is done to them, on an in-memory API server.
 
 const SIGNAL = new AbortController().signal;
+const RIGHTS = readRules("deploy/families/metal3/role-reprovision.yaml");
 const NAMESPACE = "metal3";
 const INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io";
 
@@ -42,6 +48,7 @@ class World {
 
   private constructor(crds: readonly string[]) {
     for (const text of crds) this.server.load(text);
+    this.server.onRequest((record) => void this.records.push(record));
     this.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
     this.remediation = this.server
       .collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS)
@@ -132,6 +139,9 @@ class World {
     return made;
   }
 
+  /** What was asked of the API server. */
+  readonly records: RequestRecord[] = [];
+
   /** Runs one effect of a remediation with that status, and tells what it has seen. */
   async run(effect: ReprovisionEffect, status: BareMetalRemediationStatus): Promise<Seen> {
     const runtime = createKubeRuntime({
@@ -142,7 +152,9 @@ class World {
       controllerName: "ironfence.io/agent",
       instance: "test",
     });
-    const session = new Session({ runtime, nodeRuntime: runtime }, { ...this.remediation, status }, () => undefined);
+    const nodes = { subscribe: () => () => undefined } as unknown as Watched<Node>;
+    const clusters = new NodeClusters({ runtime, nodes, clusters: NO_WORKLOAD_CLUSTERS });
+    const session = new Session({ runtime, clusters }, { ...this.remediation, status }, () => undefined);
     this.session = session;
     const context: EffectContext = {
       runtime,
@@ -157,6 +169,8 @@ class World {
       mayOrder: () => true,
     };
     await runReprovisionEffect(context, effect, SIGNAL);
+    const ofNodes = this.records.filter(({ path }) => !path.includes("/nodes/"));
+    assert.deepEqual(beyondRights(ofNodes, RIGHTS), [], "the shipped rights are enough");
     return session.seen;
   }
 }

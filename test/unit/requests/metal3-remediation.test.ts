@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
+import type { RequestRecord } from "../../../hack/kube-mock/api-server.ts";
 import { REFUSED, SERVED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { METAL3_REMEDIATION_FINALIZER } from "../../../src/api/metal3-remediation.ts";
+import { beyondRights, readRules } from "../../lib/rights.ts";
 import { Metal3World } from "./metal3-fixture.ts";
 
 const REASON = { status: "False", lastTransitionTime: "2026-01-01T00:00:00Z" } as const;
@@ -277,5 +279,34 @@ describe("a Metal3Remediation that the Metal3 provider's controller serves as we
     world.withdraw();
     await world.clock.advance(10_000);
     assert.deepEqual(world.request()?.metadata.finalizers, [METAL3_REMEDIATION_FINALIZER]);
+  });
+});
+
+describe("the family's rights", () => {
+  test("are enough from the first look to the last write, and to no more", async () => {
+    const world = await begin();
+    const records: RequestRecord[] = [];
+    world.server.onRequest((record) => void records.push(record));
+    await world.stop();
+    world.start();
+    world.ask();
+    await world.clock.advance(1_000);
+    await world.play(FAILED);
+    world.withdraw();
+    await world.clock.advance(1_000);
+    await world.letChildGo();
+    assert.equal(world.request(), undefined);
+    const rules = readRules("deploy/families/metal3/role-metal3-remediation.yaml");
+    assert.deepEqual(beyondRights(records, rules), []);
+    // Machines of OKD are not part of this story.
+    const used = (rule: (typeof rules)[number]): boolean =>
+      beyondRights(
+        records,
+        rules.filter((other) => other !== rule),
+      ).length > 0;
+    assert.deepEqual(
+      rules.filter((rule) => !used(rule)),
+      [],
+    );
   });
 });
