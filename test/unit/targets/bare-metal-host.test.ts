@@ -11,8 +11,13 @@ import { HostIndex } from "../../../src/remediator/targets/bare-metal-host/host-
 import { foreignHolds, holdKey } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { judgeHost } from "../../../src/remediator/targets/bare-metal-host/judge-host.ts";
 import { maintenanceOf, powerPathOf, refusalOf } from "../../../src/remediator/targets/bare-metal-host/power-path.ts";
-import { powerByStatus } from "../../../src/remediator/targets/bare-metal-host/power-sense.ts";
+import {
+  powerByStatus,
+  STATUS_SETTLE_MS,
+  StatusSense,
+} from "../../../src/remediator/targets/bare-metal-host/power-sense.ts";
 import { parseProviderID } from "../../../src/remediator/targets/bare-metal-host/provider-id.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 interface HostParts {
   name?: string;
@@ -399,4 +404,21 @@ describe("power by status alone", () => {
   ] as const) {
     it(`poweredOn ${what}: ${expected}`, () => assert.equal(powerByStatus(hostOf(parts), owner).state, expected));
   }
+
+  it("is Off only once it has said so for a while, in one look after the other", async () => {
+    const clock = new VirtualClock();
+    const { signal } = new AbortController();
+    let host = hostOf({ annotations: asked("true"), status: { poweredOn: false } });
+    const sense = new StatusSense(clock, owner, () => Promise.resolve(host));
+    const read = async (): Promise<string> => (await sense.read(signal)).state;
+    assert.equal(await read(), "Changing");
+    await clock.advance(STATUS_SETTLE_MS - 1);
+    assert.equal(await read(), "Changing");
+    await clock.advance(1);
+    assert.equal(await read(), "Off");
+    host = hostOf({ annotations: asked("true") });
+    assert.equal(await read(), "On");
+    host = hostOf({ annotations: asked("true"), status: { poweredOn: false } });
+    assert.equal(await read(), "Changing", "from the start again");
+  });
 });
