@@ -31,10 +31,26 @@ type Form = "metav1" | "v1beta1";
 
 /** Whether the object says this already, in its version's own form, and in the other where it has that. */
 export function says(object: ConditionForms, wanted: ConditionWrite): boolean {
+  return compare(object, wanted, (found, { message = "" }) => found.message === message);
+}
+
+/**
+ * The same, in whatever words: releases of upstream's controller word their messages differently, and one of them at work on
+ * the same object would rewrite ours, and we its, for ever.
+ */
+export function agrees(object: ConditionForms, wanted: ConditionWrite): boolean {
+  return compare(object, wanted, () => true);
+}
+
+function compare(
+  object: ConditionForms,
+  wanted: ConditionWrite,
+  isWorded: (found: Condition, texts: Texts) => boolean,
+): boolean {
   return formsOf(object).every(([form, conditions]) => {
-    const { status, reason, message } = textsOf(wanted, form);
+    const texts = textsOf(wanted, form);
     const found = conditions.find(({ type }) => type === wanted.type);
-    return found?.status === status && found.reason === (reason ?? "") && found.message === (message ?? "");
+    return found?.status === texts.status && found.reason === (texts.reason ?? "") && isWorded(found, texts);
   });
 }
 
@@ -93,10 +109,14 @@ function formsOf({ apiVersion, conditions, v1beta1Conditions }: ConditionForms):
       ];
 }
 
-function textsOf(
-  { status, reason, message, v1beta1 }: ConditionWrite,
-  form: Form,
-): { status: string; reason?: string; message?: string; severity?: Severity } {
+interface Texts {
+  status: string;
+  reason?: string;
+  message?: string;
+  severity?: Severity;
+}
+
+function textsOf({ status, reason, message, v1beta1 }: ConditionWrite, form: Form): Texts {
   if (form === "metav1") return { status, reason, message };
   if (status === "True") return { status };
   return {

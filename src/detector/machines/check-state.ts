@@ -1,7 +1,7 @@
 import { ATTEMPT_BUDGET } from "../../api/annotations.ts";
 import type { Cluster, Machine } from "../../api/cluster-api.ts";
 import { conditionOf } from "../../api/foreign.ts";
-import { says } from "../../api/machine-conditions.ts";
+import { agrees } from "../../api/machine-conditions.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
 import type { ClusterNodes } from "./cluster-nodes.ts";
 import type { MachineHold } from "./decision.ts";
@@ -46,7 +46,7 @@ export function newMachineCheckState(
 ): MachineCheckState {
   const policy = compileMachinePolicy(world.kind, check);
   const isSettled = (machine: Machine, health: MachineHealth): boolean =>
-    world.kind.healthConditions(health).every((condition) => says(machine, condition)) &&
+    world.kind.healthConditions(health).every((condition) => agrees(machine, condition)) &&
     conditionOf(machine.conditions, "ExternallyRemediated")?.status !== "False";
   const judge = (machine: Machine): MachineHealth =>
     judgeNow(world, check, machine, world.clusterOf(check), sightOf(world, check, machine));

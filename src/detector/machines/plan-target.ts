@@ -2,7 +2,7 @@ import type { Machine } from "../../api/cluster-api.ts";
 import { DEPLOYMENT_NAME_LABEL } from "../../api/cluster-api.ts";
 import type { Condition } from "../../api/meta.ts";
 import type { ConditionWrite } from "../../api/machine-conditions.ts";
-import { says } from "../../api/machine-conditions.ts";
+import { agrees } from "../../api/machine-conditions.ts";
 import { conditionOf } from "../../api/foreign.ts";
 import { keyOf, keyText } from "../../kube/watched.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
@@ -242,7 +242,7 @@ function writeConditions(
   const wanted = [...pass.kind.healthConditions(health), ...more].filter(
     (condition) => condition.type !== EXTERNALLY_REMEDIATED || knowsExternal(machine),
   );
-  const missing = wanted.filter((condition) => !says(machine, condition));
+  const missing = wanted.filter((condition) => !agrees(machine, condition));
   if (missing.length === 0 && unwanted.length === 0) return;
   const marks =
     health.state === "unhealthy" &&

@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 import { describe, it } from "node:test";
 import { sleep } from "../../../src/runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../src/runtime/deadline.ts";
-import { parseDurationMs } from "../../../src/runtime/duration.ts";
+import { formatDuration, parseDurationMs } from "../../../src/runtime/duration.ts";
 import { backoffMs } from "../../../src/runtime/random.ts";
 import { Secret } from "../../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
@@ -28,6 +28,11 @@ describe("durations in Go's form", () => {
   for (const [text, wanted] of table) {
     it(`reads ${JSON.stringify(text)} as ${wanted}`, () => assert.equal(parseDurationMs(text), wanted));
   }
+
+  it("are written as Go writes them, in whole seconds", () => {
+    const texts = [0, 999, 30_000, 60_000, 300_000, 3_600_000, 5_430_000].map(formatDuration);
+    assert.deepEqual(texts, ["0s", "0s", "30s", "1m0s", "5m0s", "1h0m0s", "1h30m30s"]);
+  });
 });
 
 describe("a deadline", () => {

@@ -1,0 +1,241 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { decideUnusable } from "../../../../src/detector/machines/decide.ts";
+import {
+  checkOf,
+  conditionsOf,
+  decideFor,
+  deedsOf,
+  factsOf,
+  FAULT,
+  machineOf,
+  MINUTE,
+  requestOf,
+  saidBy,
+  T0,
+} from "./world.ts";
+
+const HEALTHY = { state: "healthy" } as const;
+const ASKS_OWNER = { check: checkOf({ spec: { remediation: undefined } }), template: undefined };
+const ATTEMPTS = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ uid: `old-${index}`, startedMs: T0 - (count - index) * MINUTE }));
+
+describe("what a MachineHealthCheck does about its machines", () => {
+  it("requests a remediation of an unhealthy one, and has it say so", () => {
+    const decision = decideFor([factsOf()]);
+    assert.deepEqual(deedsOf(decision), ["request m0"]);
+    assert.deepEqual(saidBy(decision), ["m0 HealthCheckSucceeded=False UnhealthyNode"]);
+    assert.equal(decision.status.remediationsAllowed, 3);
+    assert.equal(decision.status.currentHealthy, 3);
+    assert.equal(decision.status.expectedMachines, 4);
+    assert.equal(decision.status.observedGeneration, 3);
+  });
+
+  it("answers every machine of a pass, though the first ones have their requests", () => {
+    const machines = ["a", "b", "c"].map((name) => machineOf(name));
+    const [first, second, third] = machines.map((machine, index) =>
+      factsOf({ machine, requests: index === 2 ? [] : [requestOf(machine)] }),
+    );
+    assert.ok(first && second && third);
+    assert.ok(deedsOf(decideFor([first, second, third])).includes("request c"));
+  });
+
+  it("withdraws the request of a machine that is well while too many others are not, and remembers it first", () => {
+    const machine = machineOf("well");
+    const sick = ["a", "b", "c"].map((name) => factsOf({ machine: machineOf(name) }));
+    const check = checkOf({
+      spec: {
+        remediation: {
+          ...checkOf().spec,
+          triggerIf: { unhealthyLessThanOrEqualTo: 1 },
+          templateRef: { apiVersion: "fence.example/v1", kind: "FenceTemplate", name: "t" },
+        },
+      },
+    });
+    const request = requestOf(machine);
+    const unrecorded = decideFor([...sick, factsOf({ machine, health: HEALTHY, requests: [request] })], { check });
+    assert.equal(unrecorded.gate?.outcome, "tooManyUnhealthy");
+    assert.deepEqual(deedsOf(unrecorded), ["record well 1"]);
+    const attempts = [{ uid: request.uid, startedMs: T0 }];
+    const recorded = decideFor([...sick, factsOf({ machine, health: HEALTHY, requests: [request], attempts })], {
+      check,
+    });
+    assert.deepEqual(deedsOf(recorded), ["withdraw well"]);
+  });
+
+  it("withdraws nothing that another health check still needs, nor twice", () => {
+    const machine = machineOf("well");
+    const attempts = [{ uid: "request-well", startedMs: T0 }];
+    const facts = { machine, health: HEALTHY, attempts };
+    assert.deepEqual(
+      deedsOf(decideFor([factsOf({ ...facts, requests: [requestOf(machine)], neededBy: "tenant/other" })])),
+      [],
+    );
+    assert.deepEqual(
+      deedsOf(decideFor([factsOf({ ...facts, requests: [requestOf(machine, { terminating: true })] })])),
+      [],
+    );
+  });
+
+  for (const [what, parts] of [
+    ["the view is stale", { standstill: "stale" }],
+    ["the workload cluster is away", { away: "gone fishing" }],
+  ] as const) {
+    it(`starts nothing while ${what}, and tells it`, () => {
+      const decision = decideFor([factsOf()], parts);
+      assert.deepEqual(deedsOf(decision), []);
+      assert.equal(decision.status.remediationsAllowed, 0);
+      assert.equal(decision.conditions[0]?.status, "False");
+      assert.equal(decision.standing.filter(({ reason }) => reason === "RemediationRestricted").length, 1);
+    });
+  }
+
+  it("keeps what was counted last while the workload cluster is away", () => {
+    const check = checkOf({ status: { currentHealthy: 4, expectedMachines: 4, targets: ["m0"] } });
+    const unknown = factsOf({ health: { state: "unknown", reason: "away" } });
+    const { status } = decideFor([unknown], { check, away: "away", others: 0 });
+    assert.deepEqual([status.currentHealthy, status.expectedMachines, status.targets], [4, 4, ["m0"]]);
+  });
+
+  it("tells of no restriction where nobody is unhealthy: machines that have not started count too", () => {
+    const starting = factsOf({ health: { state: "waiting", reason: "it has no node yet", untilMs: T0 + MINUTE } });
+    const check = checkOf({ spec: { remediation: { triggerIf: { unhealthyLessThanOrEqualTo: 0 } } } });
+    const decision = decideFor([starting], { check, template: undefined });
+    assert.equal(decision.gate?.outcome, "tooManyUnhealthy");
+    assert.deepEqual(
+      decision.standing.map(({ reason }) => reason),
+      ["DetectedUnhealthy"],
+    );
+    assert.equal(decision.nextCheckMs, T0 + MINUTE);
+  });
+
+  it("leaves a machine for people whose budget is spent, and looks again when it is not", () => {
+    const check = checkOf({ annotations: { "ironfence.io/attempt-budget": "3/1h" } });
+    const spent = decideFor([factsOf({ attempts: ATTEMPTS(3) })], { check });
+    assert.deepEqual(deedsOf(spent), []);
+    assert.equal(spent.nextCheckMs, T0 + 57 * MINUTE);
+    assert.deepEqual(deedsOf(decideFor([factsOf({ attempts: ATTEMPTS(2) })], { check })), ["request m0"]);
+  });
+
+  it("starts one machine of a control plane at a time", () => {
+    const labels = { "cluster.x-k8s.io/control-plane": "" };
+    const [a, b] = ["a", "b"].map((name) => factsOf({ machine: machineOf(name, { metadata: { labels } }) }));
+    assert.ok(a && b);
+    assert.deepEqual(deedsOf(decideFor([a, b])), ["request a"]);
+    assert.deepEqual(deedsOf(decideFor([{ ...b, controlPlaneBusy: "a" }])), []);
+  });
+
+  it("asks an owner of every unhealthy machine of a control plane: its controller takes one at a time", () => {
+    const labels = { "cluster.x-k8s.io/control-plane": "" };
+    const targets = ["a", "b"].map((name) => factsOf({ machine: machineOf(name, { metadata: { labels } }) }));
+    const decision = decideFor(targets, ASKS_OWNER);
+    assert.equal(saidBy(decision).filter((said) => said.includes("OwnerRemediated=False")).length, 2);
+  });
+
+  it("asks the owner of a machine that is not being deleted already, and never anew while it is at it", () => {
+    const asked = (status: object, metadata: object = {}) =>
+      saidBy(decideFor([factsOf({ machine: machineOf("m0", { status, metadata }) })], ASKS_OWNER)).some((said) =>
+        said.includes("OwnerRemediated"),
+      );
+    const owner = (status: string) => ({
+      conditions: conditionsOf({ OwnerRemediated: { status, sinceMs: T0, reason: "X" } }),
+    });
+    assert.equal(asked({}), true);
+    assert.equal(asked(owner("True")), true);
+    assert.equal(asked(owner("False")), false);
+    assert.equal(asked({}, { deletionTimestamp: "2026-01-01T00:00:00Z" }), false);
+  });
+
+  it("counts a replacement that fails before it is of use, by its MachineDeployment, before it asks for another", () => {
+    const labels = { "cluster.x-k8s.io/deployment-name": "workers" };
+    const machine = machineOf("young", { metadata: { labels }, createdMs: T0 - MINUTE });
+    const first = decideFor([factsOf({ machine })], ASKS_OWNER);
+    assert.deepEqual(deedsOf(first), ["record MachineDeployment/workers 1"]);
+    assert.equal(
+      saidBy(first).some((said) => said.includes("OwnerRemediated")),
+      false,
+    );
+    const attempts = [{ uid: "uid-young", startedMs: T0 }];
+    const second = decideFor([factsOf({ machine, attempts })], ASKS_OWNER);
+    assert.equal(
+      saidBy(second).some((said) => said.includes("OwnerRemediated=False")),
+      true,
+    );
+    const old = machineOf("old", { metadata: { labels } });
+    assert.deepEqual(deedsOf(decideFor([factsOf({ machine: old, attempts: ATTEMPTS(40) })], ASKS_OWNER)), []);
+    assert.equal(
+      saidBy(decideFor([factsOf({ machine: old, attempts: ATTEMPTS(40) })], ASKS_OWNER)).some((said) =>
+        said.includes("OwnerRemediated=False"),
+      ),
+      true,
+    );
+  });
+
+  it("has a machine say that there is no template, and take it back when its request is there", () => {
+    const missing = { reason: "RemediationTemplateNotFound", message: "not found" } as const;
+    const decision = decideFor([factsOf()], { template: missing });
+    assert.ok(saidBy(decision).includes("m0 ExternallyRemediated=False RemediationTemplateNotFound"));
+    assert.deepEqual(deedsOf(decision), []);
+    const conditions = conditionsOf({
+      ExternallyRemediated: { status: "False", sinceMs: T0, reason: "RemediationTemplateNotFound" },
+    });
+    const machine = machineOf("m0", { status: { conditions } });
+    const later = decideFor([factsOf({ machine, requests: [requestOf(machine)] })]);
+    assert.ok(saidBy(later).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
+  });
+
+  it("leaves alone what a remediator says of its request, and takes the condition off when all is over", () => {
+    const says = (reason: string) => {
+      const conditions = conditionsOf({ ExternallyRemediated: { status: "False", sinceMs: T0, reason } });
+      return machineOf("m0", { status: { conditions } });
+    };
+    const machine = says("RemediationFailed");
+    const during = decideFor([factsOf({ machine, requests: [requestOf(machine)] })]);
+    assert.equal(
+      saidBy(during).some((said) => said.includes("ExternallyRemediated")),
+      false,
+    );
+    assert.ok(saidBy(decideFor([factsOf({ machine, health: HEALTHY })])).includes("m0 no ExternallyRemediated"));
+  });
+
+  it("shows on the health check of v1beta1 what v1beta2 shows on machines", () => {
+    const reference = { apiVersion: "fence.example/v1", kind: "FenceTemplate", name: "t" };
+    const check = checkOf({ version: "v1beta1", spec: { remediation: undefined, remediationTemplate: reference } });
+    const machine = machineOf("m0", { version: "v1beta1" });
+    const template = { reason: "RemediationTemplateNotFound", message: "not found" } as const;
+    const decision = decideFor([factsOf({ machine })], { check, template });
+    assert.deepEqual(
+      decision.conditions.map(({ type, v1beta1 }) => [type, v1beta1.severity]),
+      [
+        ["RemediationAllowed", "Warning"],
+        ["ExternalRemediationTemplateAvailable", "Error"],
+      ],
+    );
+    assert.equal(
+      saidBy(decision).some((said) => said.includes("ExternallyRemediated")),
+      false,
+    );
+  });
+
+  it("says what is asked of it and not done", () => {
+    const check = checkOf({ spec: { checks: { unhealthyExpressions: [{ expression: "true", message: "x" }] } } });
+    const { standing } = decideFor([], { check });
+    assert.deepEqual(
+      standing.map(({ reason }) => reason),
+      ["HealthCheckIncomplete"],
+    );
+  });
+
+  it("shows a spec that cannot be used, and does nothing", () => {
+    const decision = decideUnusable(checkOf(), "the selector is empty");
+    assert.deepEqual(decision.actions, []);
+    assert.equal(decision.conditions[0]?.message, "the selector is empty");
+    assert.equal(decision.status.remediationsAllowed, 0);
+  });
+
+  it("is told by its fault, not by the words for it: upstream's may differ", () => {
+    const conditions = conditionsOf({ HealthCheckSucceeded: { status: "False", sinceMs: T0, reason: FAULT.reason } });
+    const machine = machineOf("m0", { status: { conditions } });
+    assert.deepEqual(saidBy(decideFor([factsOf({ machine })])), []);
+  });
+});

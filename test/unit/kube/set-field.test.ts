@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "../../../src/kube/resource.ts";
+import { setField } from "../../../src/kube/set-field.ts";
+
+const OBJECT: KubeObject = {
+  apiVersion: "v1",
+  kind: "Thing",
+  metadata: { name: "a", uid: "u", resourceVersion: "1" },
+};
+
+test("a field is set where its section is there", () => {
+  assert.deepEqual(setField(OBJECT, ["metadata", "labels"], {}), [{ op: "add", path: "/metadata/labels", value: {} }]);
+});
+
+test("sections on the way to a field are made where they are not there, once each", () => {
+  assert.deepEqual(setField(OBJECT, ["status", "a/b", "c"], 1), [
+    { op: "add", path: "/status", value: {} },
+    { op: "add", path: "/status/a~1b", value: {} },
+    { op: "add", path: "/status/a~1b/c", value: 1 },
+  ]);
+});
