@@ -21,6 +21,8 @@ import { watchStopSwitch } from "./stop-switch.ts";
 import type { NodeId } from "./subject.ts";
 import { clusterKey } from "./subject.ts";
 import { createBareMetalHostDirectory } from "./targets/bare-metal-host/directory.ts";
+import { BARE_METAL_HOSTS } from "./targets/bare-metal-host/host-store.ts";
+import { tellOrphanedHolds } from "./targets/bare-metal-host/orphaned-holds.ts";
 import { createCompositeDirectory } from "./targets/composite-directory.ts";
 import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
 import { startTargetController } from "./targets/target-controller.ts";
@@ -59,6 +61,8 @@ export interface RemediatorDeps {
 
 /** Longest wait after an error of our own, e.g. a status that this version cannot read. */
 const ERROR_BACKOFF_MAX_MS = 60_000;
+/** How soon a remediation is looked at again whose host has not been read yet. */
+const UNREAD_RETRY_MS = 200;
 
 /**
  * Serves every `BareMetalRemediation` of the cluster until `signal` aborts; nothing of it runs after it has settled, and
@@ -140,6 +144,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       const watched = remediations.get(parseKey(key));
       if (watched === undefined || sessions.get(key)?.uid !== watched.metadata.uid) await endSession(key);
       if (watched === undefined) return;
+      // A host that has not been read is not one that is gone: nothing may be given up for it.
+      const isUnread = bareMetalHosts?.problem !== undefined && watched.status?.target?.kind === BARE_METAL_HOSTS.kind;
+      if (isUnread) return { requeueAfterMs: UNREAD_RETRY_MS };
       const session = sessions.get(key) ?? (await beginSession(key, watched));
       if (session === undefined) return endSession(key);
       session.absorb(watched);
@@ -199,6 +206,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       return () => letGo.delete(listener);
     };
     background.push(tendOrphans({ runtime, clusters, targets, remediations, isServed, onLetGo, metrics }, running));
+    if (bareMetalHosts !== undefined) {
+      background.push(tellOrphanedHolds({ runtime, directory: bareMetalHosts, remediations }, running));
+    }
     await Promise.all(background);
   } catch (error) {
     if (!signal.aborted) throw error;

@@ -147,6 +147,58 @@ describe("an agent that is killed", () => {
   }
 });
 
+describe("an agent that has not read its hosts yet", () => {
+  it("takes none of them for gone", () =>
+    Metal3World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang();
+      world.holdPod();
+      world.remediate("n1");
+      await world.phase("Releasing");
+      await world.killAgent();
+      const match = { client: "agent", pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
+      world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 20_000 } });
+      world.startAgent();
+      await world.clock.advance(15_000);
+      world.freePod();
+      await world.phase("Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("a remediation that is taken away by force", () => {
+  it("leaves its host held off, and a warning; the next one takes it over", () =>
+    Metal3World.run({}, async (world) => {
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang();
+      world.holdPod();
+      world.remediate("n1");
+      await world.phase("Releasing");
+      await world.killAgent();
+      world.abort();
+      world.dropFinalizers();
+      world.startAgent();
+      await world.until("somebody is told", () =>
+        world.notes.some(({ note }) => note.includes("is held off for BareMetalRemediation")),
+      );
+      assert.equal(
+        world.notes.filter(
+          ({ reason, regarding }) => reason === "RemediationLost" && regarding.kind === "BareMetalHost",
+        ).length,
+        1,
+      );
+      assert.equal(world.holds().length, 1);
+      world.freePod();
+      world.remediate("n1", {}, "second");
+      await world.phase("Succeeded", "second");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
 describe("a host that serves another machine by now", () => {
   it("is let go, and its remediation ends", () =>
     Metal3World.run({}, async (world) => {

@@ -13,6 +13,7 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import type { BareMetalHost } from "../../../src/api/metal3.ts";
 import { readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../src/api/metal3.ts";
 import { trimNode } from "../../../src/api/trim.ts";
+import type { EventNote } from "../../../src/kube/events.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
@@ -54,6 +55,7 @@ export class Metal3World extends Cluster {
   /** Every power order that a host got, by whomever. */
   readonly powerLog: string[] = [];
   readonly phases: string[] = [];
+  readonly notes: EventNote[] = [];
   readonly #stop = new AbortController();
   #agent: { stop: AbortController; ended: Promise<void> } | undefined;
   #agents = 0;
@@ -138,7 +140,7 @@ export class Metal3World extends Cluster {
     const ended = runRemediator(
       {
         clusters: NO_WORKLOAD_CLUSTERS,
-        runtime: { ...runtime, events: { record: () => undefined } },
+        runtime: { ...runtime, events: { record: (note: EventNote) => void this.notes.push(note) } },
         nodes,
         targets,
         namespace: NAMESPACE,
@@ -238,6 +240,12 @@ export class Metal3World extends Cluster {
 
   abort(name = "n1"): void {
     this.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name });
+  }
+
+  /** Takes the remediation out of storage, as people do who are in a hurry. */
+  dropFinalizers(name = "n1"): void {
+    const patch = { metadata: { finalizers: null } };
+    this.server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace: NAMESPACE, name }, patch);
   }
 
   /** Nothing of ours is left on host n1 but the record of its reboot. */

@@ -39,6 +39,8 @@ export interface BareMetalHostDirectory extends HostDirectory {
   locate(subject: Subject): Located;
   /** Read it only. */
   readonly index: HostIndex;
+  /** Why a host that is not found may be there all the same; undefined once all of them have been read. */
+  readonly problem: string | undefined;
   /** Calls `listener` with the UID of each host that has changed; undefined where a Metal3Machine has, which may concern any. */
   subscribe(listener: (uid: string | undefined) => void): () => void;
   /** Resolves once nothing runs on in the background; abort the signal before. */
@@ -80,6 +82,9 @@ export function createBareMetalHostDirectory(
   return {
     index,
     locate,
+    get problem() {
+      return watch.problem;
+    },
     settled: () => watch.settled(),
     subscribe(listener) {
       listeners.add(listener);

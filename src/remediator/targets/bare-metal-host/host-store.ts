@@ -196,6 +196,12 @@ export function isHeld({ metadata }: BareMetalHost, owner: Pick<HostOwner, "uid"
   return metadata.annotations?.[holdKey(owner)] === HARD;
 }
 
+/** UIDs of the remediations that hold a host off. */
+export function heldBy({ metadata }: BareMetalHost): string[] {
+  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(OWN_KEYS));
+  return keys.map((key) => key.slice(OWN_KEYS.length));
+}
+
 /** Reads the host live. @throws KubeError, NotFound where it is gone or was made anew. */
 export async function readHost(runtime: KubeRuntime, ref: HostRef, signal: AbortSignal): Promise<BareMetalHost> {
   const key = { namespace: ref.namespace, name: ref.name };

@@ -1,0 +1,66 @@
+import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../api/bare-metal-remediation.ts";
+import type { BareMetalHost } from "../../../api/metal3.ts";
+import { Controller } from "../../../kube/controller.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import type { Watched } from "../../../kube/watched.ts";
+import type { BareMetalHostDirectory } from "./directory.ts";
+import { heldBy } from "./host-store.ts";
+import { hostText } from "./power-path.ts";
+
+export interface OrphanedHoldsDeps {
+  runtime: KubeRuntime;
+  directory: BareMetalHostDirectory;
+  remediations: Watched<BareMetalRemediation>;
+}
+
+/**
+ * Tells people, once, of each host that is held off for a remediation which is gone (its finalizer was removed by force), until
+ * `signal` aborts. The hold stays: the host may be off for a good reason, and nobody is left who knows it. A further
+ * remediation of the same host takes it over, hold and all.
+ */
+export async function tellOrphanedHolds(
+  { runtime, directory, remediations }: OrphanedHoldsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const told = new Set<string>();
+  const controller: Controller = new Controller(runtime, {
+    name: "orphaned-holds",
+    concurrency: 1,
+    reconcile: async (uid, running) => {
+      const host = directory.index.byUid(uid);
+      const holders = host === undefined ? [] : heldBy(host);
+      if (holders.length === 0) told.delete(uid);
+      if (host === undefined || holders.length === 0 || told.has(uid)) return;
+      const known = new Set([...remediations.values()].map(({ metadata }) => metadata.uid));
+      if (holders.every((holder) => known.has(holder))) return;
+      // The watch may lag behind the remediation that has just begun.
+      const { items } = await runtime.client.list<KubeObject>(BARE_METAL_REMEDIATIONS, {}, running);
+      const gone = holders.filter((holder) => !items.some(({ metadata }) => metadata.uid === holder));
+      if (gone.length === 0) return;
+      told.add(uid);
+      tell(runtime, host, gone);
+    },
+  });
+  const unsubscribe = [
+    directory.subscribe((uid) => {
+      if (uid !== undefined) controller.enqueue(uid);
+    }),
+    remediations.subscribe(({ type, object }) => {
+      if (type === "deleted" && object.status?.target !== undefined) controller.enqueue(object.status.target.uid);
+    }),
+  ];
+  for (const { metadata } of directory.index.values()) controller.enqueue(metadata.uid);
+  try {
+    await controller.run(signal);
+  } finally {
+    for (const stop of unsubscribe) stop();
+  }
+}
+
+function tell(runtime: KubeRuntime, host: BareMetalHost, gone: readonly string[]): void {
+  const note = `${hostText(host)} is held off for BareMetalRemediation ${gone.join(", ")}, which is gone and has not taken back what it did: remediate its node anew, or look at the host and take the annotations reboot.metal3.io/ironfence-* off`;
+  runtime.logger.error({ host: hostText(host), gone }, "a host is held off for a remediation that is gone");
+  runtime.events.record({ regarding: host, type: "Warning", reason: "RemediationLost", action: "Tend", note });
+}
