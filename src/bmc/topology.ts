@@ -1,4 +1,4 @@
-import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "./driver.ts";
+import type { BootOverride, HostIdentity, PowerDriver, PowerReading, PowerState } from "./driver.ts";
 import { BmcError } from "./errors.ts";
 import type { BmcErrorCode } from "./errors.ts";
 
@@ -7,6 +7,12 @@ export type IdentityVerdict =
   | { verified: true; message: string }
   /** Mismatch: another host answers. Unknown: nothing to compare with, or the device does not say who it is. */
   | { verified: false; reason: "Mismatch" | "Unknown"; message: string };
+
+/** How the power stands with regard to a host that is to be on with all its devices. */
+export interface WholeReading extends PowerReading {
+  /** Whether the host is on by `readPower`: it may run though not all of its devices are on. */
+  runs: boolean;
+}
 
 /** Decides from what the devices of one level answered whether they power the host that is meant. */
 export type IdentityJudge = (answers: readonly HostIdentity[]) => IdentityVerdict;
@@ -88,11 +94,35 @@ export class Topology {
   }
 
   /**
+   * Reads the power of every device of every level freshly, for a host that is to be on again: any of them may have been turned
+   * off. `Off` where one says so, whatever the others say: it proves nothing about the host. `On` where all devices of the
+   * first level that can tell say so.
+   */
+  async readWhole(signal: AbortSignal): Promise<WholeReading> {
+    const levels = await Promise.all(this.#levels.map((level) => this.#readLevel(level, signal)));
+    const readings = levels.flatMap((level) => level.readings);
+    const runs = levels.find(({ power }) => power !== "Unknown")?.power === "On";
+    const lacking = readings.find(({ state }) => state === "Off") ?? readings.find(({ state }) => state === "Changing");
+    if (lacking !== undefined) {
+      const { state, raw, address } = lacking;
+      return { state, raw: runs ? `${address}: ${raw}` : raw, runs };
+    }
+    const on = levels.find(({ whole }) => whole.state === "On")?.whole;
+    if (on !== undefined) return { ...on, runs };
+    const failures = levels.flatMap(({ failure }) => failure ?? []);
+    if (failures.length > 0 && !runs) throw combined(failures);
+    return { state: "Unknown", raw: failures[0]?.message ?? levels[0]?.whole.raw ?? "no power device", runs };
+  }
+
+  /**
    * Orders the devices of the first level that accepts off. A second order without an Off read in between starts one level
    * higher, since the level before has not done what it promised.
+   *
+   * @throws PartlyTakenError where some device has taken the order all the same.
    */
   async forceOff(signal: AbortSignal): Promise<void> {
     const failures: BmcError[] = [];
+    let isPartlyTaken = false;
     const start = this.#firstLevel;
     for (let step = 0; step < this.#levels.length; step++) {
       const index = (start + step) % this.#levels.length;
@@ -100,15 +130,17 @@ export class Topology {
       try {
         await this.#requireVerified(level, signal);
         this.#firstLevel = (index + 1) % this.#levels.length;
-        const { failure } = await ofAll(level, (driver) => driver.forceOff(signal), signal);
+        const { values, failure } = await ofAll(level, (driver) => driver.forceOff(signal), signal);
         if (failure === undefined) return;
         failures.push(failure);
+        isPartlyTaken ||= values.length > 0;
       } catch (error) {
         if (error instanceof WrongHostError) throw error;
         failures.push(levelFailure(error, signal));
       }
     }
-    throw combined(failures);
+    const failure = combined(failures);
+    throw isPartlyTaken ? new PartlyTakenError(failure) : failure;
   }
 
   /**
@@ -146,6 +178,23 @@ export class Topology {
   /** Closes every device. */
   async close(): Promise<void> {
     await Promise.all(this.#levels.flat().map((driver) => driver.close()));
+  }
+
+  /** What the devices of one level say; nothing where they are not accepted. */
+  async #readLevel(level: readonly PowerDriver[], signal: AbortSignal): Promise<LevelReadings> {
+    try {
+      const verdict = await this.#verdictOf(level, signal);
+      const whole = { state: "Unknown", raw: verdict.message } as const;
+      if (!verdict.verified) return { readings: [], failure: undefined, power: "Unknown", whole };
+      const read = async (driver: PowerDriver) => ({ ...(await driver.readPower(signal)), address: driver.address });
+      const { values, failure } = await ofAll(level, read, signal);
+      const isOn = values.length === level.length && values.every(({ state }) => state === "On");
+      const { state: power } = levelPower(values, level.length);
+      return { readings: values, failure, power, whole: isOn ? { state: "On", raw: values[0]?.raw ?? "" } : whole };
+    } catch (error) {
+      const failure = levelFailure(error, signal);
+      return { readings: [], failure, power: "Unknown", whole: { state: "Unknown", raw: failure.message } };
+    }
   }
 
   async #verdictOf(level: readonly PowerDriver[], signal: AbortSignal): Promise<IdentityVerdict> {
@@ -187,6 +236,15 @@ export class Topology {
   }
 }
 
+interface LevelReadings {
+  readings: readonly (PowerReading & { address: string })[];
+  /** What `readPower` makes of them. */
+  power: PowerState;
+  /** `On` where every device says so, else `Unknown`. */
+  whole: PowerReading;
+  failure: BmcError | undefined;
+}
+
 /**
  * What the readings of one level say together; pure.
  *
@@ -202,6 +260,13 @@ export function levelPower(readings: readonly PowerReading[], devices: number): 
   return (
     readings.find((reading) => reading.state === "Unknown") ?? { state: "Unknown", raw: "not every device answers" }
   );
+}
+
+/** An order that failed in all, though some device has taken it: that one may be off, whatever the others read. */
+export class PartlyTakenError extends BmcError {
+  constructor(failure: BmcError) {
+    super(failure.code, `only some devices took the order: ${failure.message}`, { cause: failure });
+  }
 }
 
 /** Another host answers where this one should: nothing else is tried. */

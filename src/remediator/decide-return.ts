@@ -3,7 +3,7 @@ import type { Node } from "../api/core.ts";
 import { isReady } from "./marks.ts";
 import { recordNode } from "./decide-start.ts";
 import { deviceGate, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
-import { isOnDue, isSpent, orderAgeMs, withIntent } from "./orders.ts";
+import { isOnDue, isSpent, orderAgeMs, readsOn, withIntent } from "./orders.ts";
 import type { Decision, Now, SentOrder, Snapshot, Walk } from "./snapshot.ts";
 import type { ConditionChange } from "./status.ts";
 import { conditionOf, nodeRejoined, processing } from "./status.ts";
@@ -14,11 +14,12 @@ export function decidePoweringOn(walk: Walk, now: Now): Decision {
   const { attempt, seen, plan } = walk;
   const order = seen.order?.attemptId === attempt.id && seen.order.action === "On" ? seen.order : undefined;
   const spent = isSpent(attempt, "On", order);
-  if (seen.power.last?.state === "On" && (order !== undefined || spent)) {
-    return recordOn(walk, now.monotonicMs - orderAgeMs(attempt, order, now), now);
-  }
-  const unsent = order === undefined || order.outcome === "Rejected";
-  const due = isOnDue(attempt, order, now) && (unsent || seen.power.last?.state === "Off");
+  const { last } = seen.power;
+  const on = order !== undefined || spent ? readsOn(walk) : undefined;
+  if (on !== undefined) return recordOn(walk, on, now.monotonicMs - orderAgeMs(attempt, order, now), now);
+  // An order that one device refuses may have turned another one on: all are read before it is repeated.
+  const unsent = order === undefined || (order.outcome === "Rejected" && last !== undefined && last.runs !== true);
+  const due = isOnDue(attempt, order, now, { runs: last?.runs }) && (unsent || last?.state === "Off");
   if (due && order === undefined) {
     const paused = stopGate(walk, now, attempt, plan.powerOnTimeoutMs);
     if (paused !== undefined) return paused;
@@ -27,7 +28,7 @@ export function decidePoweringOn(walk: Walk, now: Now): Decision {
     const { reason, message } = seen.device ??
       order?.problem ?? {
         reason: "PowerOnTimeout" as const,
-        message: `the host did not read On in time; its BMC says ${seen.power.last?.raw ?? "nothing"}`,
+        message: `the host did not read On in time; its BMC says ${last?.raw ?? "nothing"}`,
       };
     return failAttempt(walk, now, reason, message);
   }
@@ -37,7 +38,7 @@ export function decidePoweringOn(walk: Walk, now: Now): Decision {
     return stopGate(walk, now, attempt, plan.powerOnTimeoutMs) ?? identityGate(walk, now) ?? orderOn(walk, order, now);
   }
   const inMs = untilNextRead(walk, now);
-  return inMs <= 0 ? run({ do: "readPower" }) : wait(walk, inMs);
+  return inMs <= 0 ? run({ do: "readWhole" }) : wait(walk, inMs);
 }
 
 /** Stores the intent to power on, then orders it. The identity has just been verified. */
@@ -57,7 +58,7 @@ export function orderOn(walk: Walk, last: SentOrder | undefined, now: Now): Deci
   );
 }
 
-function recordOn(walk: Walk, onOrderedAtMs: number, now: Now): Decision {
+function recordOn(walk: Walk, on: { message: string; warning: boolean }, onOrderedAtMs: number, now: Now): Decision {
   const { attempt, seen, plan, status } = walk;
   const orderedAtMs = Math.round(now.epochMs - (now.monotonicMs - onOrderedAtMs));
   if (!seen.rebootRecorded) {
@@ -67,11 +68,11 @@ function recordOn(walk: Walk, onOrderedAtMs: number, now: Now): Decision {
       onOrderedAtMs: orderedAtMs,
     });
   }
-  const message = "the host reads On";
+  const { message } = on;
   return move(walk, now, {
     to: "Rejoining",
     step: "PoweredOn",
-    message,
+    ...on,
     attempt: { ...attempt, sent: true, done: true, deadlineMs: orderedAtMs + plan.timeoutMs },
     conditions: [...processing("Rejoining", message), { type: "PoweredOn", status: "True", reason: "ReadOn", message }],
     fields: { lastRemediated: toTime(orderedAtMs), node: status.node ?? { name: walk.nodeName } },

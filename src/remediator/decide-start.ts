@@ -164,6 +164,7 @@ function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "mac
 /** Looks at the live node, its lease and the host's identity, and stores the intent to power off. */
 export function decideVerifying(walk: Walk, now: Now): Decision {
   const { attempt, seen, plan } = walk;
+  if (walk.stop !== undefined && attempt.action === "None") return standBack(walk, walk.stop, now);
   const paused = stopGate(walk, now, attempt, plan.powerOffTimeoutMs);
   if (paused !== undefined) return paused;
   const queued = replaceTurnGate(walk, now);
@@ -221,6 +222,23 @@ export function recordNode(walk: Walk, now: Now): Decision | undefined {
     message: `the Machine has become node ${name}`,
     attempt: walk.attempt,
     fields: { node: { ...walk.status.node, name } },
+  });
+}
+
+/**
+ * Power orders are stopped, perhaps for good, and none was given yet: the place among the hosts that are remediated at once
+ * goes to another. A host that may be off keeps its place.
+ */
+function standBack(walk: Walk, stop: NonNullable<Walk["stop"]>, now: Now): Decision {
+  const { attempt, seen, plan } = walk;
+  if (!seen.marksCleared) return run({ do: "clearMarks" });
+  return move(walk, now, {
+    to: "Resolving",
+    step: stop.reason,
+    message: stop.message,
+    warning: true,
+    attempt: { ...attempt, deadlineMs: now.epochMs + plan.powerOffTimeoutMs },
+    conditions: processing(stop.reason, stop.message),
   });
 }
 

@@ -1,7 +1,7 @@
 import { untilNextRead } from "./decide-power-off.ts";
 import { orderOn, restoreLabels } from "./decide-return.ts";
 import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
-import { hadNoEffect, isOnDue } from "./orders.ts";
+import { hadNoEffect, isOnDue, readsOn } from "./orders.ts";
 import { restoreInstallation } from "./reprovision/host-installation.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
@@ -88,7 +88,7 @@ const FINAL_TRIES = 2;
 /** A remediation that is being deleted keeps trying: nobody else would power the host on again. */
 function hasGivenUp(walk: Walk): boolean {
   const { device } = walk.seen;
-  if (walk.remediation.deleting || walk.stop !== undefined) return false;
+  if (walk.remediation.deleting || walk.stop !== undefined || readsOn(walk) !== undefined) return false;
   return device?.final === true ? device.failures >= FINAL_TRIES : walk.remainingMs <= 0;
 }
 
@@ -113,12 +113,12 @@ function powerOn(walk: Walk, now: Now): Decision {
   const { attempt, seen, plan } = walk;
   const { last } = seen.power;
   const order = seen.order?.action === "On" ? seen.order : undefined;
-  if (last?.state === "On" && isSettled(walk, last.atMs, now)) {
-    const message = "the host reads On";
+  const on = readsOn(walk);
+  if (last !== undefined && on !== undefined && isSettled(walk, last.atMs, now)) {
     return move(walk, now, {
       to: "Undoing",
       step: "PoweredOnAgain",
-      message,
+      ...on,
       attempt: {
         ...attempt,
         action: "On",
@@ -127,10 +127,11 @@ function powerOn(walk: Walk, now: Now): Decision {
         done: true,
         deadlineMs: now.epochMs + plan.timeoutMs,
       },
-      conditions: [{ type: "PoweredOn", status: "True", reason: "ReadOn", message }],
+      conditions: [{ type: "PoweredOn", status: "True", reason: "ReadOn", message: on.message }],
     });
   }
-  if (last?.state === "Off" && isOnDue(attempt, order, now, walk.remediation.deleting)) {
+  const due = isOnDue(attempt, order, now, { unbounded: walk.remediation.deleting, runs: last?.runs });
+  if (last?.state === "Off" && due) {
     if (walk.stop !== undefined) return waitBecause(walk, now, walk.stop.reason, walk.stop.message);
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
@@ -145,7 +146,7 @@ function powerOn(walk: Walk, now: Now): Decision {
     if (!verdict.verified) return waitForIdentity(walk, verdict, now);
   }
   const inMs = untilNextRead(walk, now);
-  return inMs <= 0 ? run({ do: "readPower" }) : { notes: [], effects: [], nextCheckMs: inMs };
+  return inMs <= 0 ? run({ do: "readWhole" }) : { notes: [], effects: [], nextCheckMs: inMs };
 }
 
 function waitForIdentity(walk: Walk, verdict: Extract<IdentityVerdict, { verified: false }>, now: Now): Decision {

@@ -1,11 +1,12 @@
 import { BmcError } from "../bmc/errors.ts";
+import { PartlyTakenError } from "../bmc/topology.ts";
 import { abortReason } from "../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import { backoffMs } from "../runtime/random.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import { ownerOf } from "./ownership.ts";
-import { NOTHING_READ, recordFailedReading, recordReading } from "./power-seen.ts";
+import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./power-seen.ts";
 import { deviceProblem } from "./reasons.ts";
 import type { Seen, SentOrder } from "./snapshot.ts";
 import type { HostPower, IdentityVerdict } from "./targets/host.ts";
@@ -42,6 +43,15 @@ export async function readPower(
   const atMs = session.now().monotonicMs;
   const next = "value" in reading ? recordReading(power, reading.value, atMs) : recordFailedReading(power, atMs);
   session.seen = { ...session.seen, power: next };
+}
+
+/** Reads the power of all devices freshly. */
+export async function readWhole(context: EffectContext, signal: AbortSignal): Promise<void> {
+  const { session } = context;
+  const reading = await onDevice(context, signal, (power) => power.readWhole(signal));
+  const atMs = session.now().monotonicMs;
+  const whole = "value" in reading ? reading.value : { state: "Unknown" as const, raw: "nothing", runs: false };
+  session.seen = { ...session.seen, power: recordWhole(whole, atMs) };
 }
 
 /**
@@ -96,7 +106,7 @@ function afterOrder(device: Seen["device"], action: SentOrder["action"], atMs: n
  */
 function outcomeOf(error: unknown, previous: SentOrder | undefined): SentOrder["outcome"] {
   const code = error instanceof BmcError ? error.code : undefined;
-  if (code === "Timeout" || code === "BadResponse") return "Uncertain";
+  if (error instanceof PartlyTakenError || code === "Timeout" || code === "BadResponse") return "Uncertain";
   return code === "Unreachable" && previous?.outcome === "Rejected" ? "Uncertain" : "Rejected";
 }
 

@@ -6,7 +6,7 @@ import { isKubeError } from "../kube/errors.ts";
 import { keyOf } from "../kube/watched.ts";
 import { toTime } from "../runtime/time.ts";
 import { isNewBoot } from "./decide-return.ts";
-import { orderPower, readPower, setBootOverride, verifyIdentity } from "./device-effects.ts";
+import { orderPower, readPower, readWhole, setBootOverride, verifyIdentity } from "./device-effects.ts";
 import type { EffectContext } from "./effect-context.ts";
 import type { MarkChange, MarksPutOn } from "./marks.ts";
 import { isReady, markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
@@ -75,6 +75,8 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return readLease(context, signal);
     case "readPower":
       return readPower(context, effect.withinMs, signal);
+    case "readWhole":
+      return readWhole(context, signal);
     case "forceOff":
       return orderPower(context, "ForceOff", effect.attemptId, signal);
     case "powerOn":

@@ -1,5 +1,5 @@
 import type { Reason } from "./reasons.ts";
-import type { Now, SentOrder } from "./snapshot.ts";
+import type { Now, SentOrder, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
 import { ON_PAUSE_MAX_MS, REORDER_AFTER_MS, REORDER_PAUSE_MS } from "./timings.ts";
 
@@ -45,15 +45,33 @@ export function isPauseOver(attempt: Attempt, last: SentOrder | undefined, now: 
 }
 
 /**
- * Whether an order to power on is due, for a host that does not read On: at once where this process knows of none, then each
- * time after a longer pause.
+ * Whether an order to power on is due, for a host that does not read On: at once where this process knows of none or the last
+ * one was refused, then each time after a longer pause.
  *
- * @param unbounded the host must not be left off, however many orders that takes.
+ * @param options.unbounded the host must not be left off, however many orders that takes.
+ * @param options.runs it runs already, though not on all of its devices: then a refused order is repeated after the pause, too.
  */
-export function isOnDue(attempt: Attempt, last: SentOrder | undefined, now: Now, unbounded = false): boolean {
-  if (last?.outcome === "Rejected") return true;
+export function isOnDue(
+  attempt: Attempt,
+  last: SentOrder | undefined,
+  now: Now,
+  { unbounded = false, runs = false }: { unbounded?: boolean; runs?: boolean | undefined } = {},
+): boolean {
+  if (last?.outcome === "Rejected" && !runs) return true;
   const spent = isSpent(attempt, "On", last);
   if (spent && !unbounded) return false;
   if (!spent && last === undefined) return true;
   return orderAgeMs(attempt, last, now) >= Math.min(REORDER_AFTER_MS * attempt.orders, ON_PAUSE_MAX_MS);
+}
+
+/**
+ * Whether the host is on by the last reading of all its devices, and in what words. One that runs although some device does
+ * not read On is given up on that device once the state is out of time: another power cycle would not help it.
+ */
+export function readsOn({ seen, remainingMs }: Walk): { message: string; warning: boolean } | undefined {
+  const { last } = seen.power;
+  if (last?.state === "On") return { message: "the host reads On", warning: false };
+  if (last?.runs !== true || remainingMs > 0) return undefined;
+  const message = `the host runs, but not all of its power devices read On (${last.raw}): see to the others`;
+  return { message, warning: true };
 }

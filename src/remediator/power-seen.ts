@@ -1,4 +1,5 @@
 import type { PowerReading } from "../bmc/driver.ts";
+import type { WholeReading } from "../bmc/topology.ts";
 import type { PowerSeen } from "./snapshot.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "./timings.ts";
 
@@ -11,6 +12,11 @@ export function recordReading(seen: PowerSeen, reading: PowerReading, atMs: numb
   if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
   const offReads = seen.offReads + 1;
   return { last, offReads, offAtMs: atMs, provenAtMs: seen.provenAtMs ?? (offReads >= 2 ? atMs : undefined) };
+}
+
+/** A reading for a host that is to be on: its `Off` is of one device, and never a step towards a proof. */
+export function recordWhole(reading: WholeReading, atMs: number): PowerSeen {
+  return { ...NOTHING_READ, last: { ...reading, atMs } };
 }
 
 /**

@@ -151,9 +151,11 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       if (session === undefined) return endSession(key);
       session.absorb(watched);
       turns.reviewIfOld();
+      const wasUnderWay = isBegun(session);
       const requeueAfterMs = await walk(walker, session, signal);
-      // One that has stored its beginning, or its end, counts by that.
-      if ((session.status.phase ?? "Resolving") !== "Resolving") turns.leave(session.uid);
+      // One that has stored its beginning, or its end, counts by that; one that has stepped back makes room for another.
+      if (isBegun(session)) turns.leave(session.uid);
+      else if (wasUnderWay) turns.review();
       if (requeueAfterMs !== undefined) return { requeueAfterMs };
       if (isFinal(session.status.phase)) await endSession(key);
     },
@@ -219,4 +221,8 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     await bareMetalHosts?.settled();
     await Promise.all([...sessions.values()].map((session) => session.close()));
   }
+}
+
+function isBegun({ status }: Session): boolean {
+  return (status.phase ?? "Resolving") !== "Resolving";
 }

@@ -158,7 +158,8 @@ export interface SentOrder {
 }
 
 export interface PowerSeen {
-  last: { state: PowerState; raw: string; atMs: number } | undefined;
+  /** `runs` is told where all devices were read (`readWhole`): then `On` is all of them, and `Off` is any of them. */
+  last: { state: PowerState; raw: string; atMs: number; runs?: boolean } | undefined;
   /** Off readings in a row since the last power-off order of this process, or since it started. */
   offReads: number;
   /** When the host was last read Off. */
@@ -186,6 +187,8 @@ export type Effect =
   | { do: "forceOff"; attemptId: string }
   /** `withinMs` bounds the reading where it must not be late. */
   | { do: "readPower"; withinMs?: number }
+  /** Reads the power of all devices, of which any may have been turned off. */
+  | { do: "readWhole" }
   | { do: "taint"; attemptId: string }
   /** Takes our out-of-service taint off. */
   | { do: "untaint" }
@@ -262,6 +265,8 @@ export function seenAfter(seen: Seen, from: State, to: State): Seen {
       return {
         ...seen,
         claim: seen.claim?.owned === true ? seen.claim : undefined,
+        // An On of one device says nothing of the others, which may have been turned off.
+        power: nothingSeenOfAttempt().power,
         taintCleared: false,
         marksCleared: false,
       };

@@ -38,7 +38,7 @@ const API_WAIT_MAX_MS = 1_000;
 const CONFLICTS_MAX = 10;
 
 /** Effects that the API server has no part in. */
-const DEVICE_EFFECTS: readonly string[] = ["readPower", "verifyIdentity", "closeDevices"];
+const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIdentity", "closeDevices"];
 
 export interface WalkerDeps {
   runtime: KubeRuntime;

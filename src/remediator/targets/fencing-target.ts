@@ -145,6 +145,7 @@ async function openHost(
   return {
     verifyIdentity: (node, signal) => topology.verify(judge(node), signal),
     readPower: (signal) => topology.readPower(signal),
+    readWhole: (signal) => topology.readWhole(signal),
     forceOff: (signal) => topology.forceOff(signal),
     on: (signal) => topology.on(signal),
     setBootOverride: (override, signal) => topology.setBootOverride(override, signal),

@@ -1,5 +1,5 @@
 import type { BootOverride, PowerReading } from "../../bmc/driver.ts";
-import type { IdentityVerdict } from "../../bmc/topology.ts";
+import type { IdentityVerdict, WholeReading } from "../../bmc/topology.ts";
 import type { Node } from "../../api/core.ts";
 import type { Subject } from "../subject.ts";
 
@@ -82,6 +82,8 @@ export interface HostPower {
   verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict>;
   /** Off only where every device of the level in use says so, freshly. */
   readPower(signal: AbortSignal): Promise<PowerReading>;
+  /** For a host that is to be on again: `Off` where any device of any level is off, which proves nothing about the host. */
+  readWhole(signal: AbortSignal): Promise<WholeReading>;
   forceOff(signal: AbortSignal): Promise<void>;
   on(signal: AbortSignal): Promise<void>;
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;

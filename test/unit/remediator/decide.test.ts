@@ -4,6 +4,7 @@ import { decide } from "../../../src/remediator/decide.ts";
 import type { Seen } from "../../../src/remediator/snapshot.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import type { StateName } from "../../../src/remediator/state.ts";
+import { demote } from "./demote.ts";
 import { ARROWS } from "./diagram.ts";
 import { REPROVISION_STEPS } from "./reprovision-steps.ts";
 import { STEPS } from "./steps.ts";
@@ -23,6 +24,9 @@ import {
 } from "./snapshots.ts";
 
 // One row for each pair of state and event: what `decide` does.
+
+/** The process that has seen it all stops in its tracks; the one that takes over looks at everything anew. */
+const DEMOTED = "agent demoted";
 
 const EVENTS: Record<string, Omit<SnapshotChanges, "state">> = {
   restart: { seen: { claim: undefined } },
@@ -62,6 +66,7 @@ const EVENTS: Record<string, Omit<SnapshotChanges, "state">> = {
       ],
     },
   },
+  [DEMOTED]: { seen: { claim: undefined } },
   nothing: {},
 };
 
@@ -112,6 +117,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "not its turn": ["stay (WaitingForTurn)", "stay (WaitingForTurn)"],
     "agent runs on the node": ["stay (OwnNode), handOver", "stay (OwnNode), handOver"],
     "etcd needs the node": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
+    [DEMOTED]: ["claimHost", "stops"],
     nothing: ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
   },
   Verifying: {
@@ -120,7 +126,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "timed out": ["→ Undoing (TimedOut)", "→ Undoing (TimedOut)"],
     "target gone": ["→ Undoing (TargetGone)", "→ Undoing (TargetGone)"],
     "host lost": ["→ Undoing (HostLost)", "→ Undoing (HostLost)"],
-    stop: ["stay (Paused)", "stay (Paused)"],
+    stop: ["clearMarks", "clearMarks"],
     "out of time": ["stay (AttemptFailed)", "stay (AttemptFailed)"],
     "out of time, no retry": ["→ Undoing (VerifyTimeout)", "→ Undoing (VerifyTimeout)"],
     "out of time, Escalate after proven reboots": ["stay (AttemptFailed)", "stay (AttemptFailed)"],
@@ -136,6 +142,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "not its turn": ["examine", "→ PoweringOff (PoweringOff), forceOff"],
     "agent runs on the node": ["stay (OwnNode), handOver", "stay (OwnNode), handOver"],
     "etcd needs the node": ["examine", "stay (ControlPlaneQuorum)"],
+    [DEMOTED]: ["claimHost", "stops"],
     nothing: ["examine", "→ PoweringOff (PoweringOff), forceOff"],
   },
   PoweringOff: {
@@ -160,6 +167,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "not its turn": ["untaint", "→ Releasing (PowerOffConfirmed)"],
     "agent runs on the node": ["untaint", "→ Releasing (PowerOffConfirmed)"],
     "etcd needs the node": ["untaint", "→ Releasing (PowerOffConfirmed)"],
+    [DEMOTED]: ["claimHost", "stops"],
     nothing: ["untaint", "→ Releasing (PowerOffConfirmed)"],
   },
   Releasing: {
@@ -184,6 +192,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "not its turn": ["readPower", "releasePods"],
     "agent runs on the node": ["readPower", "releasePods"],
     "etcd needs the node": ["readPower", "releasePods"],
+    [DEMOTED]: ["claimHost", "stops"],
     nothing: ["readPower", "releasePods"],
   },
   Provisioning: {
@@ -208,6 +217,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "not its turn": ["readPower", "stay (BootOverride)"],
     "agent runs on the node": ["readPower", "stay (BootOverride)"],
     "etcd needs the node": ["readPower", "stay (BootOverride)"],
+    [DEMOTED]: ["claimHost", "stops"],
     nothing: ["readPower", "stay (BootOverride)"],
   },
   PoweringOn: {
@@ -216,7 +226,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "timed out": ["→ Undoing (TimedOut)", "→ Undoing (TimedOut)"],
     "target gone": ["→ Undoing (TargetGone)", "→ Undoing (TargetGone)"],
     "host lost": ["→ Undoing (HostLost)", "→ Undoing (HostLost)"],
-    stop: ["stay (Paused)", "readPower"],
+    stop: ["stay (Paused)", "readWhole"],
     "out of time": ["→ Verifying (AttemptFailed)", "→ Verifying (AttemptFailed)"],
     "out of time, no retry": ["→ Undoing (PowerOnTimeout)", "→ Undoing (PowerOnTimeout)"],
     "out of time, Escalate after proven reboots": ["→ Verifying (AttemptFailed)", "→ Verifying (AttemptFailed)"],
@@ -224,15 +234,16 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "device away": ["stay (BMCUnreachable)", "stay (BMCUnreachable)"],
     "password wrong": ["→ Undoing (BMCAuthenticationFailed)", "→ Undoing (BMCAuthenticationFailed)"],
     "host read On": ["verifyIdentity", "recordReboot"],
-    "node gone": ["verifyIdentity", "readPower"],
-    "node joined anew": ["verifyIdentity", "readPower"],
-    "node Ready again": ["verifyIdentity", "readPower"],
-    "node back in a new boot": ["verifyIdentity", "readPower"],
-    "spec edited": ["verifyIdentity", "readPower"],
-    "not its turn": ["verifyIdentity", "readPower"],
-    "agent runs on the node": ["verifyIdentity", "readPower"],
-    "etcd needs the node": ["verifyIdentity", "readPower"],
-    nothing: ["verifyIdentity", "readPower"],
+    "node gone": ["verifyIdentity", "readWhole"],
+    "node joined anew": ["verifyIdentity", "readWhole"],
+    "node Ready again": ["verifyIdentity", "readWhole"],
+    "node back in a new boot": ["verifyIdentity", "readWhole"],
+    "spec edited": ["verifyIdentity", "readWhole"],
+    "not its turn": ["verifyIdentity", "readWhole"],
+    "agent runs on the node": ["verifyIdentity", "readWhole"],
+    "etcd needs the node": ["verifyIdentity", "readWhole"],
+    [DEMOTED]: ["claimHost", "stops"],
+    nothing: ["verifyIdentity", "readWhole"],
   },
   Rejoining: {
     restart: ["claimHost", "claimHost"],
@@ -256,6 +267,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "not its turn": ["closeDevices", "wait"],
     "agent runs on the node": ["closeDevices", "wait"],
     "etcd needs the node": ["closeDevices", "wait"],
+    [DEMOTED]: ["claimHost", "stops"],
     nothing: ["closeDevices", "wait"],
   },
   Restoring: {
@@ -280,6 +292,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "not its turn": ["wait", "wait"],
     "agent runs on the node": ["wait", "wait"],
     "etcd needs the node": ["wait", "wait"],
+    [DEMOTED]: ["claimHost", "stops"],
     nothing: ["wait", "wait"],
   },
   Undoing: {
@@ -304,6 +317,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "not its turn": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "agent runs on the node": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "etcd needs the node": ["untaint", "stay (PoweringOnAgain), powerOn"],
+    [DEMOTED]: ["untaint", "stops"],
     nothing: ["untaint", "stay (PoweringOnAgain), powerOn"],
   },
   Succeeded: finalRow(),
@@ -313,7 +327,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
 function finalRow(): Record<string, Told> {
   const rest: Told = ["wait for a change", "wait for a change"];
   const rows = Object.fromEntries(Object.keys(EVENTS).map((event) => [event, rest]));
-  return { ...rows, deleted: ["dropFinalizer", "dropFinalizer"] };
+  return { ...rows, deleted: ["dropFinalizer", "dropFinalizer"], [DEMOTED]: ["wait for a change", "rests"] };
 }
 
 function changesOf(state: StateName, event: string, knows: boolean): SnapshotChanges {
@@ -326,8 +340,9 @@ const tell = (changes: SnapshotChanges): string => told(decide(snapshot(changes)
 describe("decide", () => {
   for (const state of STATE_NAMES) {
     for (const event of Object.keys(EVENTS)) {
-      it(`${state} × ${event}`, () => {
-        const [tookOver, seenItAll] = [false, true].map((knows) => tell(changesOf(state, event, knows)));
+      it(`${state} × ${event}`, async () => {
+        const tookOver = tell(changesOf(state, event, false));
+        const seenItAll = event === DEMOTED ? await demote(state) : tell(changesOf(state, event, true));
         assert.deepEqual([tookOver, seenItAll], TABLE[state][event]);
       });
     }

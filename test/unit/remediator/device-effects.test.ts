@@ -2,6 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
+<<<<<<< HEAD
+=======
+import { PartlyTakenError } from "../../../src/bmc/topology.ts";
+import type { Node } from "../../../src/api/core.ts";
+import type { Watched } from "../../../src/kube/watched.ts";
+>>>>>>> c947dd8 (wip)
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { orderPower, readPower } from "../../../src/remediator/device-effects.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
@@ -26,6 +32,7 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
       await call();
       return { state: "Off", raw: "Off" };
     },
+    readWhole: refuse,
     forceOff: call,
     on: call,
     setBootOverride: refuse,
@@ -122,6 +129,13 @@ describe("a power order", () => {
       assert.equal((await orderFails(code)).session.seen.order?.outcome, outcome);
     });
   }
+
+  it("that one of several devices has taken counts as Uncertain, however the others refused it", async () => {
+    const made = context(() => Promise.reject(new PartlyTakenError(new BmcError("Refused", "bmc-2: not now"))));
+    made.session.seen = { ...made.session.seen, identity: VERIFIED };
+    await orderPower(made, "ForceOff", "a1", SIGNAL);
+    assert.equal(made.session.seen.order?.outcome, "Uncertain");
+  });
 
   it("whose connection breaks a second time is believed by the host's state", async () => {
     const previous: SentOrder = { attemptId: "a0", action: "ForceOff", outcome: "Rejected", atMs: 0 };

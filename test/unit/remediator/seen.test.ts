@@ -1,20 +1,35 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Lease } from "../../../src/api/core.ts";
-import { NOTHING_READ, recordFailedReading, recordReading } from "../../../src/remediator/power-seen.ts";
+import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "../../../src/remediator/power-seen.ts";
 import { rebootOfThisOutage } from "../../../src/remediator/reboot-proof.ts";
 import { leaseSeen } from "../../../src/remediator/session.ts";
 import type { Sibling } from "../../../src/remediator/snapshot.ts";
-import { node } from "./snapshots.ts";
+import { nothingSeen, seenAfter } from "../../../src/remediator/snapshot.ts";
+import { node, READ_ON, stateOf } from "./snapshots.ts";
 
 const OFF = { state: "Off", raw: "Off" } as const;
 const ON = { state: "On", raw: "On" } as const;
+
+describe("an undo", () => {
+  it("begins without the last reading: its On may be that of a device whose twin was turned off", () => {
+    const seen = { ...nothingSeen(), power: READ_ON };
+    assert.deepEqual(seenAfter(seen, stateOf("PoweringOff"), stateOf("Undoing")).power, NOTHING_READ);
+    assert.deepEqual(seenAfter(seen, stateOf("Undoing"), stateOf("Undoing")).power, READ_ON);
+  });
+});
 
 describe("the proof that a host is off", () => {
   it("takes two Off readings in a row", () => {
     const first = recordReading(NOTHING_READ, OFF, 100);
     assert.equal(first.provenAtMs, undefined);
     assert.equal(recordReading(first, OFF, 200).provenAtMs, 200);
+  });
+
+  it("does not come of readings of all devices, in which one that is off makes the Off", () => {
+    const whole = recordWhole({ ...OFF, runs: true }, 300);
+    assert.deepEqual([whole.offReads, whole.offAtMs, whole.provenAtMs], [0, undefined, undefined]);
+    assert.equal(recordReading(whole, OFF, 400).provenAtMs, undefined);
   });
 
   for (const state of ["On", "Changing", "Unknown"] as const) {

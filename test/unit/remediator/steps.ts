@@ -45,6 +45,17 @@ const CUT_OFF_BY_GATEWAY: SentOrder = {
   problem: { reason: "BMCBusy", message: "503 Service Unavailable", final: false },
 };
 
+/** One of several devices is off. */
+const HALF_ON: Seen["power"] = {
+  ...READ_ON,
+  last: { state: "Off", raw: "Off", atMs: NOW.monotonicMs - 100, runs: true },
+};
+const UNDOING: Partial<Seen> = { taintCleared: true, successor: { waiting: false, atMs: NOW.monotonicMs } };
+
+function onOrder(outcome: SentOrder["outcome"], ageMs: number): SentOrder {
+  return { attemptId: "a1", action: "On", outcome, atMs: NOW.monotonicMs - ageMs };
+}
+
 function said(reason: string, message: string): Condition {
   return { type: "Processing", status: "True", reason, message, lastTransitionTime: "2026-01-01T11:00:00Z" };
 }
@@ -691,6 +702,25 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "stay (IdentityMismatch)",
   },
   {
+    name: "a remediation that is held back before its first order gives its place among those under way to another",
+    changes: {
+      state: "Verifying",
+      seen: { marksCleared: true },
+      other: { stop: { reason: "Maintenance", message: "by a test" } },
+    },
+    expected: "→ Resolving (Maintenance)",
+  },
+  {
+    name: "… but not one whose host may be off",
+    changes: {
+      state: "Verifying",
+      attempt: { action: "ForceOff", sent: true },
+      seen: { marksCleared: true },
+      other: { stop: { reason: "Maintenance", message: "by a test" } },
+    },
+    expected: "stay (Maintenance)",
+  },
+  {
     name: "no further order goes out while the stop switch is on",
     changes: {
       state: "PoweringOff",
@@ -706,6 +736,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       state: "PoweringOn",
       seen: {
         identity: VERIFIED,
+        power: READ_OFF,
         order: { attemptId: "a1", action: "On", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
       },
       other: { stop: { reason: "Paused", message: "by a test" } },
@@ -725,6 +756,56 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       other: { stop: { reason: "Paused", message: "by a test" } },
     },
     expected: "stay (Paused)",
+  },
+  {
+    name: "a refused On may have turned another device on: all are read before it is repeated",
+    changes: { state: "PoweringOn", seen: { identity: VERIFIED, order: onOrder("Rejected", 3_000) } },
+    expected: "readWhole",
+  },
+  {
+    name: "a host that runs while one of its devices is off gets a further On",
+    changes: {
+      state: "PoweringOn",
+      seen: { identity: VERIFIED, power: HALF_ON, order: onOrder("Acknowledged", 21_000) },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… after a pause, also where the device refuses it",
+    changes: {
+      state: "PoweringOn",
+      seen: { identity: VERIFIED, power: HALF_ON, order: onOrder("Rejected", 3_000) },
+    },
+    expected: "wait",
+  },
+  {
+    name: "… and goes on without that device once it is out of time: another power cycle would be worse",
+    changes: {
+      state: "PoweringOn",
+      seen: { identity: VERIFIED, power: HALF_ON, order: onOrder("Rejected", 3_000), rebootRecorded: true },
+      other: { remainingMs: 0 },
+    },
+    expected: "→ Rejoining (PoweredOn)",
+  },
+  {
+    name: "an undo powers a device on that was turned off while its twin refused",
+    changes: { state: "Undoing", seen: { ...UNDOING, identity: VERIFIED, power: HALF_ON } },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… and gives that device up once it is out of time, since the host runs",
+    changes: { state: "Undoing", seen: { ...UNDOING, power: HALF_ON }, other: { remainingMs: 0 } },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… also where nobody else would power it on",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: HALF_ON },
+      other: { remainingMs: 0 },
+      remediation: { deleting: true },
+    },
+    expected: "stay (PoweredOnAgain)",
   },
   {
     name: "a fenced host that reads On loses the taint",
@@ -1363,7 +1444,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
         successor: { waiting: false, atMs: NOW.monotonicMs },
       },
     },
-    expected: "readPower",
+    expected: "readWhole",
   },
   {
     name: "… but the one that is read after it",

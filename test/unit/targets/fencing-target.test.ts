@@ -6,6 +6,7 @@ import { SECRETS } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
+import { PartlyTakenError } from "../../../src/bmc/topology.ts";
 import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
 import type { FencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
 import { localNode } from "../../../src/remediator/subject.ts";
@@ -221,6 +222,69 @@ test("an order that one device refuses and another may have carried out counts a
     twin.failure = new BmcError(code, "the answer is lost");
     await assert.rejects(power.forceOff(signal), { code });
   }
+});
+
+test("a device that was turned off while its twin refused keeps the host from reading On as a whole, until it is on again", async () => {
+  for (const level of [1, 2]) {
+    const world = new World();
+    const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", level)] });
+    world.secret("twin-bmc", { username: "admin", password: "secret-1" });
+    const twin = new FakeBmc({ systemUUID: uuid(1) });
+    world.bmcs.set(address("twin"), twin);
+    const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+    const [obeys, refuses] = level === 1 ? [one, twin] : [twin, one];
+    refuses.offFailure = new BmcError("Refused", "not now");
+    if (level === 1) await assert.rejects(power.forceOff(signal), PartlyTakenError);
+    else await power.forceOff(signal);
+    assert.deepEqual([obeys.power.state, refuses.power.state], ["Off", "On"]);
+    assert.equal((await power.readPower(signal)).state, "On", "the host runs");
+    const off = `${address(obeys === one ? "n1" : "twin")}: Off`;
+    assert.deepEqual(await power.readWhole(signal), { state: "Off", raw: off, runs: true });
+    await power.on(signal);
+    assert.deepEqual(await power.readWhole(signal), { state: "On", raw: "On", runs: true });
+    assert.equal(obeys.power.state, "On");
+  }
+});
+
+test("a device that does not answer leaves it open whether the whole host is on, unless a level is on without it", async () => {
+  for (const level of [1, 2]) {
+    const world = new World();
+    const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", level)] });
+    world.secret("twin-bmc", { username: "admin", password: "secret-1" });
+    const twin = new FakeBmc({ systemUUID: uuid(1) });
+    world.bmcs.set(address("twin"), twin);
+    const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+    await power.verifyIdentity(undefined, signal);
+    await power.readWhole(signal);
+    twin.failure = new BmcError("Timeout", "twin is silent");
+    const { state, runs } = await power.readWhole(signal);
+    assert.deepEqual([state, runs], [level === 1 ? "Unknown" : "On", true]);
+    one.power = { state: "Off", raw: "Off" };
+    assert.deepEqual(await power.readWhole(signal), { state: "Off", raw: "Off", runs: false });
+    one.failure = twin.failure;
+    await assert.rejects(power.readWhole(signal), { code: "Timeout" });
+  }
+});
+
+test("a host that is off by its first level does not run, though another level's outlet is on", async () => {
+  const world = new World();
+  const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("outlet", 2)] });
+  world.secret("outlet-bmc", { username: "admin", password: "secret-1" });
+  world.bmcs.set(address("outlet"), new FakeBmc({ systemUUID: uuid(1) }));
+  one.power = { state: "Off", raw: "Off" };
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+  assert.deepEqual(await power.readWhole(signal), { state: "Off", raw: "Off", runs: false });
+});
+
+test("another host on one level tells nothing of this one, which is on by the other level", async () => {
+  const world = new World();
+  world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
+  world.secret("second-bmc", { username: "admin", password: "secret-1" });
+  const second = new FakeBmc({ systemUUID: uuid(7) });
+  second.power = { state: "Off", raw: "Off" };
+  world.bmcs.set(address("second"), second);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+  assert.deepEqual(await power.readWhole(signal), { state: "On", raw: "On", runs: true });
 });
 
 test("a level whose Off never shows is followed by the next at the second order", async () => {

@@ -93,6 +93,8 @@ export class FakeBmc {
   override: BootOverride = "None";
   /** Orders are accepted, but nothing happens. */
   deaf = false;
+  /** How orders to power off fail. */
+  offFailure: BmcError | undefined;
   constructor(identity: Omit<HostIdentity, "device">) {
     this.identity = identity;
   }
@@ -222,7 +224,7 @@ export class World {
       address: config.address,
       identify: () => call((bmc) => ({ ...bmc.identity, device: config.address })),
       readPower: () => call((bmc) => bmc.power),
-      forceOff: () => order("ForceOff", "Off"),
+      forceOff: () => (bmc?.offFailure === undefined ? order("ForceOff", "Off") : Promise.reject(bmc.offFailure)),
       on: () => order("On", "On"),
       setBootOverride: (override) =>
         call((bmc) => {

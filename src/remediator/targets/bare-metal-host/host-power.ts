@@ -3,7 +3,7 @@ import type { BareMetalHost } from "../../../api/metal3.ts";
 import type { BootOverride, PowerReading } from "../../../bmc/driver.ts";
 import { BmcError } from "../../../bmc/errors.ts";
 import type { BmcErrorCode } from "../../../bmc/errors.ts";
-import type { IdentityVerdict, Topology } from "../../../bmc/topology.ts";
+import type { IdentityVerdict, Topology, WholeReading } from "../../../bmc/topology.ts";
 import type { KubeErrorCode } from "../../../kube/errors.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { isLaterVersion } from "../../../kube/resource-version.ts";
@@ -57,6 +57,12 @@ export class OperatorPower implements HostPower {
     if (reading.state === (held ? "Off" : "On")) return reading;
     const state = reading.state === "Off" ? "Changing" : reading.state;
     return { state, raw: `${reading.raw}; ${operatorText(host, held)}` };
+  }
+
+  /** There is one device: the operator. */
+  async readWhole(signal: AbortSignal): Promise<WholeReading> {
+    const reading = await this.readPower(signal);
+    return { ...reading, runs: reading.state === "On" };
   }
 
   async forceOff(signal: AbortSignal): Promise<void> {
@@ -118,6 +124,10 @@ export class DirectPower implements HostPower {
 
   readPower(signal: AbortSignal): Promise<PowerReading> {
     return this.#topology.readPower(signal);
+  }
+
+  readWhole(signal: AbortSignal): Promise<WholeReading> {
+    return this.#topology.readWhole(signal);
   }
 
   async forceOff(signal: AbortSignal): Promise<void> {
