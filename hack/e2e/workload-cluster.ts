@@ -1,0 +1,71 @@
+import { readFile } from "node:fs/promises";
+import type { ControlPlane } from "../control-plane/control-plane.ts";
+import { startControlPlane } from "../control-plane/control-plane.ts";
+import { applyObject } from "../lib/apply.ts";
+import type { KubeApi } from "../lib/kube-api.ts";
+
+/** Where Clusters, their Machines and kubeconfigs lie in the management cluster. */
+export const CLUSTER_NAMESPACE = "default";
+
+const NODE_MONITOR_GRACE_PERIOD_MS = 8_000;
+
+/** A second control plane, which a management cluster knows as one of Cluster API's workload clusters. */
+export interface WorkloadCluster {
+  readonly name: string;
+  readonly controlPlane: ControlPlane;
+  /** Makes the Secret `<cluster>-kubeconfig` with an administrator's certificate. */
+  publish(management: KubeApi): Promise<void>;
+  /** Same with a token of an administrator's ServiceAccount, which is made where there is none. @returns that kubeconfig's file. */
+  publishToken(management: KubeApi, serviceAccount: string): Promise<string>;
+  /** Ends every token of a ServiceAccount. */
+  revoke(serviceAccount: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts the control plane of a workload cluster. The management cluster knows nothing of it until it is published. */
+export async function startWorkloadCluster(name: string, signal: AbortSignal): Promise<WorkloadCluster> {
+  const progress = (line: string): void => void process.stderr.write(`e2e: workload cluster ${name}: ${line}\n`);
+  const controlPlane = await startControlPlane(
+    { progress, nodeMonitorGracePeriodMs: NODE_MONITOR_GRACE_PERIOD_MS },
+    signal,
+  );
+  const { api } = controlPlane;
+  const publishFile = async (management: KubeApi, path: string): Promise<void> => {
+    const value = (await readFile(path)).toString("base64");
+    await applyObject(management, {
+      apiVersion: "v1",
+      kind: "Secret",
+      type: "cluster.x-k8s.io/secret",
+      metadata: {
+        namespace: CLUSTER_NAMESPACE,
+        name: `${name}-kubeconfig`,
+        labels: { "cluster.x-k8s.io/cluster-name": name },
+      },
+      data: { value },
+    });
+  };
+  return {
+    name,
+    controlPlane,
+    publish: (management) => publishFile(management, controlPlane.kubeconfig),
+    publishToken: async (management, serviceAccount) => {
+      await applyObject(api, {
+        apiVersion: "v1",
+        kind: "ServiceAccount",
+        metadata: { namespace: "default", name: serviceAccount },
+      });
+      await applyObject(api, {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRoleBinding",
+        metadata: { name: serviceAccount },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+        subjects: [{ kind: "ServiceAccount", namespace: "default", name: serviceAccount }],
+      });
+      const file = await controlPlane.serviceAccountKubeconfig("default", serviceAccount);
+      await publishFile(management, file);
+      return file;
+    },
+    revoke: (serviceAccount) => api.delete(`/api/v1/namespaces/default/serviceaccounts/${serviceAccount}`),
+    stop: () => controlPlane.stop(),
+  };
+}
