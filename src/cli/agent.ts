@@ -10,6 +10,7 @@ import type { BindAddress, Component } from "../config/parsers.ts";
 import type { RunOptions } from "../config/run-options.ts";
 import { runDetector } from "../detector/detector.ts";
 import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
+import { runOkdHealthChecks } from "../detector/machines/okd-run.ts";
 import { runMachineHealthChecks } from "../detector/machines/run.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
 import { loadCluster } from "../kube/credentials.ts";
@@ -201,6 +202,9 @@ async function runComponents(
   if (options.components.has("detector") && options.families.has("machine-health-check")) {
     const machineDeps = { runtime, clusters, kind: CLUSTER_API_CHECKS };
     components.push(guard("detector", runMachineHealthChecks(machineDeps, running)));
+  }
+  if (options.components.has("detector") && options.families.has("okd-machine-health-check")) {
+    components.push(guard("detector", runOkdHealthChecks({ runtime, nodes, registry }, running)));
   }
   if (options.components.has("remediator")) {
     const { namespace } = options;

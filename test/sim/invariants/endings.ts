@@ -6,14 +6,15 @@ import { agentWrite, conditionOf, isFinal, keyOfTarget, ownerOf } from "./facts.
 
 /**
  * S3. A remediation that ends, by its verdict or by being let go, has not left off the host that it turned off: unless its
- * devices or its target failed and its verdict says so, or another remediation waits for the host and takes it as it is.
+ * devices or its target failed and its verdict says so, another remediation waits for the host and takes it as it is, or its
+ * Machine was deleted, whose host belongs to whoever deprovisions it.
  */
 export const notLeftOff: Invariant = {
   name: "S3",
   says: "a host that we turned off is never left off for good by us",
   check: (facts, step) => {
     const ended = endedBy(step);
-    if (ended === undefined) return undefined;
+    if (ended === undefined || ended.status?.replacement?.deletedAt !== undefined) return undefined;
     const last = facts.orders.findLast(
       (order) => order.remediation === ended.metadata.uid && order.outcome === "Started",
     );

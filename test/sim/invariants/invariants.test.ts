@@ -238,6 +238,14 @@ describe("S3", () => {
     assertHolds("S3", world({ ...facts, ...hosts(host("n1", { power: "PoweringOn" })) }), end());
     const gone = wrote(remediation({ phase: "Undoing" }), remediation({ phase: "Undoing" }), "agent", "DELETED");
     assertBroken("S3", world(facts), gone, /has ended/);
+    const owner = { apiVersion: "v1", kind: "MachineSet", name: "set", uid: "set" };
+    const replaced = (deletedAt?: string): Step =>
+      wrote(
+        remediation({ phase: "Failed", node: { name: "n1" }, replacement: { owner, ...(deletedAt && { deletedAt }) } }),
+        remediation({ phase: "Provisioning" }),
+      );
+    assertHolds("S3", world(facts), replaced("2026-01-01T00:00:00Z"));
+    assertBroken("S3", world(facts), replaced(), /has ended/);
   });
 });
 

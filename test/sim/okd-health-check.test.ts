@@ -1,0 +1,335 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { RequestRecord } from "../../hack/kube-mock/api-server.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import { toTime } from "../../src/runtime/time.ts";
+import { beyondRights, readRules } from "../lib/rights.ts";
+import type { World } from "./world.ts";
+import { Okd, REQUEST } from "./okd-world.ts";
+
+// OKD's MachineHealthCheck, with both of its actions, and the whole remediator behind power fencing.
+
+const DETECTOR = { requests: false, healthChecks: true };
+const BOTH = { requests: true, healthChecks: true };
+const EXTERNAL = { "machine.openshift.io/remediation-strategy": "external-baremetal" };
+/** Held by the machine controller until its host is deprovisioned. */
+const FINALIZER = "machine.machine.openshift.io";
+
+/** Hosts of that many Machines. */
+function hosts(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `n${index + 1}`);
+}
+
+/** Names of Machines in the order of their deletion, each with when it came. */
+function watchDeletions(world: World): { name: string; atMs: number }[] {
+  const seen: { name: string; atMs: number }[] = [];
+  world.server.onChange(({ type, object }) => {
+    const { name, deletionTimestamp } = object.metadata;
+    if (object.kind !== "Machine" || seen.some((earlier) => earlier.name === name)) return;
+    if (type === "DELETED" || deletionTimestamp !== undefined) seen.push({ name, atMs: world.clock.nowMs() });
+  });
+  return seen;
+}
+
+describe("a MachineHealthCheck of OKD", () => {
+  it("shows its status as OKD does, and writes nothing while nothing changes", () =>
+    Okd.run(DETECTOR, async (okd, world) => {
+      okd.createHealthCheck({ maxUnhealthy: "40%" });
+      await world.until("it is counted", () => okd.healthCheck?.status?.currentHealthy === 3);
+      const { status, metadata } = okd.healthCheck ?? {};
+      assert.equal(status?.expectedMachines, 3);
+      assert.equal(status.remediationsAllowed, 1);
+      assert.deepEqual(
+        status.conditions?.map(({ type, status }) => [type, status]),
+        [["RemediationAllowed", "True"]],
+      );
+      assert.equal(await okd.metric("nodes_covered"), 3);
+      assert.equal(await okd.metric("short_circuit"), 0);
+      await world.clock.advance(300_000);
+      assert.equal(okd.healthCheck?.metadata.resourceVersion, metadata?.resourceVersion);
+    }));
+
+  it("deletes a Machine whose node has failed for its timeout, and no sooner", () =>
+    Okd.run(DETECTOR, async (okd, world) => {
+      okd.createHealthCheck();
+      const deletions = watchDeletions(world);
+      await world.hang("n1");
+      const failedMs = world.clock.nowMs();
+      await world.until("m1 is deleted", () => deletions.length > 0);
+      assert.deepEqual(
+        deletions.map(({ name }) => name),
+        ["m1"],
+      );
+      const tookMs = (deletions[0]?.atMs ?? 0) - failedMs;
+      assert.ok(tookMs >= 59_000 && tookMs < 65_000, `${tookMs} ms`);
+      assert.deepEqual(okd.reasons, ["DetectedUnhealthy", "MachineDeleted"]);
+      assert.equal(await okd.metric("remediation_success_total"), 1);
+      await world.clock.advance(300_000);
+      assert.equal(deletions.length, 1);
+    }));
+
+  it("deletes at once what its provider has given up", () =>
+    Okd.run(DETECTOR, async (okd, world) => {
+      okd.createHealthCheck();
+      const deletions = watchDeletions(world);
+      await world.clock.advance(5_000);
+      okd.setStatus("m2", { phase: "Failed", errorReason: "CreateError" });
+      await world.until("m2 is deleted", () => deletions.length > 0, 5_000);
+    }));
+
+  it("deletes one Machine after the other, each looked at once the one before is gone or going, and is not held up by one that does not go", () => {
+    const requests: string[] = [];
+    const onRequest = (what: string): void => {
+      if (/^(GET|DELETE) machines\//.test(what)) requests.push(what);
+    };
+    return Okd.run({ ...DETECTOR, onRequest, hosts: hosts(5) }, async (okd, world) => {
+      okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
+      okd.createHealthCheck({ maxUnhealthy: 3 });
+      const deletions = watchDeletions(world);
+      for (const host of hosts(3)) world.rack.host(host).hang();
+      await world.until("all three are deleted", () => deletions.length === 3);
+      const inTurn = ["m1", "m2", "m3"].flatMap((name) => [`GET machines/${name}`, `DELETE machines/${name}`]);
+      assert.deepEqual(requests, inTurn);
+    });
+  });
+
+  it("does nothing while too many are unhealthy, tells it once, and asks for nothing over and over (upstream loops every 1 ms)", () => {
+    let requests = 0;
+    return Okd.run({ ...DETECTOR, onRequest: () => (requests += 1) }, async (okd, world) => {
+      okd.createHealthCheck({ maxUnhealthy: "40%" });
+      const deletions = watchDeletions(world);
+      for (const host of hosts(2)) world.rack.host(host).hang();
+      await world.until("it is restricted", () => okd.reasons.includes("RemediationRestricted"));
+      await world.clock.advance(120_000);
+      assert.equal(await okd.metric("short_circuit"), 1);
+      assert.equal(okd.healthCheck?.status?.remediationsAllowed, 0);
+      assert.deepEqual(
+        okd.healthCheck.status.conditions?.map(({ type, status, reason, severity }) => [
+          type,
+          status,
+          reason,
+          severity,
+        ]),
+        [["RemediationAllowed", "False", "TooManyUnhealthy", "Warning"]],
+      );
+      const before = requests;
+      await world.clock.advance(600_000);
+      assert.ok(requests - before < 100, `${requests - before} requests in ten minutes`);
+      assert.deepEqual(deletions, []);
+      assert.equal(okd.reasons.filter((reason) => reason === "RemediationRestricted").length, 1);
+      world.rack.host("n1").resume();
+      world.rack.host("n2").resume();
+      await world.until("it is allowed", () => okd.healthCheck?.status?.remediationsAllowed === 1);
+      assert.equal(await okd.metric("short_circuit"), 0);
+    });
+  });
+
+  it("never deletes a Machine of the control plane, nor one without a controller, and says so", () =>
+    Okd.run(DETECTOR, async (okd, world) => {
+      okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } } });
+      okd.patch("m2", { metadata: { ownerReferences: null } });
+      okd.createHealthCheck();
+      const deletions = watchDeletions(world);
+      for (const host of hosts(2)) world.rack.host(host).hang();
+      await world.until("both are skipped", () =>
+        ["SkippedMaster", "SkippedNoController"].every((reason) => okd.reasons.includes(reason)),
+      );
+      okd.setStatus("m1", { phase: "Failed" });
+      await world.clock.advance(120_000);
+      assert.deepEqual(deletions, []);
+    }));
+
+  it("does nothing while it is paused, unless it is paused for OKD's own controller alone", () =>
+    Okd.run(DETECTOR, async (okd, world) => {
+      okd.createHealthCheck({}, { "cluster.x-k8s.io/paused": "" });
+      const deletions = watchDeletions(world);
+      await world.hang("n1");
+      await world.clock.advance(180_000);
+      assert.deepEqual(deletions, []);
+      assert.deepEqual(okd.reasons, []);
+      okd.annotateHealthCheck({ "cluster.x-k8s.io/paused": "ironfence.io" });
+      await world.until("m1 is deleted", () => deletions.length > 0, 5_000);
+    }));
+
+  it("takes its metrics along when it goes (upstream leaves the short circuit behind)", () =>
+    Okd.run(DETECTOR, async (okd, world) => {
+      okd.createHealthCheck();
+      await world.until("it is counted", () => okd.healthCheck?.status?.currentHealthy === 3);
+      okd.deleteHealthCheck();
+      await world.clock.advance(1_000);
+      for (const name of ["nodes_covered", "short_circuit", "remediation_success_total"]) {
+        assert.equal(await okd.metric(name), undefined, name);
+      }
+    }));
+});
+
+describe("a Machine that a health check of OKD is about to delete", () => {
+  /** What changes between the decision and the live look, which the view does not show yet. */
+  const changes: Record<string, (okd: Okd, world: World) => void> = {
+    "is of the control plane by now": (okd) =>
+      okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-type": "master" } } }),
+    "has lost its controller by now": (okd) => okd.patch("m1", { metadata: { ownerReferences: null } }),
+    "is another one of its name by now": (okd) => {
+      okd.delete("m1");
+      okd.createMachine("m1", undefined);
+    },
+    "has a node that is Ready by now": (_okd, world) => {
+      const conditions = [{ type: "Ready", status: "True", lastTransitionTime: toTime(world.clock.nowMs()) }];
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { status: { conditions } }, "status");
+    },
+  };
+  for (const [what, change] of Object.entries(changes)) {
+    it(`is kept where a live look shows that it must not go (it ${what})`, () => {
+      let act: (() => void) | undefined;
+      const onRequest = (request: string): void => {
+        if (request !== "GET machines/m1") return;
+        act?.();
+        act = undefined;
+      };
+      return Okd.run({ ...DETECTOR, onRequest }, async (okd, world) => {
+        okd.createHealthCheck();
+        await world.hang("n1");
+        let isChanged = false;
+        const uids = new Set<string>();
+        act = () => {
+          change(okd, world);
+          isChanged = true;
+          uids.add(okd.machine("m1")?.metadata.uid ?? "");
+        };
+        await world.until("it is looked at", () => isChanged);
+        await world.clock.advance(30_000);
+        const machine = okd.machine("m1");
+        assert.ok(machine !== undefined && machine.metadata.deletionTimestamp === undefined);
+        assert.ok(uids.has(machine.metadata.uid));
+      });
+    });
+  }
+});
+
+describe("a MachineHealthCheck of OKD with external-baremetal", () => {
+  it("asks for power fencing once, and the node comes back: request met, nothing deleted", () =>
+    Okd.run(BOTH, async (okd, world) => {
+      okd.createHealthCheck({}, EXTERNAL);
+      const deletions = watchDeletions(world);
+      await world.hang("n1");
+      await world.until("it is asked for", () => okd.annotation("m1", REQUEST) !== undefined);
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      await world.until("all are healthy", () => okd.healthCheck?.status?.currentHealthy === 3);
+      await world.clock.advance(180_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.deepEqual(deletions, []);
+      assert.equal(okd.reasons.filter((reason) => reason === "ExternalAnnotationAdded").length, 1);
+      assert.ok(okd.reasons.includes("RemediationSucceeded"));
+      world.assertClean();
+    }));
+
+  it("asks for a Machine of the control plane too", () =>
+    Okd.run({ ...DETECTOR, hosts: hosts(3) }, async (okd, world) => {
+      okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } } });
+      okd.createHealthCheck({}, EXTERNAL);
+      await world.hang("n1");
+      await world.until("it is asked for", () => okd.annotation("m1", REQUEST) !== undefined);
+    }));
+
+  it("never takes a request back: whoever fences may hold the host off", () =>
+    Okd.run(DETECTOR, async (okd, world) => {
+      okd.createHealthCheck({}, EXTERNAL);
+      const host = await world.hang("n1");
+      await world.until("it is asked for", () => okd.annotation("m1", REQUEST) !== undefined);
+      host.resume();
+      await world.until("all are healthy", () => okd.healthCheck?.status?.currentHealthy === 3);
+      await world.clock.advance(120_000);
+      assert.equal(okd.annotation("m1", REQUEST), "");
+    }));
+
+  it("asks for nothing while too many are unhealthy", () =>
+    Okd.run(BOTH, async (okd, world) => {
+      okd.createHealthCheck({ maxUnhealthy: "40%" }, EXTERNAL);
+      for (const host of hosts(2)) world.rack.host(host).hang();
+      await world.until("it is restricted", () => okd.reasons.includes("RemediationRestricted"));
+      await world.clock.advance(300_000);
+      assert.equal(okd.annotation("m1", REQUEST), undefined);
+      assert.equal(okd.annotation("m2", REQUEST), undefined);
+      assert.deepEqual(world.powerLog, []);
+    }));
+
+  it("has a Machine replaced whose host does not come back, after two power cycles", () =>
+    Okd.run({ ...BOTH, hosts: hosts(2) }, async (okd, world) => {
+      okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
+      // n2 is a spare host: its Machine is made when m1 goes.
+      okd.delete("m2");
+      okd.createHealthCheck({}, EXTERNAL);
+      const deletions = watchDeletions(world);
+      const host = await world.hang("n1");
+      host.failDisk();
+      for (let cycle = 1; cycle <= 2; cycle += 1) {
+        await world.until(`cycle ${cycle} is waited for`, () => world.powerLog.length === 2 * cycle);
+        await world.clock.advance(20 * 60_000);
+      }
+      await world.until("m1 is deleted", () => deletions.some(({ name }) => name === "m1"));
+      assert.deepEqual(world.powerLog.slice(0, 4), ["n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On"]);
+      await world.clock.advance(60_000);
+      okd.createMachine("m2", "n2");
+      await world.clock.advance(60_000);
+      okd.patch("m1", { metadata: { finalizers: null } });
+      await world.until("the child is gone", () => okd.child("m1") === undefined);
+      assert.deepEqual([...world.phases.values()].at(-1)?.at(-1), "Succeeded", world.story());
+      assert.deepEqual(
+        deletions.map(({ name }) => name),
+        ["m1"],
+      );
+      world.assertClean();
+    }));
+});
+
+describe("the rights of OKD's families", () => {
+  const rulesOf = (family: string) => readRules(`deploy/families/${family}/role-${family}.yaml`);
+  /** What the agent needs in any case, beside its Roles in single namespaces. */
+  const base = [
+    ...readRules("deploy/kustomize/role-agent.yaml"),
+    ...readRules("deploy/kustomize/role-remediators.yaml"),
+  ];
+  const record = (world: World): RequestRecord[] => {
+    const records: RequestRecord[] = [];
+    world.server.onRequest((request) => {
+      if (request.client === "okd" || request.path.includes("/machine.openshift.io/")) records.push(request);
+    });
+    return records;
+  };
+
+  it("are enough for a health check that deletes", () =>
+    Okd.run(DETECTOR, async (okd, world) => {
+      const records = record(world);
+      await okd.restart();
+      okd.createHealthCheck();
+      const deletions = watchDeletions(world);
+      await world.hang("n1");
+      await world.until("m1 is deleted", () => deletions.length > 0);
+      await world.clock.advance(1_000);
+      const family = rulesOf("okd-machine-health-check");
+      assert.deepEqual(beyondRights(records, [...base, ...family]), []);
+      assert.notDeepEqual(beyondRights(records, base), []);
+    }));
+
+  it("are enough for power fencing, from the request to the replacement", () =>
+    Okd.run({ hosts: hosts(1) }, async (okd, world) => {
+      const records = record(world);
+      await okd.restart();
+      okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
+      const host = await world.hang("n1");
+      host.failDisk();
+      okd.ask("m1");
+      for (let cycle = 1; cycle <= 2; cycle += 1) {
+        await world.until(`cycle ${cycle} is waited for`, () => world.powerLog.length === 2 * cycle);
+        await world.clock.advance(20 * 60_000);
+      }
+      await world.until("m1 is deleted", () => okd.machine("m1")?.metadata.deletionTimestamp !== undefined);
+      okd.createMachine("m2", undefined);
+      await world.clock.advance(30_000);
+      okd.patch("m1", { metadata: { finalizers: null } });
+      await world.until("the child is gone", () => okd.child("m1") === undefined);
+      const family = rulesOf("okd-machine");
+      assert.deepEqual(beyondRights(records, [...base, ...family]), []);
+      assert.notDeepEqual(beyondRights(records, base), []);
+    }));
+});

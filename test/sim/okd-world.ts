@@ -1,0 +1,219 @@
+import { readFileSync } from "node:fs";
+import { Registry } from "prom-client";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
+import { trimNode } from "../../src/api/trim.ts";
+import { runOkdHealthChecks } from "../../src/detector/machines/okd-run.ts";
+import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import type { EventNote } from "../../src/kube/events.ts";
+import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
+import { apiVersionOf } from "../../src/kube/resource.ts";
+import type { KubeTransport } from "../../src/kube/transport.ts";
+import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { seededRandom } from "../lib/seeded-random.ts";
+import { World } from "./world.ts";
+import type { WorldOptions } from "./world.ts";
+
+// OKD's two halves as ironfence plays them, beside the whole remediator and a simulated rack.
+
+const MACHINES: ResourceType = {
+  group: "machine.openshift.io",
+  version: "v1beta1",
+  kind: "Machine",
+  plural: "machines",
+  namespaced: true,
+};
+const HEALTH_CHECKS: ResourceType = { ...MACHINES, kind: "MachineHealthCheck", plural: "machinehealthchecks" };
+const MACHINE_SETS: ResourceType = { ...MACHINES, kind: "MachineSet", plural: "machinesets" };
+const NAMESPACE = "openshift-machine-api";
+export const REQUEST = "host.metal3.io/external-remediation";
+export const LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
+export const ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
+
+/** Which of OKD's halves run. */
+export interface Halves {
+  /** The remediator's, for Machines that ask; it runs where this is absent. */
+  requests?: boolean;
+  /** The detector's, over MachineHealthChecks. */
+  healthChecks?: boolean;
+  /** Called before each request of theirs to the API, as `GET machines/m1`. */
+  onRequest?: (what: string) => void;
+}
+
+/** A health check, as far as tests read it. */
+interface HealthCheck extends KubeObject {
+  status?: {
+    expectedMachines?: number;
+    currentHealthy?: number;
+    remediationsAllowed?: number;
+    conditions?: { type: string; status: string; reason?: string; severity?: string }[];
+  };
+}
+
+/** A cluster whose nodes n1, n2 and so on are those of Machines m1, m2 and so on, all of one MachineSet. */
+export class Okd {
+  readonly world: World;
+  readonly notes: EventNote[] = [];
+  readonly registry = new Registry();
+  readonly #halves: Halves;
+  #end = (): Promise<void> => Promise.resolve();
+
+  constructor(world: World, halves: Halves) {
+    this.world = world;
+    this.#halves = halves;
+    world.server.load(
+      readFileSync(new URL("../../hack/foreign-crds/machine.openshift.io.yaml", import.meta.url), "utf8"),
+    );
+    world.create(NAMESPACES, { name: NAMESPACE }, {});
+    const hosts = world.rack.hosts.map(({ name }) => name);
+    world.create(MACHINE_SETS, { namespace: NAMESPACE, name: "workers" }, { spec: { replicas: hosts.length } });
+    for (const host of hosts) this.createMachine(host.replace("n", "m"), host);
+  }
+
+  createMachine(name: string, nodeName: string | undefined, metadata: Record<string, unknown> = {}): void {
+    const apiVersion = apiVersionOf(MACHINE_SETS);
+    const { kind } = MACHINE_SETS;
+    const uid = this.world.server.collection(MACHINE_SETS).get({ namespace: NAMESPACE, name: "workers" })?.metadata.uid;
+    const owner = { apiVersion, kind, name: "workers", uid, controller: true };
+    this.world.create(MACHINES, { namespace: NAMESPACE, name, ownerReferences: [owner], ...metadata }, { spec: {} });
+    const status = { phase: "Running", ...(nodeName !== undefined && { nodeRef: { kind: "Node", name: nodeName } }) };
+    this.setStatus(name, status);
+  }
+
+  machine(name: string): KubeObject | undefined {
+    return this.#machines.get({ namespace: NAMESPACE, name });
+  }
+
+  annotation(name: string, key: string): string | undefined {
+    return this.machine(name)?.metadata.annotations?.[key];
+  }
+
+  /** What a health check does, OKD's or ours. */
+  ask(name: string): void {
+    this.annotate(name, { [REQUEST]: "" });
+  }
+
+  /** `null` takes one off. */
+  annotate(name: string, annotations: Record<string, string | null>): void {
+    this.patch(name, { metadata: { annotations } });
+  }
+
+  patch(name: string, patch: Record<string, unknown>): void {
+    this.#machines.mergePatch({ namespace: NAMESPACE, name }, patch);
+  }
+
+  setStatus(name: string, status: Record<string, unknown>): void {
+    this.#machines.mergePatch({ namespace: NAMESPACE, name }, { status }, "status");
+  }
+
+  delete(name: string): void {
+    this.#machines.delete({ namespace: NAMESPACE, name });
+  }
+
+  /** Reasons of the events about Machines. */
+  get reasons(): string[] {
+    return this.notes.map(({ reason }) => reason);
+  }
+
+  child(name: string): BareMetalRemediation | undefined {
+    const prefix = `${name}-`;
+    const found = this.world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values();
+    return [...found].find(({ metadata }) => metadata.name.startsWith(prefix));
+  }
+
+  get #machines() {
+    return this.world.server.collection<KubeObject>(MACHINES);
+  }
+
+  /** A health check over all Machines that finds a node unhealthy after a minute. */
+  createHealthCheck(spec: Record<string, unknown> = {}, annotations: Record<string, string> = {}): void {
+    const unhealthyConditions = ["False", "Unknown"].map((status) => ({ type: "Ready", status, timeout: "60s" }));
+    this.world.create(
+      HEALTH_CHECKS,
+      { namespace: NAMESPACE, name: "check", annotations },
+      { spec: { selector: {}, unhealthyConditions, ...spec } },
+    );
+  }
+
+  get healthCheck(): HealthCheck | undefined {
+    return this.world.server.collection<HealthCheck>(HEALTH_CHECKS).get({ namespace: NAMESPACE, name: "check" });
+  }
+
+  annotateHealthCheck(annotations: Record<string, string>): void {
+    const key = { namespace: NAMESPACE, name: "check" };
+    this.world.server.collection(HEALTH_CHECKS).mergePatch(key, { metadata: { annotations } });
+  }
+
+  deleteHealthCheck(): void {
+    this.world.server.collection(HEALTH_CHECKS).delete({ namespace: NAMESPACE, name: "check" });
+  }
+
+  /** Value of one of OKD's metrics for the health check; undefined where there is none. */
+  async metric(name: string): Promise<number | undefined> {
+    const found = await this.registry.getSingleMetric(`mapi_machinehealthcheck_${name}`)?.get();
+    return found?.values.find(({ labels }) => labels["name"] === "check" && labels["namespace"] === NAMESPACE)?.value;
+  }
+
+  /** Starts the halves, or starts them anew after `stop`. */
+  start(): void {
+    const { clock, server } = this.world;
+    const { requests = true, healthChecks = false, onRequest } = this.#halves;
+    const stop = new AbortController();
+    const inner = server.transport({ client: "okd" });
+    const transport: KubeTransport = {
+      ...inner,
+      send: (request, signal) => {
+        onRequest?.(`${request.method} ${request.path.split("/").slice(-2).join("/")}`);
+        return inner.send(request, signal);
+      },
+    };
+    const created = createKubeRuntime({
+      transport,
+      clock,
+      random: seededRandom(7),
+      logger: createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug"),
+      controllerName: "ironfence.io/agent",
+      instance: "okd",
+    });
+    const runtime = { ...created, events: { record: (note: EventNote) => void this.notes.push(note) } };
+    const running: Promise<void>[] = [];
+    if (requests) running.push(serveOkdMachines(runtime, stop.signal));
+    if (healthChecks) {
+      const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, stop.signal);
+      running.push(runOkdHealthChecks({ runtime, nodes, registry: this.registry }, stop.signal));
+    }
+    const ended = Promise.allSettled(running);
+    this.#end = async () => {
+      stop.abort(new Error("the test has ended"));
+      await clock.advance(0);
+      await ended;
+    };
+  }
+
+  async stop(): Promise<void> {
+    await this.#end();
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    this.start();
+  }
+
+  /** Runs `test` with these halves at work. */
+  static run(options: WorldOptions & Halves, test: (okd: Okd, world: World) => Promise<void>): Promise<void> {
+    return World.run({ hosts: ["n1", "n2", "n3"], ...options }, async (world) => {
+      const okd = new Okd(world, options);
+      okd.start();
+      try {
+        await world.clock.advance(1_000);
+        await test(okd, world);
+      } finally {
+        await okd.stop();
+      }
+    });
+  }
+}

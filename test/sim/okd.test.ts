@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { NODES } from "../../src/api/core-types.ts";
+import { ANNOTATIONS_BACKUP, LABELS_BACKUP, Okd, REQUEST } from "./okd-world.ts";
+
+// The remediator's half of OKD's external-baremetal: whoever finds the Machine unhealthy annotates it.
+
+describe("external remediation of an OKD Machine", () => {
+  it("powers the host off, deletes the Node, powers it on, and gives the Node its labels and annotations back", () =>
+    Okd.run({}, async (okd, world) => {
+      const metadata = { labels: { rack: "r1" }, annotations: { "example.com/note": "mine" } };
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata });
+      const uid = world.node("n1")?.metadata.uid;
+      const backups = new Set<string | undefined>();
+      world.server.onChange(({ object }) => {
+        if (object.kind === "Machine") backups.add(object.metadata.annotations?.[LABELS_BACKUP]);
+      });
+      await world.hang("n1");
+      okd.ask("m1");
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      const node = world.node("n1");
+      assert.notEqual(node?.metadata.uid, uid, "the Node was deleted");
+      assert.equal(node?.metadata.labels?.["rack"], "r1");
+      assert.equal(node?.metadata.annotations?.["example.com/note"], "mine");
+      assert.ok(
+        [...backups].some((backup) => backup?.includes('"rack":"r1"')),
+        "the Machine bore the backup",
+      );
+      assert.equal(okd.annotation("m1", LABELS_BACKUP), undefined);
+      assert.equal(okd.annotation("m1", ANNOTATIONS_BACKUP), undefined);
+      await world.until("the child is gone", () => okd.child("m1") === undefined);
+      assert.deepEqual(okd.reasons, ["RemediationStarted", "RemediationSucceeded"]);
+      world.assertClean();
+    }));
+
+  it("tries once more where the first power cycle did not help", () =>
+    Okd.run({ hosts: ["n1"] }, async (okd, world) => {
+      const host = await world.hang("n1");
+      // The first boot hangs, too.
+      const stop = world.rack.subscribe((event) => {
+        if (event.type !== "booted") return;
+        stop();
+        queueMicrotask(() => host.hang());
+      });
+      okd.ask("m1");
+      await world.until("it is waited for", () => okd.child("m1")?.status?.phase === "Rejoining");
+      await world.clock.advance(20 * 60_000);
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("leaves a node alone that is back before its power-off (upstream powers it off all the same)", () =>
+    Okd.run({}, async (okd, world) => {
+      const host = await world.hang("n1");
+      world.rack.bmc("n1").setReachability("refused");
+      okd.ask("m1");
+      await world.until("it is looked at", () => okd.child("m1")?.status?.phase === "Verifying");
+      host.resume();
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.rack.bmc("n1").setReachability("up");
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
+  it("has an end where the BMC is dead (upstream waits for ever), tells people, and is over once the node is back", () =>
+    Okd.run({}, async (okd, world) => {
+      const host = await world.hang("n1");
+      world.rack.bmc("n1").setReachability("refused");
+      okd.ask("m1");
+      await world.until("it is told", () => okd.reasons.includes("RemediationFailed"), 3_600_000);
+      assert.notEqual(okd.annotation("m1", REQUEST), undefined);
+      host.resume();
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      await world.until("the child is gone", () => okd.child("m1") === undefined);
+      assert.deepEqual(world.powerLog, []);
+      assert.deepEqual(okd.reasons, ["RemediationStarted", "RemediationFailed", "RemediationSucceeded"]);
+      world.assertClean();
+    }));
+
+  it("makes one child however often the remediator's half begins anew", () =>
+    Okd.run({}, async (okd, world) => {
+      const made = new Set<string>();
+      world.server.onChange(({ object }) => {
+        if (object.kind === "BareMetalRemediation") made.add(object.metadata.uid);
+      });
+      await world.hang("n1");
+      okd.ask("m1");
+      for (let restarts = 0; restarts < 20; restarts += 1) {
+        await world.clock.advance(2_500);
+        await okd.restart();
+      }
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      assert.equal(made.size, 1);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+    }));
+
+  it("of two Machines goes on at the same time", () =>
+    Okd.run({}, async (okd, world) => {
+      await world.hang("n1");
+      await world.hang("n2");
+      okd.ask("m1");
+      okd.ask("m2");
+      await world.until("both are met", () =>
+        ["m1", "m2"].every((name) => okd.annotation(name, REQUEST) === undefined),
+      );
+      assert.deepEqual([...world.powerLog].sort(), ["n1 ForceOff", "n1 On", "n2 ForceOff", "n2 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("a request of an OKD Machine that is withdrawn", () => {
+  for (const phase of ["PoweringOff", "PoweringOn", "Rejoining"]) {
+    it(`is taken back: the host is on, and nothing of ours is left (${phase})`, () =>
+      Okd.run({}, async (okd, world) => {
+        world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { rack: "r1" } } });
+        await world.hang("n1");
+        okd.ask("m1");
+        await world.until(`it is in ${phase}`, () => okd.child("m1")?.status?.phase === phase);
+        okd.annotate("m1", { [REQUEST]: null });
+        await world.until("the child is gone", () => okd.child("m1") === undefined);
+        await world.until("n1 is Ready", () => world.isReady("n1"));
+        assert.equal(world.rack.host("n1").power, "On");
+        assert.equal(world.node("n1")?.metadata.labels?.["rack"], "r1");
+        assert.equal(okd.annotation("m1", LABELS_BACKUP), undefined);
+        world.assertClean();
+      }));
+  }
+});
+
+describe("an OKD Machine", () => {
+  it("that is deleted ends its remediation", () =>
+    Okd.run({}, async (okd, world) => {
+      okd.patch("m1", { metadata: { finalizers: ["machine.machine.openshift.io"] } });
+      await world.hang("n1");
+      okd.ask("m1");
+      await world.until("it is under way", () => okd.child("m1")?.status?.phase === "PoweringOn");
+      okd.delete("m1");
+      await world.until("the child is gone", () => okd.child("m1") === undefined);
+      assert.ok(okd.reasons.includes("MachineDeleted"));
+      world.assertClean();
+    }));
+
+  it("that OKD's own machine controller remediates is left to it, with a word", () =>
+    Okd.run({}, async (okd, world) => {
+      await world.hang("n1");
+      okd.annotate("m1", { [REQUEST]: "", "remediation.metal3.io/powered-off-for-remediation": "" });
+      await world.until("it is told", () => okd.reasons.includes("ConflictingController"));
+      await world.clock.advance(60_000);
+      assert.equal(okd.child("m1"), undefined);
+      assert.deepEqual(world.powerLog, []);
+      assert.deepEqual(okd.reasons, ["ConflictingController"]);
+    }));
+});
