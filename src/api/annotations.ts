@@ -16,6 +16,9 @@ export const MULTIPLE_TEMPLATES_SUPPORT = "remediation.medik8s.io/multiple-templ
 export const MANUALLY_CONFIRMED_HEALTHY = "remediation.medik8s.io/manually-confirmed-healthy";
 /** On a node: `namespace/name` of its Machine. */
 export const MACHINE = "machine.openshift.io/machine";
+/** On a node of Cluster API: name and namespace of its Machine, in the management cluster. */
+export const CLUSTER_API_MACHINE = "cluster.x-k8s.io/machine";
+export const CLUSTER_API_NAMESPACE = "cluster.x-k8s.io/cluster-namespace";
 /** On a node of OKD: the configuration that it has, and the one that it is being brought to. */
 export const CURRENT_CONFIG = "machineconfiguration.openshift.io/currentConfig";
 export const DESIRED_CONFIG = "machineconfiguration.openshift.io/desiredConfig";

@@ -83,6 +83,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return orderPower(context, "On", effect.attemptId, signal);
     case "setBootOverride":
       return setBootOverride(context, effect.override, signal);
+    case "findMachine":
     case "examineMachine":
     case "askToReplace":
     case "handToOwner":

@@ -6,7 +6,7 @@ import type { MachineSeen } from "./resolve-subject.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { Attempt, State } from "./state.ts";
 import type { EtcdMember } from "./quorum.ts";
-import type { InstalledHost, MachineLook, ReplacementLook } from "./reprovision/looks.ts";
+import type { InstalledHost, MachineLook, NodeMachine, ReplacementLook } from "./reprovision/looks.ts";
 import type { FencedHost, HostOwner, IdentityVerdict, LookupFailure } from "./targets/host.ts";
 import type { Subject } from "./subject.ts";
 import type { Turn } from "./turn.ts";
@@ -122,6 +122,8 @@ export interface Seen {
   devicesClosed: boolean;
   /** Whether it is this remediation's turn to have its Machine replaced; undefined where it has not asked. */
   replaceTurn: { granted: true } | { granted: false; by: string; atMs: number } | undefined;
+  /** What the live node says of its Machine. */
+  nodeMachine: NodeMachine | undefined;
   /** Live looks at what a reprovision acts on. */
   machine: MachineLook | undefined;
   installed: InstalledHost | undefined;
@@ -205,6 +207,8 @@ export type Effect =
   /** Takes the quarantine off if the live node is in a new boot. */
   | { do: "liftQuarantine" }
   | { do: "restoreNode" }
+  /** Reads which Machine the node says that it is. */
+  | { do: "findMachine" }
   /** Reads the Machine, its owner and its host. */
   | { do: "examineMachine" }
   | { do: "askToReplace" }
@@ -311,6 +315,7 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
     restoredUid: undefined,
     quarantineLifted: false,
     devicesClosed: false,
+    nodeMachine: undefined,
     machine: undefined,
     installed: undefined,
     replacement: undefined,

@@ -18,6 +18,7 @@ import { handToOwner, machineType } from "../owner-remediated.ts";
 import { hostOfMachine } from "../requests/machine-host.ts";
 import { readAnyMachine } from "../resolve-subject.ts";
 import type { Effect, Seen } from "../snapshot.ts";
+import { findMachine } from "./find-machine.ts";
 import type { MachineRef } from "../subject.ts";
 import { BARE_METAL_HOSTS, holdKey } from "../targets/bare-metal-host/host-store.ts";
 
@@ -27,6 +28,7 @@ export type ReprovisionEffect = Extract<
   Effect,
   {
     do:
+      | "findMachine"
       | "examineMachine"
       | "askToReplace"
       | "handToOwner"
@@ -55,6 +57,8 @@ export async function runReprovisionEffect(
       const turn = context.turns.askToReplace(session.remediation);
       return saw({ replaceTurn: turn.granted ? turn : { ...turn, atMs: session.now().monotonicMs } });
     }
+    case "findMachine":
+      return saw({ nodeMachine: await findMachine(context, signal) });
     case "examineMachine":
       return machine === undefined ? undefined : saw({ machine: await examineMachine(context, machine, signal) });
     case "handToOwner":

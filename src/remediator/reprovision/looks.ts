@@ -1,8 +1,12 @@
 import type { BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
+import type { MachineRef } from "../subject.ts";
 
 // What a reprovision sees of the objects that it acts on, each by a live look of this process. Times are monotonic.
 
 export type MachineOwner = NonNullable<BareMetalRemediationStatus["replacement"]>["owner"];
+
+/** The Machine that a node names, if that names the node. `message` says what to do. */
+export type NodeMachine = { found: true; ref: MachineRef } | { found: false; message: string };
 
 /** The remediation's Machine. */
 export interface MachineLook {

@@ -51,15 +51,26 @@ function refuseUnproven(walk: Walk, node: Node | undefined, now: Now): Decision 
 
 function refuseReplacement(walk: Walk, node: Node | undefined, now: Now): Decision | undefined {
   const { status, seen } = walk;
-  if (status.machine === undefined) {
-    const message =
-      "nothing says which Machine the node belongs to, so none can be deleted: use another spec.strategy.via";
-    return fail(walk, now, "NoMachine", message);
-  }
+  if (status.machine === undefined) return findMachine(walk, now);
   const unproven = refuseUnproven(walk, node, now);
   if (unproven !== undefined) return unproven;
   if (seen.machine === undefined) return run({ do: "examineMachine" });
   return leaveToOwner(walk, seen.machine, hasControlPlaneRole(walk, node), now);
+}
+
+/** A remediation that was asked for by a node's name: the node says whose it is, and the Machine has to say the same. */
+function findMachine(walk: Walk, now: Now): Decision {
+  const { nodeMachine } = walk.seen;
+  if (nodeMachine === undefined) return run({ do: "findMachine" });
+  if (!nodeMachine.found) return fail(walk, now, "NoMachine", nodeMachine.message);
+  const { ref } = nodeMachine;
+  return move(walk, now, {
+    to: walk.state.name,
+    step: "MachineFound",
+    message: `node ${walk.nodeName} is Machine ${ref.namespace}/${ref.name}`,
+    attempt: walk.attempt,
+    fields: { machine: ref },
+  });
 }
 
 /**

@@ -107,8 +107,18 @@ const EXPECTED = { replacement: { owner: OWNER }, conditions: [ANNOUNCED] };
 export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
   // MachineDeletion: what is refused.
   {
-    name: "a node without a Machine is not replaced",
+    name: "a node that is named by itself is asked for its Machine",
     changes: { ...replacing("Verifying", {}), status: {} },
+    expected: "findMachine",
+  },
+  {
+    name: "the Machine of a node is stored before anything is done to it",
+    changes: { ...replacing("Verifying", { nodeMachine: { found: true, ref: MACHINE } }), status: {} },
+    expected: "stay (MachineFound)",
+  },
+  {
+    name: "a node without a Machine is not replaced",
+    changes: { ...replacing("Verifying", { nodeMachine: { found: false, message: "none" } }), status: {} },
     expected: "→ Undoing (NoMachine)",
   },
   {

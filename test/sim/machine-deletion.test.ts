@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import { Okd } from "./okd-world.ts";
+import type { World } from "./world.ts";
+
+// A node's Machine is deleted, and its MachineSet makes another one, with the whole remediator at work.
+
+const STRATEGY = {
+  type: "Escalate",
+  via: "MachineDeletion",
+  retryLimit: 0,
+  powerOffTimeout: "30s",
+  powerOnTimeout: "30s",
+  drainTimeout: "20s",
+  timeout: "60s",
+};
+const FINALIZER = "machine.machine.openshift.io";
+
+/** As the machine controller: a Machine goes with its Node a while after it was deleted. */
+async function letGo(okd: Okd, world: World, machine: string, node: string): Promise<void> {
+  world.server.collection(NODES).delete({ name: node });
+  okd.patch(machine, { metadata: { finalizers: null } });
+  await world.clock.advance(1_000);
+}
+
+/** As the MachineSet and a spare host: another Machine, whose node joins. */
+function replace(okd: Okd, world: World, machine: string, node: string): void {
+  const nodes = world.server.collection(NODES);
+  nodes.create({ metadata: { name: node }, spec: {} });
+  nodes.mergePatch({ name: node }, { status: { conditions: [{ type: "Ready", status: "True" }] } }, "status");
+  okd.createMachine(machine, node);
+}
+
+/** Nodes that say which Machine they are, and Machines that do not go by themselves. */
+async function prepare(okd: Okd, world: World): Promise<void> {
+  for (const number of [1, 2]) {
+    const annotations = { "machine.openshift.io/machine": `openshift-machine-api/m${number}` };
+    world.server.collection(NODES).mergePatch({ name: `n${number}` }, { metadata: { annotations } });
+    okd.patch(`m${number}`, { metadata: { finalizers: [FINALIZER] } });
+  }
+  await world.clock.advance(100);
+}
+
+async function fail(world: World, ...nodes: string[]): Promise<void> {
+  for (const node of nodes) world.rack.host(node).failDisk();
+  await world.until("the nodes are not Ready", () => nodes.every((node) => !world.isReady(node)));
+}
+
+const isDeleting = (okd: Okd, machine: string): boolean =>
+  okd.machine(machine)?.metadata.deletionTimestamp !== undefined;
+
+/** Ends the agent right after the write of a step, before it hears the answer, and starts it anew. */
+async function crashAt(world: World, step: string): Promise<void> {
+  let killed: Promise<void> | undefined;
+  const stop = world.server.onChange(({ object }) => {
+    const { timeline } = (object as BareMetalRemediation).status ?? {};
+    if (object.kind === "BareMetalRemediation" && timeline?.at(-1)?.step === step) killed ??= world.killAgent();
+  });
+  await world.until(step, () => killed !== undefined);
+  stop();
+  await killed;
+  await world.clock.advance(2_000);
+  world.startAgent();
+}
+
+function run(test: (okd: Okd, world: World) => Promise<void>): Promise<void> {
+  return Okd.run({ requests: false }, async (okd, world) => {
+    await prepare(okd, world);
+    await test(okd, world);
+  });
+}
+
+describe("a node whose reboots did not help", () => {
+  it("has its Machine deleted, and the remediation goes once a node of another name has taken the place", () =>
+    run(async (okd, world) => {
+      await fail(world, "n1");
+      world.remediate("n1", STRATEGY);
+      await world.until("the Machine is deleted", () => isDeleting(okd, "m1"));
+      assert.equal(world.remediation("n1")?.status?.provenReboots, 1);
+      assert.equal(world.condition("n1", "PermanentNodeDeletionExpected"), "True MachineDeletionExpected");
+      assert.equal(world.rack.host("n1").power, "Off");
+      await letGo(okd, world, "m1", "n1");
+      replace(okd, world, "m9", "n9");
+      await world.until("the remediation is gone", () => world.remediation("n1") === undefined);
+      assert.equal(isDeleting(okd, "m2"), false);
+    }));
+
+  it("has its Machine deleted once, whatever moment the agent ends at", () =>
+    run(async (okd, world) => {
+      await fail(world, "n1");
+      world.remediate("n1", STRATEGY);
+      for (const step of ["MachineDeletionExpected", "MachineDeleted"]) await crashAt(world, step);
+      await letGo(okd, world, "m1", "n1");
+      await world.killAgent();
+      world.startAgent();
+      await world.clock.advance(5_000);
+      assert.equal(world.remediation("n1")?.status?.phase, "Provisioning");
+      replace(okd, world, "m9", "n9");
+      await world.until("the remediation is gone", () => world.remediation("n1") === undefined);
+    }));
+
+  it("waits until the other one has its Machine replaced", () =>
+    run(async (okd, world) => {
+      await fail(world, "n1", "n2");
+      world.remediate("n1", STRATEGY);
+      world.remediate("n2", STRATEGY);
+      await world.until("one waits", () =>
+        ["n1", "n2"].some((node) => world.condition(node, "Processing") === "True ReplacementTurn"),
+      );
+      await world.until("one is deleted", () => isDeleting(okd, "m1") || isDeleting(okd, "m2"));
+      const [first, second] = isDeleting(okd, "m1") ? (["1", "2"] as const) : (["2", "1"] as const);
+      await world.clock.advance(30_000);
+      assert.equal(isDeleting(okd, `m${second}`), false);
+      await letGo(okd, world, `m${first}`, `n${first}`);
+      replace(okd, world, "m9", "n9");
+      await world.until("the other one is deleted", () => isDeleting(okd, `m${second}`));
+      await letGo(okd, world, `m${second}`, `n${second}`);
+      replace(okd, world, "m8", "n8");
+      await world.until(
+        "both are gone",
+        () => [...world.server.collection(BARE_METAL_REMEDIATIONS).values()].length === 0,
+      );
+    }));
+
+  it("is left to people where no other one comes in time, and its host to whoever deprovisions it", () =>
+    run(async (okd, world) => {
+      await fail(world, "n1");
+      world.remediate("n1", STRATEGY);
+      await world.until("the Machine is deleted", () => isDeleting(okd, "m1"));
+      await letGo(okd, world, "m1", "n1");
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ReplacementTimeout");
+      assert.equal(world.rack.host("n1").power, "Off");
+    }));
+
+  it("keeps its Machine where that is a master's", () =>
+    run(async (okd, world) => {
+      okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } } });
+      await fail(world, "n1");
+      world.remediate("n1", STRATEGY);
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneNode");
+      assert.equal(isDeleting(okd, "m1"), false);
+      assert.equal(world.rack.host("n1").power, "On");
+    }));
+
+  it("keeps the Machine that its annotation names where that is another node's", () =>
+    run(async (okd, world) => {
+      const annotations = { "machine.openshift.io/machine": "openshift-machine-api/m2" };
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { annotations } });
+      await fail(world, "n1");
+      world.remediate("n1", STRATEGY);
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False NoMachine");
+      assert.equal(isDeleting(okd, "m2"), false);
+    }));
+
+  it("keeps its Machine where the BMC was away: no reboot was proven", () =>
+    run(async (okd, world) => {
+      await fail(world, "n1");
+      world.rack.bmc("n1").setReachability("silent");
+      world.remediate("n1", STRATEGY);
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False RebootsNotProven");
+      assert.equal(isDeleting(okd, "m1"), false);
+    }));
+});
