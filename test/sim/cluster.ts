@@ -55,6 +55,8 @@ export interface ClusterOptions {
   seed?: number;
   /** Turns of the event loop between two timers. */
   turns?: number;
+  /** Of a world of several clusters; one of its own where absent. */
+  clock?: VirtualClock;
   /** The rules that are checked after every step. */
   invariants: readonly Invariant[];
 }
@@ -75,7 +77,7 @@ export class Cluster {
   readonly #kubelets: Promise<void>;
 
   constructor(options: ClusterOptions) {
-    const clock = new VirtualClock(undefined, options.turns);
+    const clock = options.clock ?? new VirtualClock(undefined, options.turns);
     const random = seededRandom(options.seed ?? 1);
     this.clock = clock;
     this.server = createApiServer({ clock, random });

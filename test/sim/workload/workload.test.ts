@@ -1,0 +1,276 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FENCED_BY } from "../../../src/api/annotations.ts";
+import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import { bears } from "../world.ts";
+import { WORKLOAD, WorkloadWorld } from "./world.ts";
+
+const FENCED = ["workload n1 ForceOff", "workload n1 On"];
+
+describe("the remediation of a Machine", () => {
+  it("fences the node of its workload cluster, and touches nothing of the namesake in the management cluster", () =>
+    WorkloadWorld.run({}, async (world) => {
+      world.management.createPod("n1", "db");
+      world.workload.createPod("n1", "db");
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("Succeeded", "m1");
+      assert.deepEqual(world.powerLog, FENCED);
+      const { node, machine } = world.remediation("m1")?.status ?? {};
+      assert.deepEqual([node?.name, node?.cluster, machine?.uid], ["n1", WORKLOAD, uid]);
+      assert.equal(world.workload.pods("n1").length, 0, "the pod of the fenced host is gone");
+      assert.equal(world.management.pods("n1").length, 1, "the other one runs on");
+      assert.equal(world.workload.isReady("n1"), true);
+      world.assertUntouched("management");
+    }));
+
+  it("is never taken for one of the node that has the Machine's name", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("n2", "n1");
+      await world.hang("workload", "n1");
+      await world.hang("management", "n2");
+      world.remediateMachine("n2", uid);
+      await world.phase("Succeeded", "n2");
+      assert.deepEqual(world.powerLog, FENCED);
+    }));
+
+  it("of another Machine with the same name does nothing", () =>
+    WorkloadWorld.run({}, async (world) => {
+      world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", "uid-of-the-one-before");
+      await world.phase("Failed", "m1");
+      assert.equal(world.condition("Succeeded", "m1"), "False MachineNotFound");
+      assert.deepEqual(world.powerLog, []);
+    }));
+
+  it("goes on beside that of the namesake: they are no siblings, and neither waits for the other", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await Promise.all([world.hang("workload", "n1"), world.hang("management", "n1")]);
+      world.remediateMachine("m1", uid);
+      world.management.remediate("n1");
+      await world.phase("Succeeded", "m1");
+      await world.until("both are done", () => world.management.remediation("n1")?.status?.phase === "Succeeded");
+      assert.deepEqual(world.powerLog.toSorted(), ["management n1 ForceOff", "management n1 On", ...FENCED]);
+      const steps = world.remediation("m1")?.status?.timeline?.map(({ step }) => step) ?? [];
+      assert.ok(!steps.includes("HostBusy") && !steps.includes("WaitingForTurn"), steps.join());
+    }));
+
+  it("needs a target of that cluster: one for the namesake is another host's", () =>
+    WorkloadWorld.run({ targets: false }, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("Failed", "m1");
+      assert.equal(world.condition("Succeeded", "m1"), "False NoTarget");
+      assert.deepEqual(world.powerLog, []);
+    }));
+
+  it("does not make the agent hand its lease over for the namesake of the node that it runs on", () =>
+    WorkloadWorld.run({ ownNode: "n1" }, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("Succeeded", "m1");
+    }));
+
+  it("asks only for the quorum of its own cluster's etcd", () =>
+    WorkloadWorld.run({ labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await Promise.all([world.hang("management", "n2"), world.hang("workload", "n1")]);
+      world.remediateMachine("m1", uid);
+      await world.phase("Succeeded", "m1");
+      const second = world.machine("m2", "n2");
+      await Promise.all([world.hang("workload", "n2"), world.hang("workload", "n3")]);
+      world.remediateMachine("m2", second);
+      await world.phase("Failed", "m2");
+      assert.equal(world.condition("Succeeded", "m2"), "False ControlPlaneQuorum");
+    }));
+
+  it("signs its marks with the cluster, so that an agent that lives there takes it for nobody's that is lost", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      world.workload.createPod("n1", "db", { volumes: [] });
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
+      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      const signature = world.workload.node("n1")?.metadata.annotations?.[FENCED_BY];
+      assert.match(signature ?? "", /^[^/@]+\/[^/@]+@caps\/w1$/);
+      await world.phase("Succeeded", "m1");
+    }));
+
+  it("is undone when it is deleted in mid-fence", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("PoweringOff", "m1");
+      await world.until("the host is off", () => world.workload.rack.host("n1").power === "Off");
+      world.delete("m1");
+      await world.until("it is gone", () => world.remediation("m1") === undefined);
+      assert.deepEqual(world.powerLog, FENCED);
+      world.assertUntouched("management");
+    }));
+});
+
+describe("a workload cluster that is away", () => {
+  it("before the power-off is waited for, and no longer than that may take", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.cut();
+      await world.clock.advance(5_000);
+      world.remediateMachine("m1", uid);
+      await world.until("it is told", () => world.condition("Processing", "m1") === "True ClusterUnreachable");
+      await world.phase("Failed", "m1");
+      assert.equal(world.condition("Succeeded", "m1"), "False ClusterUnreachable");
+      assert.deepEqual(world.powerLog, []);
+    }));
+
+  it("that comes back in time is worked in", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.cut();
+      await world.clock.advance(5_000);
+      world.remediateMachine("m1", uid);
+      await world.clock.advance(30_000);
+      world.mend();
+      await world.phase("Succeeded", "m1");
+      assert.deepEqual(world.powerLog, FENCED);
+    }));
+
+  const SHORT = { powerOffTimeout: "30s", drainTimeout: "30s", powerOnTimeout: "30s", timeout: "60s" };
+  for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
+    for (const restarts of [false, true]) {
+      const how = restarts ? ", also for an agent that began meanwhile" : "";
+      it(`from ${phase} on is waited for, and nothing is left off once it is back${how}`, () =>
+        WorkloadWorld.run({}, async (world) => {
+          const uid = world.machine("m1", "n1");
+          world.workload.createPod("n1", "db");
+          await world.hang("workload", "n1");
+          world.remediateMachine("m1", uid, { podRelease: "GarbageCollector", ...SHORT });
+          await world.phase(phase, "m1");
+          world.cut();
+          if (restarts) {
+            await world.killAgent();
+            await world.clock.advance(5_000);
+            world.startAgent();
+          }
+          await world.clock.advance(120_000);
+          assert.equal(world.remediation("m1")?.status?.retryCount ?? 0, 0, "an attempt is not spent on it");
+          world.mend();
+          await world.phase("Succeeded", "m1");
+          assert.deepEqual(world.powerLog, FENCED);
+          assert.equal(bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE), false);
+        }));
+    }
+  }
+
+  it("in mid-fence shows in the remediation", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("PoweringOn", "m1");
+      world.cut();
+      await world.until("it is told", () => world.condition("Processing", "m1") === "True ClusterUnreachable");
+      world.mend();
+      await world.phase("Succeeded", "m1");
+    }));
+
+  it("lets nobody be aborted in mid-fence before the taint is off", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      world.workload.createPod("n1", "db");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
+      await world.phase("Releasing", "m1");
+      world.cut();
+      await world.clock.advance(5_000);
+      world.delete("m1");
+      await world.clock.advance(60_000);
+      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"], "the taint may stand");
+      world.mend();
+      await world.until("it is gone", () => world.remediation("m1") === undefined);
+      assert.deepEqual(world.powerLog, FENCED);
+    }));
+});
+
+describe("a Machine without a node", () => {
+  it("is fenced by the host that it has taken, and is back when the node that it names then lives in a new boot", () =>
+    WorkloadWorld.run({ targets: false }, async (world) => {
+      await world.neverJoined("n3");
+      const uid = world.machine("m3", undefined);
+      world.takeHost("n3", "m3", uid);
+      world.remediateMachine("m3", uid);
+      await world.phase("Rejoining", "m3");
+      await world.until("the node is Ready", () => world.workload.isReady("n3"));
+      await world.clock.advance(20_000);
+      assert.equal(world.remediation("m3")?.status?.phase, "Rejoining", "the Machine has not named it yet");
+      world.nameNode("m3", "n3");
+      await world.phase("Succeeded", "m3");
+      assert.equal(world.remediation("m3")?.status?.node?.name, "n3");
+      assert.deepEqual(world.powerLog, ["workload n3 ForceOff", "workload n3 On"]);
+      world.assertUntouched("management");
+    }));
+
+  it("that becomes one before the power-off needs none", () =>
+    WorkloadWorld.run({ targets: false }, async (world) => {
+      const uid = world.machine("m3", undefined);
+      world.takeHost("n3", "m3", uid);
+      world.management.pause(true);
+      world.remediateMachine("m3", uid);
+      await world.until("it waits", () => world.condition("Processing", "m3") === "True Paused");
+      world.nameNode("m3", "n3");
+      world.management.pause(false);
+      await world.phase("Succeeded", "m3");
+      assert.deepEqual(world.powerLog, []);
+    }));
+
+  it("has no FencingTarget that could name it", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", undefined);
+      world.remediateMachine("m1", uid);
+      await world.phase("Failed", "m1");
+      assert.equal(world.condition("Succeeded", "m1"), "False NoTarget");
+      assert.deepEqual(world.powerLog, []);
+    }));
+});
+
+describe("a remediation of a workload cluster's node that is gone without an undo", () => {
+  const warnings = (world: WorkloadWorld): string[] =>
+    world.notes.flatMap(({ reason, regarding }) => (reason === "RemediationLost" ? [regarding.kind] : []));
+
+  it("leaves no taint there, is told of at its target, and is nobody's who bears the same name here", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      world.workload.createPod("n1", "db");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
+      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      world.forget("m1");
+      await world.until("the taint is off", () => !bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      assert.deepEqual(warnings(world), ["FencingTarget"]);
+      world.workload.somebodyOrders("n1", "On");
+      await world.until("n1 is Ready", () => world.workload.isReady("n1"));
+      await world.clock.advance(10_000);
+      assert.equal(world.management.target("w1-n1")?.status?.owner, undefined);
+      world.assertUntouched("management");
+    }));
+
+  it("is not one that another cluster's agent has signed", () =>
+    WorkloadWorld.run({}, async (world) => {
+      // The workload cluster's own agent fences its n1; ours has fenced a node that the management cluster is a Cluster of.
+      world.mark("workload", "n1", "uid-of-its-own/a1");
+      world.mark("management", "n1", "uid-of-another/a1@caps/w9");
+      await world.clock.advance(60_000);
+      assert.deepEqual(warnings(world), []);
+      for (const place of ["workload", "management"] as const) {
+        const { annotations } = world[place].node("n1")?.metadata ?? assert.fail();
+        assert.notEqual(annotations?.[FENCED_BY], undefined, place);
+      }
+    }));
+});

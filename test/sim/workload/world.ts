@@ -1,0 +1,425 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { Registry } from "prom-client";
+import { FENCED_BY } from "../../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { CLUSTER_API_GROUP } from "../../../src/api/cluster-api.ts";
+import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
+import type { Node } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import { trimNode } from "../../../src/api/trim.ts";
+import type { ClusterConnection, ClusterRef, WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
+import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import type { EventNote } from "../../../src/kube/events.ts";
+import type { ResourceType } from "../../../src/kube/resource.ts";
+import type { KubeTransport } from "../../../src/kube/transport.ts";
+import { runRemediator } from "../../../src/remediator/remediator.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { Cluster, NAMESPACE } from "../cluster.ts";
+import { bears } from "../world.ts";
+
+// A management cluster and a workload cluster whose nodes, pods and hosts have the same names.
+
+/** Where the workload cluster's Cluster and Machines lie. */
+export const CAPS = "caps";
+export const WORKLOAD: ClusterRef = { namespace: CAPS, name: "w1" };
+
+const clusterApi = (kind: string, plural: string): ResourceType => ({
+  group: CLUSTER_API_GROUP,
+  version: "v1beta2",
+  kind,
+  plural,
+  namespaced: true,
+});
+export const MACHINES = clusterApi("Machine", "machines");
+const NAMESPACES: ResourceType = {
+  group: "",
+  version: "v1",
+  kind: "Namespace",
+  plural: "namespaces",
+  namespaced: false,
+};
+
+const METAL3_MACHINES: ResourceType = {
+  group: "infrastructure.cluster.x-k8s.io",
+  version: "v1beta1",
+  kind: "Metal3Machine",
+  plural: "metal3machines",
+  namespaced: true,
+};
+
+const CRDS = ["cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "metal3.io"].map((group) =>
+  readFileSync(new URL(`../../../hack/foreign-crds/${group}.yaml`, import.meta.url), "utf8"),
+);
+
+type Place = "management" | "workload";
+
+export interface WorkloadOptions {
+  /** The node of the management cluster that the agent runs on. */
+  ownNode?: string;
+  /** Labels of all nodes. */
+  labels?: Record<string, string>;
+  /** Whether the hosts of the workload cluster have FencingTargets. */
+  targets?: boolean;
+}
+
+export class WorkloadWorld {
+  readonly clock = new VirtualClock();
+  readonly management: Cluster;
+  readonly workload: Cluster;
+  readonly notes: EventNote[] = [];
+  /** Power orders that took effect, as `place host order`. */
+  readonly powerLog: string[] = [];
+  readonly phases: string[] = [];
+  readonly #options: WorkloadOptions;
+  readonly #violations = new Set<string>();
+  readonly #holders = new Set<() => void>();
+  #connection: ClusterConnection = { state: "connecting" };
+  #isCut = false;
+  #agent: { stop: AbortController; ended: Promise<void> } | undefined;
+  #agents = 0;
+
+  constructor(options: WorkloadOptions) {
+    this.#options = options;
+    const common = {
+      clock: this.clock,
+      controllers: { statefulSets: false, scheduler: false } as const,
+      invariants: [],
+      hosts: ["n1", "n2", "n3"],
+      ...(options.labels !== undefined && { labels: options.labels }),
+    };
+    this.management = new Cluster({ ...common, seed: 1 });
+    this.workload = new Cluster({ ...common, seed: 2 });
+    const { management } = this;
+    for (const text of CRDS) management.server.load(text);
+    management.create(NAMESPACES, { name: CAPS }, {});
+    if (options.targets !== false)
+      for (const { name, spec } of this.workload.rack.hosts) this.#aim(name, spec.systemUUID);
+    for (const place of ["management", "workload"] as const) {
+      this[place].rack.subscribe((event) => {
+        if (event.type !== "ordered" || event.outcome !== "Started") return;
+        this.powerLog.push(`${place} ${event.host} ${event.order}`);
+      });
+    }
+    management.server.onChange(({ object }) => {
+      const { phase } = (object as BareMetalRemediation).status ?? {};
+      if (object.kind !== "BareMetalRemediation" || phase === undefined || this.phases.at(-1) === phase) return;
+      this.phases.push(phase);
+    });
+    this.clock.afterStep = () => this.#check();
+  }
+
+  /** Runs `test` on a world of its own; afterwards no rule may be broken and nothing may be left running. */
+  static async run(options: WorkloadOptions, test: (world: WorkloadWorld) => Promise<void>): Promise<void> {
+    const world = new WorkloadWorld(options);
+    world.startAgent();
+    await world.clock.advance(15_000);
+    try {
+      await test(world);
+      assert.deepEqual([...world.#violations], [], "safety rules");
+    } finally {
+      await world.stop();
+    }
+    for (const { devices } of [world.management, world.workload]) {
+      assert.equal(devices.open(), 0, "every device session is closed");
+    }
+    assert.equal(world.clock.pending, 0, "nothing is left running");
+  }
+
+  startAgent(): void {
+    this.#agents += 1;
+    const stop = new AbortController();
+    const { signal } = stop;
+    const runtime = this.#runtime(this.management.server.transport({ client: "agent" }));
+    const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
+    const targets = runtime.watch<FencingTarget>(
+      { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
+      signal,
+    );
+    const { ownNode } = this.#options;
+    const ended = runRemediator(
+      {
+        runtime: { ...runtime, events: { record: (note) => this.notes.push(note) } },
+        nodes,
+        clusters: this.#clusters(signal),
+        targets,
+        namespace: NAMESPACE,
+        openDevice: (config, deps) => {
+          const address = config.address.replace("redfish://w1-", "redfish://");
+          const { devices } = address === config.address ? this.management : this.workload;
+          return devices.openDevice({ ...config, address }, deps);
+        },
+        registry: new Registry(),
+        bareMetalHosts: true,
+        options: {
+          concurrency: 10,
+          limits: { hosts: Infinity, perZone: Infinity },
+          zoneLabel: "topology.kubernetes.io/zone",
+          ownNode,
+          handOver: () => undefined,
+        },
+      },
+      signal,
+    );
+    this.#agent = { stop, ended };
+  }
+
+  async killAgent(): Promise<void> {
+    this.#agent?.stop.abort(new Error("killed"));
+    await this.clock.advance(50);
+    await this.#agent?.ended;
+    this.#agent = undefined;
+  }
+
+  async stop(): Promise<void> {
+    await this.killAgent();
+    await this.workload.stopCluster();
+    await this.management.stopCluster();
+  }
+
+  /** The way to the workload cluster breaks; after a while that is known. */
+  cut(): void {
+    this.#isCut = true;
+    this.clock.schedule(3_000, () => {
+      if (!this.#isCut) return;
+      const message = "no answer from its API server";
+      this.#connect({ state: "away", reason: "Unreachable", message, sinceMs: this.clock.nowMs() });
+    });
+  }
+
+  mend(): void {
+    this.#isCut = false;
+    this.#reconnect();
+  }
+
+  /** A Machine of the workload cluster; with its node unless that is undefined. @returns its UID. */
+  machine(name: string, nodeName: string | undefined, labels: Record<string, string> = {}): string {
+    const machines = this.management.server.collection(MACHINES);
+    const infrastructureRef = { apiGroup: "infrastructure.cluster.x-k8s.io", kind: "Metal3Machine", name };
+    const made = machines.create({
+      metadata: { namespace: CAPS, name, labels },
+      spec: { clusterName: WORKLOAD.name, bootstrap: { dataSecretName: "none" }, infrastructureRef },
+    });
+    if (nodeName !== undefined) this.nameNode(name, nodeName);
+    return made.metadata.uid;
+  }
+
+  nameNode(machine: string, nodeName: string): void {
+    const key = { namespace: CAPS, name: machine };
+    this.management.server.collection(MACHINES).mergePatch(key, { status: { nodeRef: { name: nodeName } } }, "status");
+  }
+
+  /** A host of the workload cluster as a BareMetalHost, let go by its operator, that the Machine has taken. */
+  takeHost(host: string, machine: string, machineUid: string): void {
+    const { management, workload } = this;
+    const owner = { apiVersion: `${CLUSTER_API_GROUP}/v1beta2`, kind: "Machine", name: machine, uid: machineUid };
+    const annotations = { "metal3.io/BareMetalHost": `${CAPS}/${host}` };
+    management.create(
+      METAL3_MACHINES,
+      { namespace: CAPS, name: machine, annotations, ownerReferences: [owner] },
+      { spec: {} },
+    );
+    const { username, password } = { username: "admin", password: workload.faults.password };
+    const data = { username: btoa(username), password: btoa(password) };
+    management.create(SECRETS, { namespace: CAPS, name: `${host}-bmc` }, { data });
+    management.create(
+      BARE_METAL_HOSTS,
+      { namespace: CAPS, name: host, annotations: { "baremetalhost.metal3.io/detached": "" } },
+      {
+        spec: {
+          online: true,
+          bmc: { address: `redfish://w1-${host}`, credentialsName: `${host}-bmc` },
+          image: { url: "http://image" },
+          consumerRef: { apiVersion: CLUSTER_API_GROUP, kind: "Metal3Machine", namespace: CAPS, name: machine },
+        },
+      },
+    );
+    const status = {
+      operationalStatus: "detached",
+      poweredOn: true,
+      errorCount: 0,
+      errorMessage: "",
+      hardwareProfile: "unknown",
+      provisioning: { ID: "1", state: "provisioned" },
+      hardware: { systemVendor: { serialNumber: workload.rack.host(host).spec.serialNumber } },
+    };
+    management.server.collection(BARE_METAL_HOSTS).mergePatch({ namespace: CAPS, name: host }, { status }, "status");
+  }
+
+  /** A host whose installation hangs: it has not become a node. */
+  async neverJoined(host: string): Promise<void> {
+    this.workload.rack.host(host).hang();
+    this.workload.server.collection(NODES).delete({ name: host });
+    this.workload.server.collection(LEASES).delete({ namespace: "kube-node-lease", name: host });
+    await this.clock.advance(1_000);
+  }
+
+  /** Asks for the remediation of a Machine as a MachineHealthCheck does. */
+  remediateMachine(name: string, uid: string, strategy: Record<string, unknown> = {}): void {
+    const owner = { apiVersion: `${CLUSTER_API_GROUP}/v1beta2`, kind: "Machine", name, uid };
+    this.management.create(
+      BARE_METAL_REMEDIATIONS,
+      { namespace: CAPS, name, ownerReferences: [owner] },
+      { spec: { strategy } },
+    );
+  }
+
+  remediation(name: string): BareMetalRemediation | undefined {
+    const remediations = this.management.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS);
+    return remediations.get({ namespace: CAPS, name });
+  }
+
+  condition(type: string, name: string): string {
+    const found = this.remediation(name)?.status?.conditions?.find((known) => known.type === type);
+    return found === undefined ? "none" : `${found.status} ${found.reason}`;
+  }
+
+  delete(name: string): void {
+    this.management.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: CAPS, name });
+  }
+
+  /** Removes a remediation as a person does who is in a hurry: its finalizer by force, then the object. */
+  forget(name: string): void {
+    const remediations = this.management.server.collection(BARE_METAL_REMEDIATIONS);
+    const key = { namespace: CAPS, name };
+    remediations.mergePatch(key, { metadata: { finalizers: null } });
+    if (remediations.get(key) !== undefined) remediations.delete(key);
+  }
+
+  /** A node bears a mark without its taint. */
+  mark(place: Place, name: string, signature: string): void {
+    const nodes = this[place].server.collection(NODES);
+    nodes.mergePatch({ name }, { metadata: { annotations: { [FENCED_BY]: signature } } });
+  }
+
+  /** A dead node, seen as such by its cluster. */
+  async hang(place: Place, name: string): Promise<void> {
+    const cluster = this[place];
+    cluster.rack.host(name).hang();
+    await this.until(`${place} ${name} is not Ready`, () => !cluster.isReady(name));
+  }
+
+  async phase(phase: string, name: string): Promise<void> {
+    await this.until(`${name} is ${phase}`, () => this.remediation(name)?.status?.phase === phase);
+  }
+
+  async until(what: string, holds: () => boolean, withinMs = 900_000): Promise<void> {
+    const endMs = this.clock.nowMs() + withinMs;
+    while (!holds()) {
+      if (this.clock.nowMs() >= endMs) assert.fail(`not within ${withinMs} ms: ${what}\n${this.story()}`);
+      await this.clock.advance(50);
+    }
+  }
+
+  /** Nothing of the agent stands on any node of that cluster, and nothing was ever done to its hosts. */
+  assertUntouched(place: Place): void {
+    const cluster = this[place];
+    assert.deepEqual(
+      this.powerLog.filter((entry) => entry.startsWith(place)),
+      [],
+    );
+    for (const { name } of cluster.rack.hosts) {
+      const { annotations = {}, deletionTimestamp } =
+        cluster.node(name)?.metadata ?? assert.fail(`node ${name} is gone`);
+      assert.equal(deletionTimestamp, undefined);
+      assert.deepEqual(
+        Object.keys(annotations).filter((key) => key.startsWith("ironfence.io/")),
+        [],
+      );
+    }
+  }
+
+  story(): string {
+    const all = [...this.management.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()];
+    const steps = all.flatMap(({ metadata, status }) =>
+      (status?.timeline ?? []).map(({ step, time, message }) => `  ${metadata.name} ${time} ${step}: ${message}`),
+    );
+    return [...steps, `power: ${this.powerLog.join(", ")}`].join("\n");
+  }
+
+  #aim(host: string, systemUUID: string): void {
+    const credentialsSecretRef = { name: "bmc" };
+    this.management.create(
+      FENCING_TARGETS,
+      { namespace: NAMESPACE, name: `w1-${host}` },
+      {
+        spec: {
+          nodeName: host,
+          clusterRef: WORKLOAD,
+          identity: { systemUUID },
+          devices: [{ address: `redfish://w1-${host}`, credentialsSecretRef, timeouts: { call: "2s" } }],
+        },
+      },
+    );
+  }
+
+  /** The out-of-service taint stands only while the host of that very node, in that very cluster, is off. */
+  #check(): void {
+    for (const place of ["management", "workload"] as const) {
+      const { rack } = this[place];
+      for (const host of rack.hosts) {
+        const node = this[place].node(host.name);
+        if (node === undefined || !bears(node, OUT_OF_SERVICE) || host.power !== "On") continue;
+        this.#violations.add(`node ${host.name} of the ${place} cluster is out of service while its host is on`);
+      }
+    }
+  }
+
+  #runtime(transport: KubeTransport): ReturnType<typeof createKubeRuntime> {
+    return createKubeRuntime({
+      transport,
+      clock: this.clock,
+      random: seededRandom(200 + this.#agents),
+      logger: createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug"),
+      controllerName: "ironfence.io/agent",
+      instance: "agent",
+    });
+  }
+
+  #clusters(signal: AbortSignal): WorkloadClusters {
+    this.#connection = { state: "connecting" };
+    const inner = this.workload.server.transport({ client: "agent" });
+    const broken = (): KubeError => new KubeError("Network", "no connection");
+    const transport: KubeTransport = {
+      send: (request, signal) => (this.#isCut ? Promise.reject(broken()) : inner.send(request, signal)),
+      stream: (request, signal) => (this.#isCut ? Promise.reject(broken()) : inner.stream(request, signal)),
+      close: () => inner.close(),
+    };
+    const runtime = this.#runtime(transport);
+    const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
+    this.#reconnect = () => {
+      const connect = (): void => this.#connect({ state: "connected", runtime, nodes });
+      void nodes.whenSynced(signal).then(connect, () => undefined);
+    };
+    if (!this.#isCut) this.#reconnect();
+    return {
+      hold: (ref, onChange) => {
+        assert.deepEqual(ref, WORKLOAD);
+        const listener = (): void => onChange();
+        this.#holders.add(listener);
+        const present = (): ClusterConnection => this.#connection;
+        return {
+          ref,
+          get connection() {
+            return present();
+          },
+          release: () => void this.#holders.delete(listener),
+        };
+      },
+    };
+  }
+
+  #reconnect: () => void = () => undefined;
+
+  #connect(connection: ClusterConnection): void {
+    this.#connection = connection;
+    for (const tell of [...this.#holders]) tell();
+  }
+}
