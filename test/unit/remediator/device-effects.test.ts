@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
-import type { Node } from "../../../src/api/core.ts";
-import type { Watched } from "../../../src/kube/watched.ts";
 import { PartlyTakenError } from "../../../src/bmc/topology.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { orderPower, readPower } from "../../../src/remediator/device-effects.ts";
