@@ -23,7 +23,7 @@ const CONDITION = {
   lastTransitionTime: "2026-01-01T00:00:00Z",
 };
 
-void describe("with deploy/families/metal3 the Metal3 provider's service account", () => {
+void describe("with deploy/families/metal3-remediation the Metal3 provider's service account", () => {
   let controlPlane: ControlPlane;
   let provider: KubeApi;
 
@@ -39,7 +39,7 @@ void describe("with deploy/families/metal3 the Metal3 provider's service account
     for (const name of ["capm3-system", NAMESPACE, "ironfence-system"]) {
       await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     }
-    await applyManifests(api, repositoryPath("deploy/families/metal3"));
+    await applyManifests(api, repositoryPath("deploy/families/metal3-remediation"));
     const account = { name: "capm3-manager", namespace: "capm3-system" };
     await applyObject(api, { apiVersion: "v1", kind: "ServiceAccount", metadata: account });
     await applyObject(api, {

@@ -26,7 +26,7 @@ import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
 // Live looks at Machines, their owners and their hosts, and what is done to them, on an in-memory API server.
 
 const SIGNAL = new AbortController().signal;
-const RIGHTS = readRules("deploy/families/metal3/role-reprovision.yaml");
+const RIGHTS = readRules("deploy/families/reprovision/role-reprovision.yaml");
 const NAMESPACE = "metal3";
 const INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io";
 

@@ -296,7 +296,7 @@ describe("the family's rights", () => {
     await world.clock.advance(1_000);
     await world.letChildGo();
     assert.equal(world.request(), undefined);
-    const rules = readRules("deploy/families/metal3/role-metal3-remediation.yaml");
+    const rules = readRules("deploy/families/metal3-remediation/role-metal3-remediation.yaml");
     assert.deepEqual(beyondRights(records, rules), []);
     // Machines of OKD are not part of this story.
     const used = (rule: (typeof rules)[number]): boolean =>
