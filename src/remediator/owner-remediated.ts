@@ -15,7 +15,7 @@ const TRIES_MAX = 5;
 /**
  * Says on a Machine of Cluster API that remediation is up to its owner now (OwnerRemediated=False): the owner, a MachineSet
  * or the control plane's own controller, decides whether to replace it. In both forms of conditions, since controllers of
- * different ages read different ones. Nothing happens where the Machine is gone.
+ * different ages read different ones. Nothing happens where the Machine is gone, or is OKD's, whose owners know no such condition.
  */
 export async function handToOwner(
   runtime: Pick<KubeRuntime, "client" | "clock">,
@@ -23,6 +23,7 @@ export async function handToOwner(
   message: string,
   signal: AbortSignal,
 ): Promise<void> {
+  if (!machine.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`)) return;
   const type = await machineType(runtime, machine, signal);
   const key = { namespace: machine.namespace, name: machine.name };
   for (let tried = 1; ; tried += 1) {

@@ -29,6 +29,13 @@ const MACHINES: ResourceType = {
 };
 const HEALTH_CHECKS: ResourceType = { ...MACHINES, kind: "MachineHealthCheck", plural: "machinehealthchecks" };
 const MACHINE_SETS: ResourceType = { ...MACHINES, kind: "MachineSet", plural: "machinesets" };
+const BARE_METAL_HOSTS: ResourceType = {
+  group: "metal3.io",
+  version: "v1alpha1",
+  kind: "BareMetalHost",
+  plural: "baremetalhosts",
+  namespaced: true,
+};
 const NAMESPACE = "openshift-machine-api";
 export const REQUEST = "host.metal3.io/external-remediation";
 export const LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
@@ -90,6 +97,14 @@ export class Okd {
 
   annotation(name: string, key: string): string | undefined {
     return this.machine(name)?.metadata.annotations?.[key];
+  }
+
+  /** A BareMetalHost that the Machine names, beside the FencingTarget by which its host is powered. */
+  createHost(machine: string, name: string, spec: Record<string, unknown>): void {
+    const { server } = this.world;
+    server.load(readFileSync(new URL("../../hack/foreign-crds/metal3.io.yaml", import.meta.url), "utf8"));
+    this.world.create(BARE_METAL_HOSTS, { namespace: NAMESPACE, name }, { spec: { online: true, ...spec } });
+    this.annotate(machine, { "metal3.io/BareMetalHost": `${NAMESPACE}/${name}` });
   }
 
   /** What a health check does, OKD's or ours. */

@@ -154,3 +154,44 @@ describe("an OKD Machine", () => {
       assert.deepEqual(okd.reasons, ["ConflictingController"]);
     }));
 });
+
+describe("an OKD Machine whose host does not come back is never deleted", () => {
+  const kept: Record<string, (okd: Okd) => void> = {
+    "of the control plane": (okd) =>
+      okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } } }),
+    "without a controller": (okd) => okd.patch("m1", { metadata: { ownerReferences: null } }),
+  };
+  for (const [which, prepare] of Object.entries(kept)) {
+    it(`where it is ${which}: people are told`, () =>
+      Okd.run({ hosts: ["n1"] }, async (okd, world) => {
+        prepare(okd);
+        const host = await world.hang("n1");
+        host.failDisk();
+        okd.ask("m1");
+        for (let cycle = 1; cycle <= 2; cycle += 1) {
+          await world.until(`cycle ${cycle} is waited for`, () => world.powerLog.length === 2 * cycle);
+          await world.clock.advance(20 * 60_000);
+        }
+        await world.until("it is told", () => okd.reasons.includes("RemediationFailed"));
+        await world.clock.advance(60_000);
+        assert.equal(okd.machine("m1")?.metadata.deletionTimestamp, undefined);
+        assert.notEqual(okd.annotation("m1", REQUEST), undefined);
+        assert.equal(host.power, "On");
+      }));
+  }
+
+  it("and is told why: whose host it is, and no condition of Cluster API's", () =>
+    Okd.run({ hosts: ["n1"] }, async (okd, world) => {
+      okd.createHost("m1", "host-1", { externallyProvisioned: true });
+      const host = await world.hang("n1");
+      host.failDisk();
+      okd.ask("m1");
+      for (let cycle = 1; cycle <= 2; cycle += 1) {
+        await world.until(`cycle ${cycle} is waited for`, () => world.powerLog.length === 2 * cycle);
+        await world.clock.advance(20 * 60_000);
+      }
+      await world.until("it is told", () => okd.reasons.includes("RemediationFailed"));
+      assert.match(okd.notes.at(-1)?.note ?? "", /externally provisioned.*Machine m1 is not deleted/);
+      assert.doesNotMatch(JSON.stringify(okd.machine("m1")), /OwnerRemediated/);
+    }));
+});
