@@ -3,7 +3,7 @@ import { PODS } from "../api/core-types.ts";
 import type { LabelSelector } from "../api/meta.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
-import { compileSelector, SelectorError } from "./selector.ts";
+import { compileSelector, SelectorError } from "../api/label-selector.ts";
 
 /** Where OKD keeps etcd's members, a guard pod beside each, and one budget of disruptions for those. */
 const ETCD_NAMESPACE = "openshift-etcd";

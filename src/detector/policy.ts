@@ -8,8 +8,8 @@ import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "./attempts.ts";
 import type { Threshold } from "./budget.ts";
 import { DEFAULT_THRESHOLD, parseAmount } from "./budget.ts";
 import type { HealthRule } from "./health.ts";
-import type { LabelMatcher } from "./selector.ts";
-import { compileSelector, SelectorError } from "./selector.ts";
+import type { LabelMatcher } from "../api/label-selector.ts";
+import { compileSelector, SelectorError } from "../api/label-selector.ts";
 
 /** Names one remediation template of any vendor. */
 export interface TemplateReference {

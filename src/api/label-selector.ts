@@ -1,4 +1,4 @@
-import type { LabelSelector } from "../api/meta.ts";
+import type { LabelSelector } from "./meta.ts";
 
 /** Whether an object with these labels is selected. */
 export type LabelMatcher = (labels: Readonly<Record<string, string>> | undefined) => boolean;
