@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { afterEach, describe, test } from "node:test";
 import type { RequestRecord } from "../../../hack/kube-mock/api-server.ts";
 import { REFUSED, SERVED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { METAL3_REMEDIATION_FINALIZER } from "../../../src/api/metal3-remediation.ts";
+import { REFUSALS } from "../../../src/remediator/requests/decide-metal3-remediation.ts";
 import { beyondRights, readRules } from "../../lib/rights.ts";
 import { Metal3World } from "./metal3-fixture.ts";
 
@@ -308,5 +310,12 @@ describe("the family's rights", () => {
       rules.filter((rule) => !used(rule)),
       [],
     );
+  });
+});
+
+describe("docs/metal3.md", () => {
+  test("lists every reason for which a request is not served", () => {
+    const text = readFileSync(new URL("../../../docs/metal3.md", import.meta.url), "utf8");
+    for (const reason of REFUSALS) assert.ok(text.includes(`\n| ${reason} |`), reason);
   });
 });
