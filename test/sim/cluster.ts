@@ -50,6 +50,8 @@ export interface ClusterOptions {
   hosts?: readonly (string | HostSpec)[];
   /** Labels that each kubelet registers with. */
   labels?: Record<string, string>;
+  /** Whether each host has a FencingTarget: it has, where absent. */
+  targets?: boolean;
   controllers?: Partial<ClusterControllerOptions>;
   kubelets?: KubeletOptions;
   seed?: number;
@@ -99,7 +101,7 @@ export class Cluster {
       { namespace: NAMESPACE, name: "bmc" },
       { data: { username: base64("admin"), password: base64(this.faults.password) } },
     );
-    for (const { name, spec } of rack.hosts) this.createTarget(name, spec.systemUUID);
+    for (const { name, spec } of options.targets === false ? [] : rack.hosts) this.createTarget(name, spec.systemUUID);
     this.#stopControllers = startClusterControllers({ server, clock }, options.controllers);
     const logger = createLogger("silent");
     this.#kubelets = startKubelets(

@@ -1,3 +1,4 @@
+import { imageAfterReboots } from "./bare-metal-host.ts";
 import { healthBudget, limitsHold } from "./budget.ts";
 import { noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
 import type { Invariant } from "./facts.ts";
@@ -32,6 +33,7 @@ export const INVARIANTS: readonly Invariant[] = [
   onlyOwnMarks,
   rebootBeforeReprovision,
   noOverrideLeft,
+  imageAfterReboots,
   verifiedBeforeTaint,
   wrongHostIsSaid,
   healthBudget,

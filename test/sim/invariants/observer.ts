@@ -8,6 +8,7 @@ import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { DeviceEvent, RackDevices } from "../rack-driver.ts";
+import { asTarget, holdOrder } from "./bare-metal-host.ts";
 import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
 import { keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
@@ -52,6 +53,8 @@ export class Observer {
   readonly #stopped = new Set<string>();
   #devicesWell = true;
   #clocksAgree = true;
+  #heldNodes = 0;
+  #nodesLagMs = 0;
   readonly #facts: Facts;
 
   constructor(
@@ -134,6 +137,16 @@ export class Observer {
     return acting ? this.#calmSinceMs : this.#clock.monotonicMs();
   }
 
+  /** A watch on Nodes is held back from now on, or is not any more. */
+  holdNodes(isHeld: boolean): void {
+    this.#heldNodes += isHeld ? 1 : -1;
+  }
+
+  /** Watches on Nodes lag by so much from now on. */
+  lagNodes(byMs: number): void {
+    this.#nodesLagMs = byMs;
+  }
+
   doubtClocks(): void {
     this.#clocksAgree = false;
   }
@@ -142,6 +155,7 @@ export class Observer {
     this.#learn(change);
     this.#step({ type: "wrote", by: this.actor, change });
     if (change.object.kind === "Node") this.#learnTaints(change);
+    if (change.object.kind === "BareMetalHost" && this.actor !== undefined) this.#learnHold(change, this.actor);
     if (change.object.kind === "BareMetalRemediation" && this.actor !== undefined) {
       this.#lastWrites.set(change.object.metadata.uid, { by: this.actor, atMs: this.#clock.monotonicMs() });
     }
@@ -166,6 +180,10 @@ export class Observer {
       case "FencingTarget":
         this.#learnTarget(type, object as FencingTarget, previous as FencingTarget | undefined);
         return keep(this.#targets, name);
+      case "BareMetalHost":
+        if (type === "DELETED") this.#targets.delete(name);
+        else this.#targets.set(name, asTarget(object));
+        return;
       case "NodeHealthCheck":
         return keep(this.#checks, name);
       case "BareMetalRemediation":
@@ -179,6 +197,14 @@ export class Observer {
         return;
       default:
     }
+  }
+
+  #learnHold(change: Change, agent: string): void {
+    const { hosts, remediations } = this.#facts;
+    const record = holdOrder(change, agent, this.#clock.monotonicMs(), hosts, remediations);
+    if (record === undefined) return;
+    this.orders.push(record);
+    this.#step({ type: "ordered", record });
   }
 
   /** A target that is gone, or names another node, is of no help to a host that is off. */
@@ -260,6 +286,7 @@ export class Observer {
     const calmSinceMs = (): number => this.#calmSince();
     const devicesWell = (): boolean => this.#devicesWell;
     const clocksAgree = (): boolean => this.#clocksAgree;
+    const nodesLag = (): boolean => this.#heldNodes > 0 || this.#nodesLagMs > 0;
     const limits = (): Facts["limits"] => this.#limits;
     return {
       get atMs() {
@@ -276,6 +303,9 @@ export class Observer {
       },
       get clocksAgree() {
         return clocksAgree();
+      },
+      get nodesLag() {
+        return nodesLag();
       },
       get limits() {
         return limits();

@@ -301,6 +301,17 @@ describe("a host that must not be fenced as it is", () => {
       }));
   }
 
+  it("is refused where its BMC is another host's, and somebody is warned", () =>
+    Metal3World.run({}, async (world) => {
+      await world.hang();
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      world.remediate("n1", { retryLimit: 0 });
+      await world.phase("Failed");
+      assert.equal(world.condition("Succeeded").reason, "IdentityMismatch");
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
+    }));
+
   it("is refused where a FencingTarget stands beside it", () =>
     Metal3World.run({}, async (world) => {
       world.createTarget("n1", world.rack.host("n1").spec.systemUUID);

@@ -18,7 +18,7 @@ import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
 import { runRemediator } from "../../../src/remediator/remediator.ts";
-import { BARE_METAL_HOSTS, storedOwner } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
@@ -64,6 +64,7 @@ export class Metal3World extends Cluster {
     const host = (name: string) => ({ name, providerID: `metal3://${METAL3}/${name}/${name}-machine` });
     super({
       hosts: [host("n1"), host("n2")],
+      targets: false,
       controllers: { statefulSets: false, scheduler: false },
       invariants: INVARIANTS,
     });
@@ -73,12 +74,9 @@ export class Metal3World extends Cluster {
       { name: METAL3 },
       {},
     );
-    const targets = this.server.collection<FencingTarget>(FENCING_TARGETS);
-    for (const { metadata } of targets.values()) targets.delete({ namespace: NAMESPACE, name: metadata.name });
     const base64 = (text: string): string => Buffer.from(text).toString("base64");
     const data = { username: base64("admin"), password: base64(this.faults.password) };
     this.create(SECRETS, { namespace: METAL3, name: "bmc" }, { data });
-    this.#showToRules();
     for (const { name, spec: truth } of this.rack.hosts) {
       const mine = name === "n1";
       this.#describe(name, truth.serialNumber, mine ? annotations : {}, mine ? spec : {});
@@ -137,10 +135,14 @@ export class Metal3World extends Cluster {
       { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
       signal,
     );
+    const record = (note: EventNote): void => {
+      this.notes.push(note);
+      observer.noted(note);
+    };
     const ended = runRemediator(
       {
         clusters: NO_WORKLOAD_CLUSTERS,
-        runtime: { ...runtime, events: { record: (note: EventNote) => void this.notes.push(note) } },
+        runtime: { ...runtime, events: { record } },
         nodes,
         targets,
         namespace: NAMESPACE,
@@ -259,21 +261,6 @@ export class Metal3World extends Cluster {
     const { status } = this.remediation("n1") ?? {};
     const steps = (status?.timeline ?? []).map(({ step, time, message }) => `  ${time} ${step}: ${message}`);
     return [...steps, `power: ${this.powerLog.join(", ")}`, JSON.stringify(this.bmh(), null, 1)].join("\n");
-  }
-
-  /** The rules know of targets: a BareMetalHost is one to them. */
-  #showToRules(): void {
-    const targets = this.observer.facts.targets as Map<string, FencingTarget>;
-    this.server.onChange(({ type, object }) => {
-      if (object.kind !== "BareMetalHost") return;
-      const host = readBareMetalHost(object);
-      const { apiVersion, kind, metadata } = host;
-      const owner = storedOwner(host);
-      const spec = { nodeName: metadata.name, devices: [{ address: host.bmc.address }] };
-      if (type === "DELETED") targets.delete(metadata.name);
-      else
-        targets.set(metadata.name, { apiVersion, kind, metadata, spec, status: { owner } } as unknown as FencingTarget);
-    });
   }
 
   #describe(

@@ -1,0 +1,98 @@
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { fieldAt } from "../../../src/api/foreign.ts";
+import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
+import { readBareMetalHost } from "../../../src/api/metal3.ts";
+import type { KubeObject } from "../../../src/kube/resource.ts";
+import { heldBy, storedOwner } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import type { Change, HostTruth, Invariant, OrderRecord } from "./facts.ts";
+import { agentWrite } from "./facts.ts";
+
+// BareMetalHosts as the rules see them: a target like any other, whose orders are the holds that an agent puts on and takes off.
+
+/** A BareMetalHost in the shape of a target. */
+export function asTarget(object: KubeObject): FencingTarget {
+  const host = readBareMetalHost(object);
+  const { apiVersion, kind, metadata } = host;
+  const devices = [{ address: host.bmc.address ?? "", credentialsSecretRef: { name: "" }, level: 1 }];
+  const identity = { verification: "Required" as const };
+  const owner = storedOwner(host);
+  const since = "2026-01-01T00:00:00Z";
+  return {
+    apiVersion,
+    kind,
+    metadata,
+    spec: { nodeName: metadata.name, maintenance: false, identity, devices },
+    status: owner === undefined ? {} : { owner: { ...owner, since } },
+  };
+}
+
+/**
+ * S6. What is installed on a BareMetalHost is taken off only by a remediation that reprovisions and has stored so, from a host that
+ * is truly off and nobody's, never of a control plane node, and after as many reboots as its strategy has that turned it off.
+ */
+export const imageAfterReboots: Invariant = {
+  name: "S6",
+  says: "a BareMetalHost is wiped only after reboots that each proved it off; never a control plane host, nor a consumer's",
+  check: (facts, step) => {
+    const write = agentWrite<KubeObject>(step, "BareMetalHost");
+    if (write === undefined || !losesImage({ object: write.object, previous: write.previous })) return undefined;
+    const host = readBareMetalHost(write.object);
+    const { name } = host.metadata;
+    const uid = storedOwner(host)?.uid ?? "";
+    const remediation = facts.remediations.get(uid);
+    const { attempt, backup, installation, node, retryCount = 0 } = remediation?.status ?? {};
+    if (remediation === undefined || attempt?.kind !== "Reprovision" || installation === undefined)
+      return `${name} was wiped without a stored intent`;
+    if (host.consumerRef !== undefined) return `${name} was wiped although ${host.consumerRef.name} has taken it`;
+    if (facts.hosts.get(name)?.power !== "Off") return `${name} was wiped while it is ${facts.hosts.get(name)?.power}`;
+    const labels = { ...backup?.labels, ...facts.nodes.get(node?.name ?? "")?.metadata.labels };
+    if (CONTROL_PLANE_ROLES.some((role) => role in labels)) return `control plane host ${name} was wiped`;
+    const { type, retryLimit, requireReboot } = remediation.spec.strategy;
+    const offs = facts.orders.filter(
+      ({ host, order, outcome }) => host === name && order === "ForceOff" && outcome !== "Refused",
+    );
+    const cycles = new Set(offs.filter((off) => off.remediation === uid).map((off) => off.attempt?.retryCount));
+    const isEnough =
+      type === "Escalate"
+        ? cycles.size > 1 + retryLimit
+        : !requireReboot || retryCount > 0 || offs.some((off) => off.remediation !== uid);
+    return isEnough ? undefined : `${name} was wiped after ${cycles.size - 1} reboots of its own`;
+  },
+};
+
+function losesImage({ object, previous }: Pick<Change, "object"> & { previous?: KubeObject | undefined }): boolean {
+  const has = (known: KubeObject | undefined): boolean =>
+    ["image", "customDeploy"].some((field) => fieldAt(known, "spec", field) !== undefined);
+  return has(previous) && !has(object);
+}
+
+/** The order that a change of holds stands for; undefined where whether the host is held has not changed. */
+export function holdOrder(
+  { object, previous }: Change,
+  agent: string,
+  atMs: number,
+  hosts: ReadonlyMap<string, HostTruth>,
+  remediations: ReadonlyMap<string, BareMetalRemediation>,
+): OrderRecord | undefined {
+  const [now, before] = [object, previous].map((known) => (known === undefined ? undefined : readBareMetalHost(known)));
+  if (now === undefined || before === undefined) return undefined;
+  const isHeld = heldBy(now).length > 0;
+  // A host whose image goes with the hold is not powered on, but wiped: `imageAfterReboots` judges that.
+  if (isHeld === heldBy(before).length > 0 || losesImage({ object, previous })) return undefined;
+  const { name } = now.metadata;
+  const power = hosts.get(name)?.power ?? "";
+  // Who gives a host up lets it go with the same write.
+  const remediation = (storedOwner(now) ?? storedOwner(before))?.uid;
+  const { attempt, retryCount = 0 } = remediations.get(remediation ?? "")?.status ?? {};
+  const isChange = isHeld ? power === "On" || power === "PoweringOn" : power === "Off" || power === "PoweringOff";
+  return {
+    atMs,
+    agent,
+    host: name,
+    order: isHeld ? "ForceOff" : "On",
+    outcome: isChange ? "Started" : "NoChange",
+    remediation,
+    attempt: attempt && { id: attempt.id, action: attempt.action, retryCount },
+  };
+}
