@@ -10,6 +10,7 @@ import { startChild, tail } from "../lib/processes.ts";
 import type { Child } from "../lib/processes.ts";
 import { prepareBinaries } from "./binaries.ts";
 import type { Binaries, Program, Progress } from "./binaries.ts";
+import type { ApiAddress } from "./kubeconfig.ts";
 import { writeKubeconfig } from "./kubeconfig.ts";
 
 const READY_TIMEOUT_MS = 60_000;
@@ -65,8 +66,14 @@ export interface ControlPlane {
   readonly api: KubeApi;
   /** Rejects as soon as any of its programs ends by itself. */
   readonly failed: Promise<never>;
-  /** Writes a kubeconfig with a real token of a ServiceAccount, so that the RBAC that is in force decides. */
-  serviceAccountKubeconfig(namespace: string, name: string): Promise<string>;
+  /** Where the API server answers. */
+  readonly address: ApiAddress;
+  /**
+   * Writes a kubeconfig with a real token of a ServiceAccount, so that the RBAC that is in force decides.
+   *
+   * @param via a way to the API server other than its own address, such as a proxy.
+   */
+  serviceAccountKubeconfig(namespace: string, name: string, via?: ApiAddress): Promise<string>;
   /** Starts a kwok for one node or, without a name, for every node annotated `kwok.x-k8s.io/node: fake`. */
   startKwok(node?: string): Promise<Kwok>;
   /** Kills the API server, as if its machine had failed; everything else runs on. */
@@ -105,11 +112,11 @@ async function start(
   const startedMs = performance.now();
   const [apiPort = 0, etcdPort = 0, etcdPeerPort = 0, schedulerPort = 0] = await freePorts(4);
   const pki = await writePki(folder);
-  const server = `https://127.0.0.1:${apiPort}`;
+  const address = { server: `https://127.0.0.1:${apiPort}`, caPem: pki.ca.certPem };
   const kubeconfig = async (name: string, user: string, groups: readonly string[] = []): Promise<string> => {
     const path = join(folder, `${name}.kubeconfig`);
     const certificate = await pki.ca.issue({ commonName: user, organizations: groups, usage: "client" });
-    await writeKubeconfig(path, { server, caPem: pki.ca.certPem }, certificate);
+    await writeKubeconfig(path, address, certificate);
     return path;
   };
   const admin = await kubeconfig("admin", "admin", ["system:masters"]);
@@ -183,7 +190,9 @@ async function start(
     `--secure-port=${schedulerPort}`,
     `--cert-dir=${folder}`,
   ]);
-  options.progress(`control plane is up at ${server} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+  options.progress(
+    `control plane is up at ${address.server} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`,
+  );
 
   let kwoks = 0;
   return {
@@ -192,13 +201,10 @@ async function start(
     folder,
     api,
     failed,
-    serviceAccountKubeconfig: async (namespace, name) => {
+    address,
+    serviceAccountKubeconfig: async (namespace, name, via = address) => {
       const path = join(folder, `${namespace}-${name}.kubeconfig`);
-      await writeKubeconfig(
-        path,
-        { server, caPem: pki.ca.certPem },
-        { token: await requestToken(api, namespace, name) },
-      );
+      await writeKubeconfig(path, via, { token: await requestToken(api, namespace, name) });
       return path;
     },
     startKwok: async (node) => {

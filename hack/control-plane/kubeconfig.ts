@@ -4,12 +4,14 @@ import { stringify } from "yaml";
 /** How one user proves who he is. */
 export type Credentials = { certPem: string; keyPem: string } | { token: string };
 
+/** Where an API server answers, and who signed its certificate. */
+export interface ApiAddress {
+  server: string;
+  caPem: string;
+}
+
 /** Writes a kubeconfig with everything inline, readable by its owner alone. */
-export async function writeKubeconfig(
-  path: string,
-  cluster: { server: string; caPem: string },
-  credentials: Credentials,
-): Promise<void> {
+export async function writeKubeconfig(path: string, cluster: ApiAddress, credentials: Credentials): Promise<void> {
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   const user =
     "token" in credentials

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { ApiAddress } from "../control-plane/kubeconfig.ts";
 import { startChild, tail } from "../lib/processes.ts";
 import type { Child } from "../lib/processes.ts";
 import { NAMESPACE, SERVICE_ACCOUNT, repositoryPath } from "./world.ts";
@@ -23,14 +24,19 @@ export interface Agent {
   log(): string;
 }
 
-/** Starts the agent as a user does, with a token of the shipped ServiceAccount. */
+/**
+ * Starts the agent as a user does, with a token of the shipped ServiceAccount.
+ *
+ * @param via where the agent finds the API server, if not at its own address.
+ */
 export async function startAgent(
-  world: World,
+  world: Pick<World, "controlPlane">,
   instance: string,
   flags: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+  via?: ApiAddress,
 ): Promise<Agent> {
-  const kubeconfig = await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT);
+  const kubeconfig = await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT, via);
   const child: Child = startChild(
     instance,
     process.execPath,

@@ -21,7 +21,7 @@ Go that takes about 7 minutes) and Python packages. The Debian packages in hack/
 Later runs start at once. It ends with 0 only if every test has run and passed.
 `;
 
-/** The longest file takes less than two minutes by itself. */
+/** The longest file takes about two and a half minutes by itself. */
 const FILE_TIMEOUT_MS = 8 * 60_000;
 
 interface Counts {

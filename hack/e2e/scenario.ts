@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import type { ApiAddress } from "../control-plane/kubeconfig.ts";
+import { applyObject } from "../lib/apply.ts";
 import type { Manifest } from "../lib/apply.ts";
 import { startAgent } from "./agent.ts";
 import type { Agent } from "./agent.ts";
-import { conditionOf, hasTaint, openChronicle, readyOf } from "./chronicle.ts";
+import { OUT_OF_SERVICE, conditionOf, hasTaint, openChronicle, readyOf } from "./chronicle.ts";
 import type { Chronicle, NodeView, RemediationView } from "./chronicle.ts";
 import { eventually } from "./eventually.ts";
 import { applyFencingTarget, applyHealthCheck } from "./examples.ts";
@@ -38,7 +40,8 @@ export interface Scenario {
   world: World;
   chronicle: Chronicle;
   agents: Agent[];
-  startAgent(flags?: readonly string[]): Promise<Agent>;
+  /** @param via where the agent finds the API server, if not at its own address. */
+  startAgent(flags?: readonly string[], via?: ApiAddress): Promise<Agent>;
   stop(): Promise<void>;
 }
 
@@ -54,8 +57,8 @@ export async function startScenario(options: Partial<WorldOptions> = {}): Promis
     world,
     chronicle,
     agents,
-    startAgent: async (flags = []) => {
-      const agent = await startAgent(world, `agent-${agents.length + 1}`, flags);
+    startAgent: async (flags = [], via) => {
+      const agent = await startAgent(world, `agent-${agents.length + 1}`, flags, {}, via);
       agents.push(agent);
       return agent;
     },
@@ -97,7 +100,7 @@ export interface TargetView {
 
 /** `eventually`, whose error shows the custom resources and the agents' logs. */
 export function explain<T>(
-  { world, agents }: Scenario,
+  { world, agents }: { world: Pick<World, "api">; agents: readonly Agent[] },
   what: string,
   timeoutMs: number,
   ask: () => Promise<T | undefined | false>,
@@ -173,6 +176,35 @@ export async function walkEnds(scenario: Scenario, node: string, before: NodeMar
   assert.equal(await world.bmc.powerState(world.host(node).systemUuid), "On");
   const target = await world.api.get<TargetView>(`${TARGETS}/${node}`);
   assert.equal(target.status?.owner, undefined, "nobody owns the host any more");
+}
+
+/**
+ * Fences a node that hangs, and waits until it is tainted. A pod that a finalizer holds keeps the fence there.
+ *
+ * @returns lets the pod go.
+ */
+export async function holdFence(scenario: Scenario, victim: string): Promise<() => Promise<void>> {
+  const { world } = scenario;
+  const pod = `held-on-${victim}`;
+  await applyObject(world.api, {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: pod, namespace: "default", finalizers: ["example.com/held"] },
+    spec: { nodeName: victim, containers: [{ name: "main", image: "none" }] },
+  });
+  const node = (): Promise<NodeView> => world.api.get<NodeView>(`/api/v1/nodes/${victim}`);
+  await world.host(victim).hang();
+  await explain(scenario, `${victim} is Unknown`, WALK_TIMEOUT_MS, async () => readyOf(await node()) === "Unknown");
+  await applyObject(world.api, {
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "BareMetalRemediation",
+    metadata: { name: victim, namespace: NAMESPACE },
+    spec: { strategy: { drainTimeout: "600s" } },
+  });
+  await explain(scenario, `${victim} is tainted`, WALK_TIMEOUT_MS, async () => hasTaint(await node(), OUT_OF_SERVICE));
+  return async () => {
+    await world.api.mergePatch(`/api/v1/namespaces/default/pods/${pod}`, { metadata: { finalizers: null } });
+  };
 }
 
 /**

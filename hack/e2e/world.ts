@@ -45,9 +45,15 @@ export interface World {
   readonly api: KubeApi;
   readonly bmc: SushyEmulator;
   host(name: string): FakeHost;
-  /** Applies deploy/kustomize without its Deployment: the agent runs outside of the cluster here. */
+  /** Applies deploy/kustomize, as `install` does. */
   install(): Promise<void>;
   stop(): Promise<void>;
+}
+
+/** Applies deploy/kustomize without its Deployment: the agent runs outside of the cluster here. */
+export async function install(api: KubeApi): Promise<void> {
+  await applyManifests(api, repositoryPath("deploy/kustomize"));
+  await api.mergePatch(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/ironfence`, { spec: { replicas: 0 } });
 }
 
 /** Starts a world and waits until every node is Ready. */
@@ -71,11 +77,7 @@ export async function startWorld(options: WorldOptions, signal: AbortSignal): Pr
       systems.map(({ name, uuid }) => [name, new FakeHost(name, uuid, { ...options, controlPlane, bmc })]),
     );
     const { api } = controlPlane;
-    const install = async (): Promise<void> => {
-      await applyManifests(api, repositoryPath("deploy/kustomize"));
-      await api.mergePatch(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/ironfence`, { spec: { replicas: 0 } });
-    };
-    if (options.install) await install();
+    if (options.install) await install(api);
     for (const { name, labels } of options.nodes) await hosts.get(name)?.join(labels ?? {});
     background.push(runAttacher(api, living.signal));
     for (const host of hosts.values()) {
@@ -96,7 +98,7 @@ export async function startWorld(options: WorldOptions, signal: AbortSignal): Pr
         if (host === undefined) throw new Error(`no host ${name}`);
         return host;
       },
-      install,
+      install: () => install(api),
       stop,
     };
   } catch (error) {
@@ -110,7 +112,8 @@ interface NodeStatus {
   status: { conditions?: { type: string; status: string }[] };
 }
 
-async function allReady(api: KubeApi, count: number): Promise<boolean> {
+/** Whether there are so many nodes, all of them Ready and without a taint. */
+export async function allReady(api: KubeApi, count: number): Promise<boolean> {
   const nodes = await api.list<NodeStatus>("/api/v1/nodes");
   const ready = nodes.filter(
     (node) =>

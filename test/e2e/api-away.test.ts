@@ -1,60 +1,71 @@
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
-import { OUT_OF_SERVICE, conditionOf, hasTaint, readyOf } from "../../hack/e2e/chronicle.ts";
-import type { NodeView, RemediationView } from "../../hack/e2e/chronicle.ts";
+import { after, afterEach, before, describe, test } from "node:test";
+import { startApiProxy } from "../../hack/e2e/api-proxy.ts";
+import { OUT_OF_SERVICE, conditionOf } from "../../hack/e2e/chronicle.ts";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
 import {
-  REMEDIATIONS,
   WALK_TIMEOUT_MS,
   WORKERS,
   assertOrder,
   explain,
+  holdFence,
   marksOf,
   startScenario,
   targetsReady,
 } from "../../hack/e2e/scenario.ts";
-import type { Scenario } from "../../hack/e2e/scenario.ts";
-import { NAMESPACE } from "../../hack/e2e/world.ts";
-import { applyObject } from "../../hack/lib/apply.ts";
+import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
+import { createCertificateAuthority } from "../../hack/lib/pki.ts";
+import { systemClock } from "../../src/runtime/system.ts";
 
 const AWAY_MS = 60_000;
-const VICTIM = "worker-1";
+const CUTS = 5;
+const CUT_EVERY_MS = 400;
+const WATCH_DELAY_MS = 1_500;
 
-void describe("an API server that is killed in the middle of a fence, for a minute", () => {
+void describe("in the middle of a fence", () => {
   let scenario: Scenario;
   before(async () => {
     scenario = await startScenario();
     for (const node of WORKERS) await applyFencingTarget(scenario.world, node);
   });
   after(() => scenario?.stop());
+  // Also after a failure: an agent that is left over would lead in the next test.
+  afterEach(() => Promise.all(scenario.agents.map((agent) => agent.stop())));
 
-  void test("delays the fence: nothing is powered meanwhile, and one power cycle brings the node back", async () => {
-    const { world } = scenario;
-    const host = world.host(VICTIM);
-    // A pod that a finalizer holds keeps the fence between power-off and power-on.
-    const pod = `/api/v1/namespaces/default/pods/held`;
-    await applyObject(world.api, {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { name: "held", namespace: "default", finalizers: ["example.com/held"] },
-      spec: { nodeName: VICTIM, containers: [{ name: "main", image: "none" }] },
+  /** Waits for the success of the fence, which must have taken one power cycle of the victim's host and none of any other. */
+  async function fenceEnds(victim: string, marks: NodeMarks, ordersBefore: ReadonlyMap<string, number>): Promise<void> {
+    const { world, chronicle } = scenario;
+    const remediation = () => chronicle.remediations(victim).at(-1)?.object;
+    await explain(scenario, "the remediation has succeeded", WALK_TIMEOUT_MS, () =>
+      Promise.resolve(conditionOf(remediation(), "Succeeded")?.status === "True"),
+    );
+    await assertOrder(scenario, victim, OUT_OF_SERVICE);
+    for (const node of WORKERS) {
+      const added = (await ordersOf(node)) - (ordersBefore.get(node) ?? 0);
+      assert.equal(added, node === victim ? 2 : 0, `power orders of ${node}`);
+    }
+    assert.equal(await world.bmc.powerState(world.host(victim).systemUuid), "On");
+    const steps = (remediation()?.status?.timeline ?? []).map(({ step }) => step);
+    assert.deepEqual(steps, [...new Set(steps)], "no step is taken twice");
+    await explain(scenario, "nothing of it is left on the node", WALK_TIMEOUT_MS, async () => {
+      const present = await marksOf(scenario, victim);
+      return JSON.stringify(present.taints) === JSON.stringify(marks.taints);
     });
+  }
+
+  const ordersOf = async (node: string): Promise<number> =>
+    (await scenario.chronicle.bmc(node)).filter(({ kind }) => kind === "order").length;
+  const allOrders = async (): Promise<Map<string, number>> =>
+    new Map(await Promise.all(WORKERS.map(async (node) => [node, await ordersOf(node)] as const)));
+
+  void test("an API server that is killed for a minute delays it: nothing is powered meanwhile, and one power cycle brings the node back", async () => {
+    const { world } = scenario;
+    const victim = "worker-1";
+    const host = world.host(victim);
     const agents = [await scenario.startAgent(), await scenario.startAgent()];
     await targetsReady(scenario);
-    const marks = await marksOf(scenario, VICTIM);
-    await host.hang();
-    await explain(scenario, "the node is Unknown", WALK_TIMEOUT_MS, async () => {
-      return readyOf(await world.api.get<NodeView>(`/api/v1/nodes/${VICTIM}`)) === "Unknown";
-    });
-    await applyObject(world.api, {
-      apiVersion: "ironfence.io/v1alpha1",
-      kind: "BareMetalRemediation",
-      metadata: { name: VICTIM, namespace: NAMESPACE },
-      spec: { strategy: { drainTimeout: "600s" } },
-    });
-    await explain(scenario, "the node is tainted", WALK_TIMEOUT_MS, async () => {
-      return hasTaint(await world.api.get<NodeView>(`/api/v1/nodes/${VICTIM}`), OUT_OF_SERVICE);
-    });
+    const [marks, orders] = [await marksOf(scenario, victim), await allOrders()];
+    const letGo = await holdFence(scenario, victim);
 
     await world.controlPlane.killApiServer();
     await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
@@ -64,20 +75,42 @@ void describe("an API server that is killed in the middle of a fence, for a minu
     // As Kubernetes starts a pod again whose agent has lost its lease.
     for (const agent of agents) if (!agent.running) await scenario.startAgent();
 
-    await world.api.mergePatch(pod, { metadata: { finalizers: null } });
-    await explain(scenario, "the remediation has succeeded", WALK_TIMEOUT_MS, async () => {
-      const [remediation] = await world.api.list<RemediationView>(REMEDIATIONS);
-      return conditionOf(remediation, "Succeeded")?.status === "True";
-    });
-    await assertOrder(scenario, VICTIM, OUT_OF_SERVICE);
-    for (const node of WORKERS) {
-      const orders = node === VICTIM ? 1 : 0;
-      assert.equal(await world.host(node).orderCount("ForceOff"), orders, node);
-      assert.equal(await world.host(node).orderCount("On"), orders, node);
+    await letGo();
+    await fenceEnds(victim, marks, orders);
+  });
+
+  void test("a proxy that cuts the agent's connections, swallows what its watches bring and then delays it does no more than delay it", async (t) => {
+    const { world } = scenario;
+    const victim = "worker-2";
+    const authority = await createCertificateAuthority(systemClock, "a proxy");
+    const proxy = await startApiProxy(world.controlPlane.address, authority);
+    t.after(() => proxy.close());
+    const agent = await scenario.startAgent(["--leader-elect=false"], proxy.address);
+    const [marks, orders] = [await marksOf(scenario, victim), await allOrders()];
+    const letGo = await holdFence(scenario, victim);
+
+    for (let count = 0; count < CUTS; count += 1) {
+      proxy.cut();
+      await new Promise((resolve) => setTimeout(resolve, CUT_EVERY_MS));
     }
-    await explain(scenario, "nothing of it is left on the node", WALK_TIMEOUT_MS, async () => {
-      const present = await marksOf(scenario, VICTIM);
-      return JSON.stringify(present.taints) === JSON.stringify(marks.taints);
-    });
+    await explain(scenario, "the agent watches anew", WALK_TIMEOUT_MS, () => Promise.resolve(proxy.watches > 0));
+    assert.equal(await world.bmc.powerState(world.host(victim).systemUuid), "Off");
+
+    proxy.darken();
+    await letGo();
+    await explain(
+      scenario,
+      "live looks bring the fence to power-on, since no watch tells",
+      WALK_TIMEOUT_MS,
+      async () => {
+        return (await world.host(victim).orderCount("On")) > 0;
+      },
+    );
+    proxy.lighten();
+    proxy.watchDelayMs = WATCH_DELAY_MS;
+    proxy.cut();
+
+    await fenceEnds(victim, marks, orders);
+    assert.ok(agent.running, agent.log());
   });
 });
