@@ -27,6 +27,8 @@ const BARE_METAL_HOST = "test/unit/targets/bare-metal-host.test.ts";
 const BARE_METAL_POWER = "test/unit/targets/bare-metal-host-power.test.ts";
 const BARE_METAL_SIM = "test/sim/metal3/operator.test.ts";
 const LEADER = "test/unit/kube/leader-election.test.ts";
+const MACHINES = "test/integration/machine-health-check.test.ts";
+const MACHINE_DECIDE = "test/unit/detector/machines/decide.test.ts";
 
 /** A mutant of `src/remediator/<file>.ts`. */
 function remediator(
@@ -38,6 +40,11 @@ function remediator(
   ...killers: readonly string[]
 ): Mutant {
   return { id, rule, file: `src/remediator/${file}.ts`, find, replace, killers };
+}
+
+/** A mutant of `src/detector/machines/<file>.ts`. */
+function machines(id: string, file: string, rule: string, find: string, replace: string, ...killers: string[]): Mutant {
+  return { id: `machines-${id}`, rule, file: `src/detector/machines/${file}.ts`, find, replace, killers };
 }
 
 export const MUTANTS: readonly Mutant[] = [
@@ -826,7 +833,40 @@ export const MUTANTS: readonly Mutant[] = [
     "test/sim/turns.test.ts",
   ),
 
+  remediator(
+    "zone-goes-with-the-node",
+    "turns",
+    "the zone of a host counts as stored, also while its Node is deleted",
+    "zone: status?.node?.zone ?? zoneOf(",
+    "zone: zoneOf(",
+    "test/sim/turns.test.ts",
+  ),
+  remediator(
+    "wrong-host-unsaid",
+    "decide-power-off",
+    "a wrong host is said in the condition that tells of the identity",
+    '{ type: "IdentityVerified", status: "False", reason: "WrongHost", message },',
+    "",
+    "test/sim/safety.test.ts",
+  ),
+  remediator(
+    "wrong-host-without-warning",
+    "walker",
+    "a wrong host is told in a warning",
+    "for (const { type, reason, message } of notes) {",
+    'for (const { type, reason, message } of notes.filter((note) => note.reason !== "WrongHost")) {',
+    "test/sim/safety.test.ts",
+  ),
+
   // The lease.
+  {
+    id: "loss-leaves-work-running",
+    rule: "work under a lease that is lost is told to end at that moment",
+    file: "src/kube/leader-election.ts",
+    find: "    this.#leading.abort(this.lost);",
+    replace: "    void this.lost;",
+    killers: [LEADER],
+  },
   {
     id: "lease-taken-early",
     rule: "a lease is taken only after it has run out before our eyes",
@@ -1187,4 +1227,93 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "sinceMs <= nowMs ?",
     killers: ["test/unit/detector/storm.test.ts"],
   },
+  // Health checks over machines.
+  machines(
+    "live-look",
+    "actions",
+    "nothing is done to a machine that a live read shows otherwise",
+    "if (live.health.state !== needed) {",
+    "if (live.health.state === undefined) {",
+    MACHINES,
+  ),
+  machines(
+    "same-machine",
+    "actions",
+    "a machine is known by its UID, not by its name",
+    "if (raw?.metadata.uid !== uid ||",
+    "if (raw === undefined || uid === undefined ||",
+    MACHINES,
+  ),
+  machines(
+    "gone-by-word",
+    "cluster-nodes",
+    "a node is gone only by the cluster's own word",
+    'if (isKubeError(error, "NotFound")) return { state: "gone" };',
+    'if (isKubeError(error)) return { state: "gone" };',
+    MACHINES,
+  ),
+  machines(
+    "away-is-not-gone",
+    "cluster-nodes",
+    "the nodes of a cluster that is away are not gone",
+    'if (connection.state !== "connected") return { state: "unknown", reason: this.away ?? "" };\n    const node',
+    'if (connection.state !== "connected") return { state: "gone" };\n    const node',
+    "test/unit/detector/machines/cluster-nodes.test.ts",
+  ),
+  machines(
+    "away-starts-nothing",
+    "decide",
+    "nothing starts while the machines' nodes cannot be known",
+    "if (away !== undefined) {",
+    "if (away === null) {",
+    MACHINE_DECIDE,
+  ),
+  machines(
+    "share-rounds-down",
+    "trigger",
+    "a share of unhealthy machines is rounded down",
+    "Math.floor((expected * amount.percent) / 100)",
+    "Math.ceil((expected * amount.percent) / 100)",
+    "test/unit/detector/machines/trigger.test.ts",
+  ),
+  machines(
+    "control-plane-in-turn",
+    "plan-target",
+    "one machine of a control plane is remediated at a time",
+    "? (controlPlaneBusy ?? pass.controlPlaneStarts)",
+    "? undefined",
+    MACHINE_DECIDE,
+  ),
+  machines(
+    "one-remediation",
+    "plan-target",
+    "a machine that has a request gets no other",
+    "if (request !== undefined) {",
+    "if (request === null) {",
+    MACHINE_DECIDE,
+  ),
+  machines(
+    "needed-by-others",
+    "plan-target",
+    "a request stays that another health check still needs",
+    "if (neededBy !== undefined) {",
+    "if (neededBy === null) {",
+    MACHINE_DECIDE,
+  ),
+  machines(
+    "stale-view",
+    "check-states",
+    "nothing starts on a stale view of machines",
+    "const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;",
+    "const isStale = false;",
+    MACHINES,
+  ),
+  machines(
+    "replacements-count",
+    "plan-target",
+    "replacements that all fail are not asked for for ever",
+    "if (allowedMs <= pass.nowMs) return undefined;",
+    "if (allowedMs !== undefined) return undefined;",
+    MACHINE_DECIDE,
+  ),
 ];

@@ -306,6 +306,73 @@ describe("a MachineHealthCheck whose workload cluster is away", () => {
   });
 });
 
+describe("a MachineHealthCheck whose view is behind", () => {
+  it("remediates no machine that a live read shows well", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 3);
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    world.ready("m0", "Unknown");
+    await world.clock.advance(2_000);
+    world.workload.faults.lagWatches({}, 30_000);
+    world.ready("m0", "True");
+    await world.clock.advance(25_000);
+    assert.equal(world.fences().length, 0);
+    assert.equal(world.told("MachineMarkedUnhealthy").length, 0);
+  });
+
+  it("remediates no machine in place of another one that had its name", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 3);
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    world.management.faults.lagWatches({ pathPrefix: "/apis/cluster.x-k8s.io/" }, 40_000);
+    world.ready("m0", "Unknown");
+    const key = { namespace: NAMESPACE, name: "m0" };
+    world.management.collection(world.type("Machine")).delete(key);
+    world.machine("m0", { node: false });
+    world.joins("m0");
+    await world.clock.advance(35_000);
+    assert.equal(world.fences().length, 0);
+  });
+
+  it("starts nothing once it has not heard of machines for minutes, and goes on when it has", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 3);
+    world.healthCheck();
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    const machines = { pathPrefix: "/apis/cluster.x-k8s.io/v1beta2/machines" };
+    world.management.faults.inject({ match: machines, times: 10_000, action: { kind: "status", status: 503 } });
+    world.management.faults.cutWatches(machines);
+    await world.clock.advance(200_000);
+    world.ready("m0", "Unknown");
+    await world.clock.advance(60_000);
+    assert.equal(world.fences().length, 0);
+    world.management.faults.clear();
+    await world.until("a request", () => world.fences().length === 1, 120_000);
+  });
+
+  it("asks no owner to replace a machine that a live read shows well", async () => {
+    const world = await start();
+    world.machinesOf("m", 3);
+    world.healthCheck({ template: null });
+    world.start();
+    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    world.ready("m0", "Unknown");
+    await world.clock.advance(2_000);
+    world.workload.faults.lagWatches({}, 30_000);
+    world.ready("m0", "True");
+    await world.clock.advance(25_000);
+    assert.equal(world.condition(world.machineOf("m0"), "OwnerRemediated"), undefined);
+  });
+});
+
 describe("what a MachineHealthCheck leaves alone", () => {
   it("machines that are paused or skipped are no targets, and count for nothing", async () => {
     const world = await start();
@@ -403,6 +470,32 @@ describe("what a MachineHealthCheck leaves alone", () => {
     await world.until("a request", () => world.fences().length + world.fences("Other").length > 0);
     await world.clock.advance(60_000);
     assert.equal(world.fences().length + world.fences("Other").length, 1);
+  });
+});
+
+describe("a MachineHealthCheck that is paused", () => {
+  it("is served where it is paused for others alone, and says nothing of being paused", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 2);
+    world.healthCheck({ annotations: { "cluster.x-k8s.io/paused": "ironfence.io" } });
+    world.start();
+    world.ready("m0", "Unknown");
+    await world.until("a request", () => world.fences().length === 1);
+    assert.equal(world.condition(world.check(), "Paused"), undefined);
+  });
+
+  it("does nothing where it is paused otherwise", async () => {
+    const world = await start();
+    world.template();
+    world.machinesOf("m", 2);
+    world.healthCheck({ annotations: { "cluster.x-k8s.io/paused": "" } });
+    world.start();
+    await world.until("it says so", () => world.condition(world.check(), "Paused")?.status === "True");
+    world.ready("m0", "Unknown");
+    await world.clock.advance(60_000);
+    assert.equal(world.fences().length, 0);
+    assert.equal(world.check().status?.["expectedMachines"], undefined);
   });
 });
 

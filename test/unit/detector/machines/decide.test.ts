@@ -37,7 +37,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
       factsOf({ machine, requests: index === 2 ? [] : [requestOf(machine)] }),
     );
     assert.ok(first && second && third);
-    assert.ok(deedsOf(decideFor([first, second, third])).includes("request c"));
+    assert.deepEqual(deedsOf(decideFor([first, second, third])), ["record a 1", "record b 1", "request c"]);
   });
 
   it("withdraws the request of a machine that is well while too many others are not, and remembers it first", () => {
