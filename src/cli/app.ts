@@ -1,5 +1,12 @@
 import type { Application } from "@stricli/core";
-import { buildApplication, buildRouteMap, proposeCompletions, run, text_en } from "@stricli/core";
+import {
+  buildApplication,
+  buildRouteMap,
+  proposeCompletions,
+  run,
+  text_en,
+  UnexpectedPositionalError,
+} from "@stricli/core";
 import { BmcError } from "../bmc/errors.ts";
 import { OptionError } from "../config/option.ts";
 import { ClusterConfigError, KubeError } from "../kube/errors.ts";
@@ -10,6 +17,7 @@ import { completionCommand } from "./completion.ts";
 import { explainCommands } from "./explain.ts";
 import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE, Refusal } from "./failures.ts";
 import { fenceCommand } from "./fence.ts";
+import { completeSwitches } from "./flags.ts";
 import { pauseCommand, resumeCommand } from "./pause.ts";
 import { powerCommands } from "./power.ts";
 import { probeCommand } from "./probe.ts";
@@ -17,61 +25,72 @@ import { runCommand } from "./run.ts";
 import { statusCommand } from "./status.ts";
 import { VERSION } from "./version.ts";
 
-const app: Application<CliContext> = buildApplication(
-  buildRouteMap({
-    routes: {
-      run: runCommand,
-      status: statusCommand,
-      pause: pauseCommand,
-      resume: resumeCommand,
-      explain: explainCommands,
-      probe: probeCommand,
-      power: powerCommands,
-      fence: fenceCommand,
-      completion: completionCommand,
-    },
-    docs: {
-      brief: "Power fencing and node health remediation for bare-metal Kubernetes",
-      fullDescription: [
-        "ironfence finds nodes that are unhealthy, powers their hosts off through their BMCs, proves that they are off, frees",
-        "their workloads, powers them on again and gives the nodes back their place; and escalates where that does not help.",
-        "",
-        "Start the agent with `ironfence run`; look at what it does with `ironfence status`, and why with `ironfence explain`; stop",
-        "every new power order with `ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
-        "it, `ironfence power` reads or changes one host's power. Each command has `--help` with examples.",
-      ].join("\n"),
-    },
-  }),
-  {
-    name: "ironfence",
-    versionInfo: { currentVersion: VERSION },
-    scanner: { caseStyle: "allow-kebab-for-camel" },
-    documentation: { caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
-    localization: {
-      text: {
-        ...text_en,
-        noCommandRegisteredForInput: (args) =>
-          args.input.startsWith("-")
-            ? `ironfence: ${args.input}: flags stand behind the command (ironfence --help lists the commands)`
-            : text_en.noCommandRegisteredForInput(args),
-        exceptionWhileRunningCommand: describeFailure,
+/** @param command the first word of the command line, by which messages name the next step. */
+const buildCli = (command: string): Application<CliContext> =>
+  buildApplication(
+    buildRouteMap({
+      routes: {
+        run: runCommand,
+        status: statusCommand,
+        pause: pauseCommand,
+        resume: resumeCommand,
+        explain: explainCommands,
+        probe: probeCommand,
+        power: powerCommands,
+        fence: fenceCommand,
+        completion: completionCommand,
       },
+      docs: {
+        brief: "Power fencing and node health remediation for bare-metal Kubernetes",
+        fullDescription: [
+          "ironfence finds nodes that are unhealthy, powers their hosts off through their BMCs, proves that they are off, frees",
+          "their workloads, powers them on again and gives the nodes back their place; and escalates where that does not help.",
+          "",
+          "Start the agent with `ironfence run`; look at what it does with `ironfence status`, and why with `ironfence explain`; stop",
+          "every new power order with `ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
+          "it, `ironfence power` reads or changes one host's power. Each command has `--help` with examples.",
+        ].join("\n"),
+      },
+    }),
+    {
+      name: "ironfence",
+      versionInfo: { currentVersion: VERSION },
+      scanner: { caseStyle: "allow-kebab-for-camel" },
+      documentation: { caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
+      localization: {
+        text: {
+          ...text_en,
+          noCommandRegisteredForInput: (args) =>
+            args.input.startsWith("-")
+              ? `ironfence: ${args.input}: flags stand behind the command (ironfence --help lists the commands)`
+              : text_en.noCommandRegisteredForInput(args),
+          exceptionWhileParsingArguments: (error) => describeUsage(command, error),
+          exceptionWhileRunningCommand: describeFailure,
+        },
+      },
+      determineExitCode: exitCodeOf,
     },
-    determineExitCode: exitCodeOf,
-  },
-);
+  );
 
 /** Runs one command line; its exit code is left in the context's process. */
 export async function runCli(inputs: readonly string[], context: CliContext): Promise<void> {
   if (inputs[0] === "__complete") {
     // Asked by the completion scripts: one proposal a line, its meaning behind a tab.
-    const proposals = await proposeCompletions(app, inputs.slice(1), context);
+    const proposals = await proposeCompletions(buildCli(""), inputs.slice(1), context);
     for (const { completion, brief } of proposals) context.process.stdout.write(`${completion}\t${brief}\n`);
     return;
   }
-  await run(app, inputs, context);
+  await run(buildCli(inputs[0] ?? ""), completeSwitches(inputs), context);
   // The library has negative codes for a command line that it cannot read.
   if (Number(context.process.exitCode) < 0) context.process.exitCode = EXIT_USAGE;
+}
+
+/** What is wrong with a command line, and where to look. */
+function describeUsage(command: string, error: unknown): string {
+  const isName = error instanceof UnexpectedPositionalError && command === "fence";
+  const hint = isName ? `name the node with --node ${error.input}; ` : "";
+  const text = text_en.exceptionWhileParsingArguments(error, false);
+  return withoutControls(`ironfence ${command}: ${text} (${hint}see ironfence ${command} --help)`);
 }
 
 function exitCodeOf(error: unknown): number {

@@ -1,4 +1,8 @@
+import { BMC_OPTIONS } from "../config/bmc-options.ts";
 import type { Option } from "../config/option.ts";
+import { flagName } from "../config/option.ts";
+import { parseBoolean } from "../config/parsers.ts";
+import { RUN_OPTIONS } from "../config/run-options.ts";
 
 /** Flags as the parser hands them over: the text of each, where it was given. */
 export type FlagTexts = Readonly<Record<string, string | undefined>>;
@@ -18,4 +22,22 @@ export function flagsOf<K extends string>(
     },
   ]);
   return Object.fromEntries(entries);
+}
+
+const SWITCHES = new Set(
+  Object.values<Option<unknown>>({ ...BMC_OPTIONS, ...RUN_OPTIONS })
+    .filter(({ parse }) => parse === parseBoolean)
+    .flatMap(({ name }) => [flagName(name), `--${name}`]),
+);
+
+/**
+ * Gives flags that are true or false, and stand without a value, the value `true`. An empty value stays as it is, and is
+ * refused: what a script left unset must not switch anything on.
+ */
+export function completeSwitches(inputs: readonly string[]): string[] {
+  return inputs.map((input, index) => {
+    const next = inputs[index + 1];
+    const hasValue = next === "true" || next === "false" || next === "";
+    return SWITCHES.has(input) && !hasValue ? `${input}=true` : input;
+  });
 }

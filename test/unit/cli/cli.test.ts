@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { runCli } from "../../../src/cli/app.ts";
 import type { CliContext } from "../../../src/cli/context.ts";
 import { EXIT_USAGE } from "../../../src/cli/failures.ts";
+import { completeSwitches } from "../../../src/cli/flags.ts";
 import { renderTable } from "../../../src/cli/table.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 
@@ -36,6 +37,42 @@ describe("the command line", () => {
     assert.equal(code, EXIT_USAGE);
     assert.match(err, /^ironfence: --log-level: must be one of .*\n$/);
     assert.match((await cli("status", "-o", "xml")).err, /^ironfence: --output: must be table or json .*\n$/);
+  });
+
+  it("tells where to look after a command line that it cannot read", async () => {
+    const { err, code } = await cli("status", "--bogus");
+    assert.equal(code, EXIT_USAGE);
+    assert.match(err, /^ironfence status: No flag registered for --bogus.* \(see ironfence status --help\)\n$/);
+    assert.match(
+      (await cli("fence", "node-1")).err,
+      /\(name the node with --node node-1; see ironfence fence --help\)/,
+    );
+  });
+
+  it("takes a flag that is true or false without a value for true, wherever it stands, but not an empty value", async () => {
+    const address = "ipmi://bmc.invalid:99999";
+    for (const flags of [
+      ["--insecure-skip-verify"],
+      ["--insecure-skip-verify", "true"],
+      ["--insecure-skip-verify=true"],
+    ]) {
+      for (const inputs of [
+        [...flags, address],
+        [address, ...flags],
+      ]) {
+        assert.match((await cli("probe", ...inputs)).err, /^ironfence: (?!.*insecure)/, inputs.join(" "));
+      }
+    }
+    for (const value of ["", "yes"]) {
+      const { code } = await cli("probe", address, "--insecure-skip-verify", value);
+      assert.equal(code, EXIT_USAGE, value);
+    }
+    assert.deepEqual(completeSwitches(["--leader-elect", "--insecure-skip-verify", "false", "--output"]), [
+      "--leader-elect=true",
+      "--insecure-skip-verify",
+      "false",
+      "--output",
+    ]);
   });
 
   it("tells a missing kubeconfig in one line that names the file", async () => {
