@@ -106,7 +106,7 @@ describe("an operator of BareMetalHosts", () => {
 
 describe("an abort", () => {
   for (const phase of ["PoweringOff", "Releasing"]) {
-    it(`in ${phase} takes the hold off and leaves the host on`, () =>
+    it(`takes the hold off and leaves the host on (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
         world.createPod("n1", "db");
         await world.clock.advance(3_000);
@@ -127,7 +127,7 @@ describe("an abort", () => {
 
 describe("an agent that is killed", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
-    it(`in ${phase} comes back to one power cycle, asked for once`, () =>
+    it(`comes back to one power cycle, asked for once (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
         world.createPod("n1", "db");
         await world.clock.advance(3_000);
@@ -288,7 +288,7 @@ describe("a host that must not be fenced as it is", () => {
     ["PowerOffDisabled", { spec: { disablePowerOff: true } }],
     ["HostOffline", { spec: { online: false } }],
   ] as const) {
-    it(`is refused: ${reason}`, () =>
+    it(`is refused (${reason})`, () =>
       Metal3World.run(options, async (world) => {
         await world.until("it is not Ready", () => reason !== "HostOffline" || !world.isReady("n1"));
         const orders = [...world.powerLog];

@@ -14,6 +14,7 @@ import type { BareMetalHost } from "../../../src/api/metal3.ts";
 import { readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../src/api/metal3.ts";
 import { trimNode } from "../../../src/api/trim.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
+import { ownCluster } from "../../../src/clusters/own-cluster.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
@@ -48,6 +49,8 @@ export interface Metal3Options {
   annotations?: Record<string, string>;
   /** Fields of host n1's spec. */
   spec?: Record<string, unknown>;
+  /** Whether the cluster is its own workload cluster, whatever the name: for Machines of Cluster API. */
+  ownCluster?: boolean;
 }
 
 export class Metal3World extends Cluster {
@@ -59,8 +62,9 @@ export class Metal3World extends Cluster {
   readonly #stop = new AbortController();
   #agent: { stop: AbortController; ended: Promise<void> } | undefined;
   #agents = 0;
+  readonly #ownCluster: boolean;
 
-  constructor({ operator = {}, annotations = {}, spec = {} }: Metal3Options) {
+  constructor({ operator = {}, annotations = {}, spec = {}, ownCluster = false }: Metal3Options) {
     const host = (name: string) => ({ name, providerID: `metal3://${METAL3}/${name}/${name}-machine` });
     super({
       hosts: [host("n1"), host("n2")],
@@ -68,6 +72,7 @@ export class Metal3World extends Cluster {
       controllers: { statefulSets: false, scheduler: false },
       invariants: INVARIANTS,
     });
+    this.#ownCluster = ownCluster;
     for (const text of CRDS) this.server.load(text);
     this.create(
       { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false },
@@ -141,7 +146,7 @@ export class Metal3World extends Cluster {
     };
     const ended = runRemediator(
       {
-        clusters: NO_WORKLOAD_CLUSTERS,
+        clusters: this.#ownCluster ? ownCluster(runtime, nodes, signal) : NO_WORKLOAD_CLUSTERS,
         runtime: { ...runtime, events: { record } },
         nodes,
         targets,
