@@ -3,6 +3,22 @@ import type { LabelSelector } from "./meta.ts";
 /** Whether an object with these labels is selected. */
 export type LabelMatcher = (labels: Readonly<Record<string, string>> | undefined) => boolean;
 
+/** Whether labels are selected by a selector of which an empty one selects everything; one that makes no sense selects nothing. */
+export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>> | undefined): boolean {
+  if (isEmpty(selector)) return true;
+  try {
+    return compileSelector(selector)(labels);
+  } catch (error) {
+    if (error instanceof SelectorError) return false;
+    throw error;
+  }
+}
+
+/** Whether a selector asks for nothing. */
+export function isEmpty({ matchLabels = {}, matchExpressions = [] }: LabelSelector): boolean {
+  return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
+}
+
 type Requirement = NonNullable<LabelSelector["matchExpressions"]>[number];
 
 /** Thrown for a selector that no API server would evaluate either. */
@@ -17,11 +33,9 @@ export class SelectorError extends Error {
  * @throws SelectorError with a message for people.
  */
 export function compileSelector(selector: LabelSelector): LabelMatcher {
+  if (isEmpty(selector)) throw new SelectorError("the selector is empty: it would cover every node");
   const labels = Object.entries(selector.matchLabels ?? {});
   const tests = (selector.matchExpressions ?? []).map(compileRequirement);
-  if (labels.length === 0 && tests.length === 0) {
-    throw new SelectorError("the selector is empty: it would cover every node");
-  }
   return (found = {}) => labels.every(([key, value]) => found[key] === value) && tests.every((test) => test(found));
 }
 

@@ -1,6 +1,8 @@
 import type { KubeObject } from "../kube/resource.ts";
 import type { MachineHealthCheck } from "./machine-health-check.ts";
+import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS } from "./okd-machine.ts";
 import {
+  MACHINE_HEALTH_CHECK_KIND,
   amountAt,
   identityOf,
   readDurations,
@@ -9,6 +11,12 @@ import {
   readTemplateReference,
 } from "./machine-health-check.ts";
 
+/** How they are served. */
+export const OKD_MACHINE_HEALTH_CHECKS = {
+  group: OKD_MACHINE_GROUP,
+  kind: MACHINE_HEALTH_CHECK_KIND,
+  versions: OKD_MACHINE_VERSIONS,
+} as const;
 /** On a health check: what is done to an unhealthy machine where there is no template. */
 export const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strategy";
 /** As that annotation's value: the machine is annotated for power fencing, in place of being deleted. */

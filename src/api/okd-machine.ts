@@ -7,6 +7,8 @@ import { trimMeta } from "./trim.ts";
 
 export const OKD_MACHINE_GROUP = "machine.openshift.io";
 export const OKD_MACHINE_VERSIONS = ["v1beta1"] as const;
+/** How they are served. */
+export const OKD_MACHINES = { group: OKD_MACHINE_GROUP, kind: "Machine", versions: OKD_MACHINE_VERSIONS } as const;
 
 /** On a Machine: `master` or `worker`, among others that users choose. */
 export const OKD_MACHINE_ROLE_LABEL = "machine.openshift.io/cluster-api-machine-role";

@@ -262,10 +262,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       const deletions = watchDeletions(world);
       const host = await world.hang("n1");
       host.failDisk();
-      for (let cycle = 1; cycle <= 2; cycle += 1) {
-        await world.until(`cycle ${cycle} is waited for`, () => world.powerLog.length === 2 * cycle);
-        await world.clock.advance(20 * 60_000);
-      }
+      await okd.waitOut("n1");
       await world.until("m1 is deleted", () => deletions.some(({ name }) => name === "m1"));
       assert.deepEqual(world.powerLog.slice(0, 4), ["n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On"]);
       await world.clock.advance(60_000);
@@ -316,13 +313,11 @@ describe("the rights of OKD's families", () => {
       const records = record(world);
       await okd.restart();
       okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
+      okd.createHealthCheck();
       const host = await world.hang("n1");
       host.failDisk();
       okd.ask("m1");
-      for (let cycle = 1; cycle <= 2; cycle += 1) {
-        await world.until(`cycle ${cycle} is waited for`, () => world.powerLog.length === 2 * cycle);
-        await world.clock.advance(20 * 60_000);
-      }
+      await okd.waitOut("n1");
       await world.until("m1 is deleted", () => okd.machine("m1")?.metadata.deletionTimestamp !== undefined);
       okd.createMachine("m2", undefined);
       await world.clock.advance(30_000);

@@ -41,6 +41,9 @@ export const REQUEST = "host.metal3.io/external-remediation";
 export const LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
 export const ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
 
+/** How long the health check lets nodes start. */
+const STARTUP_MS = 180_000;
+
 /** Which of OKD's halves run. */
 export interface Halves {
   /** The remediator's, for Machines that ask; it runs where this is absent. */
@@ -144,13 +147,23 @@ export class Okd {
     return this.world.server.collection<KubeObject>(MACHINES);
   }
 
+  /** A host that does not boot any more: until both power cycles have had their time. */
+  async waitOut(host: string): Promise<void> {
+    const { world } = this;
+    const orders = () => world.powerLog.filter((entry) => entry === `${host} On`).length;
+    for (let cycle = 1; cycle <= 2; cycle += 1) {
+      await world.until(`cycle ${cycle} is waited for`, () => orders() === cycle);
+      await world.clock.advance(STARTUP_MS);
+    }
+  }
+
   /** A health check over all Machines that finds a node unhealthy after a minute. */
   createHealthCheck(spec: Record<string, unknown> = {}, annotations: Record<string, string> = {}): void {
     const unhealthyConditions = ["False", "Unknown"].map((status) => ({ type: "Ready", status, timeout: "60s" }));
     this.world.create(
       HEALTH_CHECKS,
       { namespace: NAMESPACE, name: "check", annotations },
-      { spec: { selector: {}, unhealthyConditions, ...spec } },
+      { spec: { selector: {}, unhealthyConditions, nodeStartupTimeout: `${STARTUP_MS}ms`, ...spec } },
     );
   }
 

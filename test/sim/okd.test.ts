@@ -36,6 +36,7 @@ describe("external remediation of an OKD Machine", () => {
 
   it("tries once more where the first power cycle did not help", () =>
     Okd.run({ hosts: ["n1"] }, async (okd, world) => {
+      okd.createHealthCheck();
       const host = await world.hang("n1");
       // The first boot hangs, too.
       const stop = world.rack.subscribe((event) => {
@@ -44,8 +45,6 @@ describe("external remediation of an OKD Machine", () => {
         queueMicrotask(() => host.hang());
       });
       okd.ask("m1");
-      await world.until("it is waited for", () => okd.child("m1")?.status?.phase === "Rejoining");
-      await world.clock.advance(20 * 60_000);
       await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On", "n1 ForceOff", "n1 On"]);
       world.assertClean();
@@ -165,13 +164,11 @@ describe("an OKD Machine whose host does not come back is never deleted", () => 
     it(`where it is ${which}: people are told`, () =>
       Okd.run({ hosts: ["n1"] }, async (okd, world) => {
         prepare(okd);
+        okd.createHealthCheck();
         const host = await world.hang("n1");
         host.failDisk();
         okd.ask("m1");
-        for (let cycle = 1; cycle <= 2; cycle += 1) {
-          await world.until(`cycle ${cycle} is waited for`, () => world.powerLog.length === 2 * cycle);
-          await world.clock.advance(20 * 60_000);
-        }
+        await okd.waitOut("n1");
         await world.until("it is told", () => okd.reasons.includes("RemediationFailed"));
         await world.clock.advance(60_000);
         assert.equal(okd.machine("m1")?.metadata.deletionTimestamp, undefined);
@@ -183,13 +180,11 @@ describe("an OKD Machine whose host does not come back is never deleted", () => 
   it("and is told why: whose host it is, and no condition of Cluster API's", () =>
     Okd.run({ hosts: ["n1"] }, async (okd, world) => {
       okd.createHost("m1", "host-1", { externallyProvisioned: true });
+      okd.createHealthCheck();
       const host = await world.hang("n1");
       host.failDisk();
       okd.ask("m1");
-      for (let cycle = 1; cycle <= 2; cycle += 1) {
-        await world.until(`cycle ${cycle} is waited for`, () => world.powerLog.length === 2 * cycle);
-        await world.clock.advance(20 * 60_000);
-      }
+      await okd.waitOut("n1");
       await world.until("it is told", () => okd.reasons.includes("RemediationFailed"));
       assert.match(okd.notes.at(-1)?.note ?? "", /externally provisioned.*Machine m1 is not deleted/);
       assert.doesNotMatch(JSON.stringify(okd.machine("m1")), /OwnerRemediated/);

@@ -1,14 +1,12 @@
 import type { Machine } from "../../api/cluster-api.ts";
 import { readCluster } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
-import { MACHINE_HEALTH_CHECK_KIND } from "../../api/machine-health-check.ts";
-import { readOkdMachineHealthCheck, wantsExternalRemediation } from "../../api/okd-machine-health-check.ts";
 import {
-  EXTERNAL_REMEDIATION_ANNOTATION,
-  OKD_MACHINE_GROUP,
-  OKD_MACHINE_VERSIONS,
-  readOkdMachine,
-} from "../../api/okd-machine.ts";
+  OKD_MACHINE_HEALTH_CHECKS,
+  readOkdMachineHealthCheck,
+  wantsExternalRemediation,
+} from "../../api/okd-machine-health-check.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION, OKD_MACHINES, readOkdMachine } from "../../api/okd-machine.ts";
 import type { MachineHealthCheckKind, Remedy } from "./kind.ts";
 import type { Checks } from "./machine-health.ts";
 import { judgeNode } from "./machine-health.ts";
@@ -20,8 +18,8 @@ const FAILED = "Failed";
 /** OKD's MachineHealthCheck over its Machines, whose nodes are those of the agent's own cluster. */
 export const OKD_CHECKS: MachineHealthCheckKind = {
   name: "okd-machine-health-check",
-  checks: { group: OKD_MACHINE_GROUP, kind: MACHINE_HEALTH_CHECK_KIND, versions: OKD_MACHINE_VERSIONS },
-  machines: { group: OKD_MACHINE_GROUP, kind: "Machine", versions: OKD_MACHINE_VERSIONS },
+  checks: OKD_MACHINE_HEALTH_CHECKS,
+  machines: OKD_MACHINES,
   clusters: undefined,
   readCheck: readOkdMachineHealthCheck,
   readMachine: readOkdMachine,

@@ -5,7 +5,7 @@ import type { AttemptBudget } from "../attempts.ts";
 import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "../attempts.ts";
 import type { Step } from "../policy.ts";
 import type { LabelMatcher } from "../../api/label-selector.ts";
-import { compileSelector, SelectorError } from "../../api/label-selector.ts";
+import { compileSelector, isEmpty, SelectorError } from "../../api/label-selector.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 import type { Trigger } from "./trigger.ts";
 import { compileTrigger } from "./trigger.ts";
@@ -51,9 +51,7 @@ export function compileMachinePolicy(kind: MachineHealthCheckKind, check: Machin
 }
 
 function compileTargets(kind: MachineHealthCheckKind, { spec }: MachineHealthCheck): LabelMatcher | string {
-  const { matchLabels = {}, matchExpressions = [] } = spec.selector;
-  const isEmpty = Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
-  if (isEmpty && kind.emptySelectsAll) return () => true;
+  if (kind.emptySelectsAll && isEmpty(spec.selector)) return () => true;
   try {
     return compileSelector(spec.selector);
   } catch (error) {

@@ -1,11 +1,14 @@
 import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
 import type { Machine } from "../../api/cluster-api.ts";
+import { selects } from "../../api/label-selector.ts";
+import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3-remediation.ts";
 import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../api/okd-machine.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/resource.ts";
+import { formatDuration } from "../../runtime/duration.ts";
 import { pointer } from "../../kube/json-pointer.ts";
 
 // OKD's external-baremetal: a health check asks for power fencing by an annotation on the Machine, and whoever remediates
@@ -19,8 +22,8 @@ export const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
   "reboot.metal3.io/machine-remediation",
 ];
 
-/** How long the node may take to be back after the power-on, as in OKD. */
-const REJOIN_TIMEOUT = "20m";
+/** How long the node may take to be back after the power-on where no health check says: OKD's own default. */
+const REJOIN_TIMEOUT_MS = 20 * 60_000;
 /** Annotations of one object may have 256 KiB in all. A larger backup is kept by the remediation alone. */
 const BACKUP_CHARS_MAX = 100_000;
 
@@ -77,17 +80,28 @@ export function concerns({ metadata }: Pick<KubeObject, "metadata">): boolean {
 /**
  * The remediation of a Machine: reboots with the Node deleted in between, then the Machine is deleted, so that its owner
  * makes a new one. Not so for the control plane, nor for a Machine that nobody would replace.
+ *
+ * @param checks of the Machine's namespace: the node has as long to come back as theirs lets nodes start, as in OKD.
  */
-export function remediationSpec(machine: Machine): BareMetalRemediationSpec {
+export function remediationSpec(machine: Machine, checks: readonly MachineHealthCheck[]): BareMetalRemediationSpec {
   const replaceable = !machine.isControlPlane && hasController(machine);
   return bareMetalRemediationSpecSchema.parse({
     strategy: {
       type: replaceable ? "Escalate" : "Reboot",
       via: "MachineDeletion",
       workloadRelease: "DeleteNode",
-      timeout: REJOIN_TIMEOUT,
+      timeout: formatDuration(rejoinTimeoutMs(machine, checks)),
     },
   });
+}
+
+/** By the most patient of the health checks that cover the Machine; one without a limit does not say. */
+function rejoinTimeoutMs({ metadata }: Machine, checks: readonly MachineHealthCheck[]): number {
+  const said = checks
+    .filter(({ spec }) => selects(spec.selector, metadata.labels))
+    .map(({ spec }) => spec.nodeStartupTimeoutMs)
+    .filter((timeoutMs) => timeoutMs > 0);
+  return said.length === 0 ? REJOIN_TIMEOUT_MS : Math.max(...said);
 }
 
 /** What shows that OKD's own remediator is at work on a Machine, in words; undefined where nothing does. */

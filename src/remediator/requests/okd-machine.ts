@@ -1,10 +1,12 @@
 import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import type { Machine } from "../../api/cluster-api.ts";
-import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS, readOkdMachine } from "../../api/okd-machine.ts";
+import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
+import { OKD_MACHINE_HEALTH_CHECKS, readOkdMachineHealthCheck } from "../../api/okd-machine-health-check.ts";
+import { OKD_MACHINES, readOkdMachine } from "../../api/okd-machine.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { awaitServed } from "../../kube/served-kind.ts";
+import { awaitServed, findServed } from "../../kube/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { isReady } from "../marks.ts";
 import { getNode } from "../node-writes.ts";
@@ -24,8 +26,7 @@ const TOLD_MAX = 1_000;
  * external-baremetal. Waits for the CRD, then for requests.
  */
 export async function serveOkdMachines(runtime: KubeRuntime, signal: AbortSignal): Promise<void> {
-  const wanted = { group: OKD_MACHINE_GROUP, kind: "Machine", versions: OKD_MACHINE_VERSIONS };
-  const type = await awaitServed(runtime, wanted, signal);
+  const type = await awaitServed(runtime, OKD_MACHINES, signal);
   await runRequests(runtime, new OkdMachineRequests(runtime, type), signal);
 }
 
@@ -80,7 +81,8 @@ class OkdMachineRequests implements RequestKind<Machine> {
       case "hold":
         return this.#tell(machine, "Warning", step.reason, step.message);
       case "create": {
-        await createChild(runtime, this, machine, remediationSpec(machine), [], signal);
+        const spec = remediationSpec(machine, await healthChecks(runtime, machine, signal));
+        await createChild(runtime, this, machine, spec, [], signal);
         const note = `BareMetalRemediation ${childName(machine)} power-cycles the host of this Machine`;
         return this.#tell(machine, "Normal", "RemediationStarted", note);
       }
@@ -128,6 +130,18 @@ async function liveMachine(
     if (isKubeError(error, "NotFound")) return undefined;
     throw error;
   }
+}
+
+/** The health checks of the Machine's namespace; none where OKD serves none. */
+async function healthChecks(
+  runtime: KubeRuntime,
+  { metadata: { namespace } }: Machine,
+  signal: AbortSignal,
+): Promise<MachineHealthCheck[]> {
+  const type = await findServed(runtime, OKD_MACHINE_HEALTH_CHECKS, signal);
+  if (type === undefined) return [];
+  const { items } = await runtime.client.list(type, { namespace }, signal);
+  return items.map(readOkdMachineHealthCheck);
 }
 
 /** Asked only where it decides: after a failure. */

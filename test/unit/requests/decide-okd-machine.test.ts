@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { readBareMetalHost } from "../../../src/api/metal3.ts";
+import { readOkdMachineHealthCheck } from "../../../src/api/okd-machine-health-check.ts";
 import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../../src/api/metal3-remediation.ts";
 import { readOkdMachine } from "../../../src/api/okd-machine.ts";
 import type { ObjectMeta } from "../../../src/kube/resource.ts";
@@ -213,19 +214,34 @@ describe("OKD's own remediator", () => {
 
 describe("the child's strategy", () => {
   const strategyOf = (metadata: Partial<ObjectMeta>): unknown => {
-    const { strategy } = remediationSpec(machine(metadata));
+    const { strategy } = remediationSpec(machine(metadata), []);
     return [strategy.type, strategy.via];
   };
 
   test("is power fencing with the Node deleted, then a new Machine", () => {
-    const { strategy } = remediationSpec(machine());
+    const { strategy } = remediationSpec(machine(), []);
     assert.deepEqual(
       [strategy.type, strategy.via, strategy.workloadRelease],
       ["Escalate", "MachineDeletion", "DeleteNode"],
     );
-    assert.equal(strategy.timeout, "20m");
+    assert.equal(strategy.timeout, "20m0s");
     assert.equal(strategy.powerOffTimeout, "120s");
     assert.equal(strategy.retryLimit, 1);
+  });
+
+  test("waits for the node as long as the health checks that cover the Machine let nodes start", () => {
+    const check = (nodeStartupTimeout: string, matchLabels: Record<string, string> = {}) =>
+      readOkdMachineHealthCheck({
+        apiVersion: "machine.openshift.io/v1beta1",
+        kind: "MachineHealthCheck",
+        metadata: { name: "check", namespace: "openshift-machine-api", uid: "c", resourceVersion: "1" },
+        ...{ spec: { selector: { matchLabels }, unhealthyConditions: [], nodeStartupTimeout } },
+      });
+    const timeoutOf = (...checks: ReturnType<typeof check>[]): string =>
+      remediationSpec(machine({ labels: { pool: "a" } }), checks).strategy.timeout;
+    assert.equal(timeoutOf(check("25m"), check("5m", { pool: "a" }), check("90m", { pool: "b" })), "25m0s");
+    assert.equal(timeoutOf(check("5m")), "5m0s");
+    assert.equal(timeoutOf(check("0")), "20m0s");
   });
 
   test("never replaces a control plane Machine, by either label", () => {
