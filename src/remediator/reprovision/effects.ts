@@ -101,9 +101,10 @@ async function examineMachine(
   }
   const { metadata, isControlPlane } = readAnyMachine(raw);
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
-  const [isReplaced, host] = await Promise.all([
+  const [isReplaced, host, target] = await Promise.all([
     owner !== undefined && wouldReplace(context, owner, namespace, signal),
     hostOfMachine(runtime, machine, signal),
+    readTarget(context, signal),
   ]);
   return {
     state: metadata.deletionTimestamp === undefined ? "Present" : "Deleting",
@@ -111,7 +112,9 @@ async function examineMachine(
     isControlPlane,
     owner: owner === undefined ? undefined : identityOf(owner),
     isReplaced,
-    externallyProvisioned: host?.externallyProvisioned === true,
+    // The host that is fenced may have been found by another way than the one that its provider writes down.
+    externallyProvisioned:
+      host?.externallyProvisioned === true || (target !== undefined && readBareMetalHost(target).externallyProvisioned),
     atMs: session.now().monotonicMs,
   };
 }

@@ -250,6 +250,13 @@ describe("a look at a Machine", () => {
     assert.equal((await look(world, world.machineSet())).externallyProvisioned, true);
   });
 
+  it("tells that the host that is fenced is externally provisioned, by whatever way it was found", async () => {
+    const world = await World.create();
+    const target = targetOf(world.make(HOSTS, "fenced", { spec: { online: true, externallyProvisioned: true } }));
+    const machine = refOf(world.machine("m", world.machineSet()));
+    assert.equal((await world.run({ do: "examineMachine" }, { machine, target })).machine?.externallyProvisioned, true);
+  });
+
   it("takes another one of its name for none", async () => {
     const world = await World.create();
     const machine = { ...refOf(world.machine("m", undefined)), uid: "an-older-one" };
