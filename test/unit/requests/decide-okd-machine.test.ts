@@ -230,13 +230,15 @@ describe("the child's strategy", () => {
   });
 
   test("waits for the node as long as the health checks that cover the Machine let nodes start", () => {
-    const check = (nodeStartupTimeout: string, matchLabels: Record<string, string> = {}) =>
-      readOkdMachineHealthCheck({
+    const check = (nodeStartupTimeout: string, matchLabels: Record<string, string> = {}) => {
+      const raw = {
         apiVersion: "machine.openshift.io/v1beta1",
         kind: "MachineHealthCheck",
         metadata: { name: "check", namespace: "openshift-machine-api", uid: "c", resourceVersion: "1" },
-        ...{ spec: { selector: { matchLabels }, unhealthyConditions: [], nodeStartupTimeout } },
-      });
+        spec: { selector: { matchLabels }, unhealthyConditions: [], nodeStartupTimeout },
+      };
+      return readOkdMachineHealthCheck(raw);
+    };
     const timeoutOf = (...checks: ReturnType<typeof check>[]): string =>
       remediationSpec(machine({ labels: { pool: "a" } }), checks).strategy.timeout;
     assert.equal(timeoutOf(check("25m"), check("5m", { pool: "a" }), check("90m", { pool: "b" })), "25m0s");
