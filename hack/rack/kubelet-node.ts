@@ -104,9 +104,9 @@ interface PostedNode extends KubeObject {
 }
 
 function ownConditions(posted: readonly NodeCondition[], nowMs: number): NodeCondition[] {
+  const now = toTime(nowMs);
   const condition = (type: string, status: string, reason: string, message: string): NodeCondition => {
     const before = posted.find((other) => other.type === type && other.status === status);
-    const now = toTime(nowMs);
     return {
       type,
       status,

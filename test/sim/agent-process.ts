@@ -295,15 +295,25 @@ export class AgentProcess {
           ? undefined
           : interference.event?.(this.name, eventOf(path, line));
         if (fault !== undefined) {
-          this.#cluster.observer.disturb();
-          await sleep(this.#cluster.clock, fault.holdMs, signal);
-          this.#cluster.observer.disturb();
+          await this.#hold(resourceOf(path), fault.holdMs, signal);
           if (fault.how === "compact") this.#cluster.server.compact();
           if (fault.how !== "show") throw new KubeError("Network", "the watch was cut");
         }
         await this.#resumed?.promise;
         yield `${line}\n`;
       }
+    }
+  }
+
+  async #hold(plural: string, forMs: number, signal: AbortSignal): Promise<void> {
+    const { observer, clock } = this.#cluster;
+    observer.disturb();
+    if (plural === "nodes") observer.holdNodes(true);
+    try {
+      await sleep(clock, forMs, signal);
+    } finally {
+      if (plural === "nodes") observer.holdNodes(false);
+      observer.disturb();
     }
   }
 }

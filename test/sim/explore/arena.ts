@@ -105,6 +105,7 @@ export class Arena extends Cluster {
       configmaps: `/api/v1/namespaces/${NAMESPACE}/configmaps`,
     };
     const pathPrefix = plural === undefined ? "/" : (paths[plural] ?? "/apis/ironfence.io");
+    if (plural === undefined || plural === "nodes") this.observer.lagNodes(forMs);
     this.server.faults.lagWatches({ client: "agent", pathPrefix }, forMs);
   }
 
@@ -112,6 +113,7 @@ export class Arena extends Cluster {
   heal(): void {
     this.observer.disturb();
     this.server.faults.clear();
+    this.observer.lagNodes(0);
     for (const host of this.rack.hosts) {
       const bmc = this.rack.bmc(host.name);
       bmc.setReachability("up");

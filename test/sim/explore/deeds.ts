@@ -23,6 +23,8 @@ export const DB_POD = { namespace: "default", name: "db-0" };
 /** Does it. What does not fit the moment (an object that is not there) is let pass: scripts are shrunk and drawn at random. */
 export function perform(arena: Arena, deed: Deed): void {
   const { server, rack } = arena;
+  const named = ["host" in deed ? deed.host : undefined, "to" in deed ? deed.to : undefined];
+  if (named.some((name) => name !== undefined && !arena.observer.facts.hosts.has(name))) return undefined;
   switch (deed.do) {
     case "hang":
     case "resume":

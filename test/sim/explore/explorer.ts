@@ -20,6 +20,8 @@ export interface ExploreOptions {
   onBegin?(run: Run): void;
   /** Told after every run. */
   onRun?(coverage: Coverage): void;
+  /** Told of a broken rule as soon as its run is shrunk. */
+  onFinding?(finding: Finding): void;
 }
 
 /** A rule that a run broke: the run as it was, and as short as it could be made. */
@@ -48,7 +50,11 @@ export async function explore(options: ExploreOptions): Promise<{ coverage: Cove
     count(coverage, mode, run, outcome);
     const [first] = outcome.violations;
     const isKnown = findings.some((finding) => finding.invariant === first?.invariant && finding.run.name === run.name);
-    if (first !== undefined && !isKnown) findings.push(await findingOf(mode, run, first));
+    if (first !== undefined && !isKnown) {
+      const finding = await findingOf(mode, run, first);
+      findings.push(finding);
+      options.onFinding?.(finding);
+    }
     options.onRun?.(coverage);
   };
   const begin = beginnings(options);

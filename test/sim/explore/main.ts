@@ -40,7 +40,8 @@ interface Share {
   endMs: number;
 }
 
-type Report = { coverage: Coverage; findings?: Finding[] };
+/** What a worker tells: how far it is, or a rule that it has seen broken. */
+type Report = { coverage: Coverage } | { finding: Finding };
 
 const [first, share] = process.argv.slice(2);
 if (first === WORK && share !== undefined) await work(JSON.parse(share) as Share);
@@ -77,11 +78,12 @@ async function main(): Promise<number> {
   const of = Number(values.workers);
   console.log(`random walks begin with seed ${seed}; ${of} workers, ${values.budget}`);
   const endMs = Date.now() + budgetMs;
-  const reports = new Map<number, Report>();
+  const coverages = new Map<number, Coverage>();
+  const findings: Finding[] = [];
   const startedMs = Date.now();
   const total = (): Coverage => {
     const sum = noCoverage();
-    for (const { coverage } of reports.values()) addUp(sum, coverage);
+    for (const coverage of coverages.values()) addUp(sum, coverage);
     return sum;
   };
   const progress = setInterval(() => {
@@ -91,8 +93,15 @@ async function main(): Promise<number> {
     const byNow = Object.entries(byMode).map(([mode, times]) => `${mode} ${times}`);
     console.log(`${Math.round(seconds)} s: ${runs} distinct runs, ${fences} fences, ${rate}: ${byNow.join(", ")}`);
   }, PROGRESS_MS);
+  const onReport = (share: number, report: Report): void => {
+    if ("coverage" in report) coverages.set(share, report.coverage);
+    else findings.push(report.finding);
+    if ("finding" in report) console.log(`\n${tellFinding(report.finding)}\n`);
+  };
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => stop.abort(new Error(name)));
   const workers = Array.from({ length: of }, (_, share) =>
-    startWorker({ modes, names, seed, share, of, endMs }, (report) => reports.set(share, report)),
+    startWorker({ modes, names, seed, share, of, endMs }, (report) => onReport(share, report), stop.signal),
   );
   try {
     await Promise.all(workers);
@@ -103,9 +112,7 @@ async function main(): Promise<number> {
   console.log(`\n${tables(coverage)}\n`);
   const hours = (coverage.virtualMs / 3_600_000).toFixed(1);
   console.log(`${coverage.runs} distinct runs, ${coverage.fences} simulated fences, ${hours} h of simulated time`);
-  const findings = [...reports.values()].flatMap((report) => report.findings ?? []);
-  for (const finding of findings) console.log(`\n${tellFinding(finding)}`);
-  if (findings.length === 0) console.log("no rule was broken");
+  console.log(findings.length === 0 ? "no rule was broken" : `${findings.length} rules were broken, as told above`);
   return findings.length === 0 ? 0 : 1;
 }
 
@@ -120,22 +127,28 @@ async function tellRun(run: Run): Promise<number> {
   return violations.length === 0 ? 0 : 1;
 }
 
-async function startWorker(share: Share, onReport: (report: Report) => void): Promise<void> {
-  const worker = fork(new URL(import.meta.url), [WORK, JSON.stringify(share)]);
+/** @param signal ends the worker before its time; what it has told counts. */
+async function startWorker(share: Share, onReport: (report: Report) => void, signal: AbortSignal): Promise<void> {
+  // Of its own process group: what is typed at the terminal ends the main thread, which ends the workers.
+  const worker = fork(new URL(import.meta.url), [WORK, JSON.stringify(share)], { detached: true });
   worker.on("message", (report) => onReport(report as Report));
+  signal.addEventListener("abort", () => worker.kill("SIGKILL"), { once: true });
   const [code] = await once(worker, "exit");
-  if (code !== 0) throw new Error(`a worker ended with ${String(code)}`);
+  if (code !== 0 && !signal.aborted) throw new Error(`a worker ended with ${String(code)}`);
 }
 
 /** One worker's share, told to the main thread each second. */
 async function work({ endMs, ...options }: Share): Promise<void> {
+  // Thousands of calls of a run fail as they should, and nobody reads where.
+  Error.stackTraceLimit = 0;
+  process.once("disconnect", () => process.exit());
   let toldMs = 0;
   let now: Run | undefined;
   // Nothing in a run waits for anything but promises and the virtual clock; where that ends, the run that it was is told.
   process.once("exit", (code) => {
     if (code !== 0) console.error(`the worker ended with ${code} in ${JSON.stringify(now)}`);
   });
-  const { coverage, findings } = await explore({
+  const { coverage } = await explore({
     ...options,
     goesOn: () => Date.now() < endMs,
     onBegin: (run) => (now = run),
@@ -144,7 +157,8 @@ async function work({ endMs, ...options }: Share): Promise<void> {
       toldMs = Date.now();
       process.send?.({ coverage } satisfies Report);
     },
+    onFinding: (finding) => process.send?.({ finding } satisfies Report),
   });
-  process.send?.({ coverage, findings } satisfies Report);
+  process.send?.({ coverage } satisfies Report);
   process.disconnect();
 }

@@ -2,6 +2,9 @@ import type { Act, Fault, Outcome, Run } from "./run.ts";
 
 /** Runs that a shrink may cost. */
 const TRIES_MAX = 400;
+/** The same for a run of so many parts that it is a rack's, which takes seconds. */
+const LONG_PARTS_MIN = 100;
+const LONG_TRIES_MAX = 60;
 
 /**
  * Takes out of a run whatever it does not need to break the same rule: acts and faults, half of them at a time, then one by
@@ -11,10 +14,11 @@ const TRIES_MAX = 400;
  */
 export async function shrink(run: Run, invariant: string, play: (run: Run) => Promise<Outcome>): Promise<Run> {
   let shortest = run;
+  const triesMax = partsOf(run) >= LONG_PARTS_MIN ? LONG_TRIES_MAX : TRIES_MAX;
   let tries = 0;
   const breaks = async (candidate: Run): Promise<boolean> => {
     tries += 1;
-    if (tries > TRIES_MAX) return false;
+    if (tries > triesMax) return false;
     const { violations } = await play(candidate);
     const isSame = violations.some((violation) => violation.invariant === invariant);
     if (isSame) shortest = candidate;

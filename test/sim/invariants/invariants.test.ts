@@ -66,6 +66,7 @@ function world(parts: Partial<Facts> = {}): Facts {
     ownTaints: none,
     calmSinceMs: 0,
     devicesWell: true,
+    nodesLag: false,
     clocksAgree: true,
     ...parts,
   };
@@ -422,6 +423,7 @@ describe("S8", () => {
   it("breaks where too few nodes are healthy, or another control plane node is in remediation", () => {
     const nodes = [named("n1", "Unknown"), named("n2", "True"), named("n3", "Unknown")];
     assertBroken("S8", facts(nodes, started("n1")), wrote(started("n1")), /1 healthy nodes of 2/);
+    assertHolds("S8", { ...facts(nodes, started("n1")), nodesLag: true }, wrote(started("n1")));
     assertHolds("S8", facts([...nodes, named("n4", "True")], started("n1")), wrote(started("n1")));
     assertHolds("S8", facts([...nodes, named("n4", "True")]), wrote(started("n1"), undefined, undefined));
     assertHolds("S8", facts([...nodes, named("n4", "True")], started("n1"), manual("n2")), wrote(started("n1")));
