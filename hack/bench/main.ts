@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { benchAgent } from "./agent.ts";
 import { benchBmc } from "./bmc.ts";
+import { benchClusters } from "./clusters.ts";
 import { benchDetector } from "./detector.ts";
 import { benchFuzz } from "./fuzz.ts";
 
@@ -9,6 +10,7 @@ const HELP = `Figures, measured on this machine: they vary with it, so compare o
   npm run bench                        the agent at 1,000 nodes
   npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
   npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
+  npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them away
   npm run bench -- bmc                 the power drivers beside ipmitool and fence_redfish, and 500 hosts fenced at once
   npm run bench -- fuzz --inputs N     every parser of what a BMC sends, and of addresses (1,000,000 in all; SEED=n repeats a run)
   npm run bench -- walk                a whole fence on the real control plane with a BMC that takes 2 s a change
@@ -18,18 +20,21 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     nodes: { type: "string" },
+    clusters: { type: "string", default: "100" },
     inputs: { type: "string", default: "1000000" },
     help: { type: "boolean", short: "h", default: false },
   },
 });
 const what = positionals[0] ?? "agent";
 const nodeCount = Number(values.nodes ?? 1_000);
+const clusterCount = Number(values.clusters);
 const inputCount = Number(values.inputs);
 if (values.help) process.stdout.write(HELP);
 else if (what === "agent" && Number.isInteger(nodeCount) && nodeCount >= 50) await benchAgent(nodeCount);
 else if (what === "detector" && Number.isInteger(nodeCount) && nodeCount >= 100) {
   await benchDetector(values.nodes === undefined ? [100, 1_000, 5_000] : [nodeCount]);
-} else if (what === "bmc") await benchBmc();
+} else if (what === "clusters" && Number.isInteger(clusterCount) && clusterCount > 0) await benchClusters(clusterCount);
+else if (what === "bmc") await benchBmc();
 else if (what === "fuzz" && Number.isInteger(inputCount) && inputCount > 0) benchFuzz(inputCount);
 else if (what === "walk") {
   const { measureWalk } = await import("../e2e/figures.ts");

@@ -1,41 +1,22 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
-import type { Node } from "../api/core.ts";
-import type { FencingTarget } from "../api/fencing-target.ts";
-import { FENCING_TARGETS } from "../api/fencing-target.ts";
 import { NODES } from "../api/core-types.ts";
-import { trimMeta, trimNode } from "../api/trim.ts";
-import { openDevice } from "../bmc/open-device.ts";
-import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
-import type { BindAddress, Component } from "../config/parsers.ts";
+import { trimNode } from "../api/trim.ts";
+import type { BindAddress } from "../config/parsers.ts";
 import type { RunOptions } from "../config/run-options.ts";
-import { runDetector } from "../detector/detector.ts";
-import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
-import { runOkdHealthChecks } from "../detector/machines/okd-run.ts";
-import { runMachineHealthChecks } from "../detector/machines/run.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
 import { loadCluster } from "../kube/credentials.ts";
 import { guardWrites } from "../kube/guarded-transport.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { runLeaderElection } from "../kube/leader-election.ts";
-import type { KubeObject } from "../kube/resource.ts";
-import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeTransport } from "../kube/transport.ts";
-import type { Watched } from "../kube/watched.ts";
-import { runRemediator } from "../remediator/remediator.ts";
-import { serveMetal3Remediations } from "../remediator/requests/metal3-remediation.ts";
-import { serveOkdMachines } from "../remediator/requests/okd-machine.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { sleep } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
 import { servePages } from "../telemetry/http-server.ts";
 import type { Page } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { CONTROLLER_NAME, runComponents } from "./components.ts";
 import { VERSION } from "./version.ts";
-
-const CONTROLLER_NAME = "ironfence.io/agent";
-
-// A fence waits for its BMC nearly all of the time, so hundreds of them cost little; the bound is on memory and sockets.
-const REMEDIATIONS_AT_ONCE = 500;
 
 /**
  * How long an agent that has handed its lease over stays away from it before it ends and is started anew: others look after
@@ -156,95 +137,6 @@ class HandOver {
   signalBeside(signal: AbortSignal): AbortSignal {
     return AbortSignal.any([signal, this.#begun.signal]);
   }
-}
-
-interface ComponentDeps {
-  options: RunOptions;
-  runtime: KubeRuntime;
-  registry: Registry;
-  nodes: Watched<Node>;
-  /** Whether this agent still leads, to the millisecond. */
-  mayOrder: () => boolean;
-  handOver: (why: string) => void;
-}
-
-/** Runs the chosen halves until `signal` aborts; one that ends by itself takes the other with it: half an agent that looks alive would be worse than none. */
-async function runComponents(
-  { options, runtime, registry, nodes, mayOrder, handOver }: ComponentDeps,
-  signal: AbortSignal,
-): Promise<void> {
-  const failure = new AbortController();
-  const running = AbortSignal.any([signal, failure.signal]);
-  const guard = async (name: Component, component: Promise<void>): Promise<void> => {
-    try {
-      await component;
-      if (!running.aborted) throw new Error(`the ${name} has ended by itself`);
-    } catch (error) {
-      if (!running.aborted) failure.abort(error);
-    }
-  };
-  const components: Promise<void>[] = [];
-  const clusters = createWorkloadClusters(
-    {
-      runtime,
-      registry,
-      openTransport: (cluster) => createHttpTransport(cluster, runtime),
-      mayWrite: mayOrder,
-      controllerName: CONTROLLER_NAME,
-      instance: options.instance,
-    },
-    running,
-  );
-  if (options.components.has("detector") && options.families.has("node-health-check")) {
-    const detectorOptions = { leaseNamespace: options.nodeLeaseNamespace, namespace: options.namespace };
-    components.push(guard("detector", runDetector({ runtime, nodes, registry, options: detectorOptions }, running)));
-  }
-  if (options.components.has("detector") && options.families.has("machine-health-check")) {
-    const machineDeps = { runtime, clusters, kind: CLUSTER_API_CHECKS };
-    components.push(guard("detector", runMachineHealthChecks(machineDeps, running)));
-  }
-  if (options.components.has("detector") && options.families.has("okd-machine-health-check")) {
-    components.push(guard("detector", runOkdHealthChecks({ runtime, nodes, registry }, running)));
-  }
-  if (options.components.has("remediator")) {
-    const { namespace } = options;
-    const targets = runtime.watch<FencingTarget>({ type: FENCING_TARGETS, namespace, trim: trimTarget }, running);
-    const remediatorOptions = {
-      concurrency: REMEDIATIONS_AT_ONCE,
-      limits: { hosts: options.maxHosts, perZone: options.maxHostsPerZone },
-      zoneLabel: options.zoneLabel,
-      ownNode: options.nodeName,
-      handOver,
-    };
-    const open: typeof openDevice = (config, deps) => openDevice(config, { ...deps, mayOrder });
-    const deps = {
-      runtime,
-      nodes,
-      clusters,
-      targets,
-      namespace,
-      openDevice: open,
-      registry,
-      options: remediatorOptions,
-    };
-    components.push(
-      guard("remediator", runRemediator({ ...deps, bareMetalHosts: options.families.has("bare-metal-host") }, running)),
-    );
-    if (options.families.has("okd-machine")) {
-      components.push(guard("remediator", serveOkdMachines(runtime, running)));
-    }
-    if (options.families.has("metal3-remediation")) {
-      components.push(guard("remediator", serveMetal3Remediations(runtime, running)));
-    }
-  }
-  await Promise.all(components);
-  await clusters.settled();
-  if (failure.signal.aborted) throw failure.signal.reason;
-}
-
-function trimTarget(raw: KubeObject): FencingTarget {
-  const target = raw as FencingTarget;
-  return { ...target, metadata: trimMeta(target.metadata) };
 }
 
 async function servePagesOf(

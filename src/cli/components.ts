@@ -1,0 +1,126 @@
+import type { Registry } from "prom-client";
+import type { Node } from "../api/core.ts";
+import type { FencingTarget } from "../api/fencing-target.ts";
+import { FENCING_TARGETS } from "../api/fencing-target.ts";
+import { trimMeta } from "../api/trim.ts";
+import { openDevice } from "../bmc/open-device.ts";
+import type { WorkloadClusters } from "../clusters/workload-clusters.ts";
+import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
+import type { RunOptions } from "../config/run-options.ts";
+import { runDetector } from "../detector/detector.ts";
+import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
+import { runOkdHealthChecks } from "../detector/machines/okd-run.ts";
+import { runMachineHealthChecks } from "../detector/machines/run.ts";
+import { createHttpTransport } from "../kube/http-transport.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { Watched } from "../kube/watched.ts";
+import { runRemediator } from "../remediator/remediator.ts";
+import { serveMetal3Remediations } from "../remediator/requests/metal3-remediation.ts";
+import { serveOkdMachines } from "../remediator/requests/okd-machine.ts";
+
+/** `reportingController` of the agent's events, in every cluster. */
+export const CONTROLLER_NAME = "ironfence.io/agent";
+
+// A fence waits for its BMC nearly all of the time, so hundreds of them cost little; the bound is on memory and sockets.
+const REMEDIATIONS_AT_ONCE = 500;
+
+export interface ComponentDeps {
+  options: RunOptions;
+  runtime: KubeRuntime;
+  registry: Registry;
+  nodes: Watched<Node>;
+  /** Whether this agent still leads, to the millisecond. */
+  mayOrder: () => boolean;
+  handOver: (why: string) => void;
+}
+
+/** What runs side by side, by its name for people. */
+type Parts = Record<string, Promise<void>>;
+
+/** Runs what was chosen until `signal` aborts; a part that ends by itself takes the others with it: half an agent that looks alive would be worse than none. */
+export async function runComponents(deps: ComponentDeps, signal: AbortSignal): Promise<void> {
+  const { options, runtime, registry, mayOrder } = deps;
+  const failure = new AbortController();
+  const running = AbortSignal.any([signal, failure.signal]);
+  const guard = async (name: string, part: Promise<void>): Promise<void> => {
+    try {
+      await part;
+      if (!running.aborted) throw new Error(`the ${name} has ended by itself`);
+    } catch (error) {
+      if (!running.aborted) failure.abort(error);
+    }
+  };
+  const clusters = createWorkloadClusters(
+    {
+      runtime,
+      registry,
+      openTransport: (cluster) => createHttpTransport(cluster, runtime),
+      mayWrite: mayOrder,
+      controllerName: CONTROLLER_NAME,
+      instance: options.instance,
+    },
+    running,
+  );
+  const parts: Parts = {
+    ...(options.components.has("detector") && startDetector(deps, clusters, running)),
+    ...(options.components.has("remediator") && startRemediator(deps, clusters, running)),
+  };
+  await Promise.all(Object.entries(parts).map(([name, part]) => guard(name, part)));
+  await clusters.settled();
+  if (failure.signal.aborted) throw failure.signal.reason;
+}
+
+function startDetector(deps: ComponentDeps, clusters: WorkloadClusters, signal: AbortSignal): Parts {
+  const { options, runtime, registry, nodes } = deps;
+  const { families, nodeLeaseNamespace: leaseNamespace, namespace } = options;
+  return {
+    ...(families.has("node-health-check") && {
+      detector: runDetector({ runtime, nodes, registry, options: { leaseNamespace, namespace } }, signal),
+    }),
+    ...(families.has("machine-health-check") && {
+      "detector of machines": runMachineHealthChecks({ runtime, clusters, kind: CLUSTER_API_CHECKS }, signal),
+    }),
+    ...(families.has("okd-machine-health-check") && {
+      "detector of OKD machines": runOkdHealthChecks({ runtime, nodes, registry }, signal),
+    }),
+  };
+}
+
+function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal: AbortSignal): Parts {
+  const { options, runtime, registry, nodes, mayOrder, handOver } = deps;
+  const { families, namespace } = options;
+  const targets = runtime.watch<FencingTarget>({ type: FENCING_TARGETS, namespace, trim: trimTarget }, signal);
+  const remediator = runRemediator(
+    {
+      runtime,
+      nodes,
+      clusters,
+      targets,
+      namespace,
+      openDevice: (config, deviceDeps) => openDevice(config, { ...deviceDeps, mayOrder }),
+      registry,
+      bareMetalHosts: families.has("bare-metal-host"),
+      options: {
+        concurrency: REMEDIATIONS_AT_ONCE,
+        limits: { hosts: options.maxHosts, perZone: options.maxHostsPerZone },
+        zoneLabel: options.zoneLabel,
+        ownNode: options.nodeName,
+        handOver,
+      },
+    },
+    signal,
+  );
+  return {
+    remediator,
+    ...(families.has("okd-machine") && { "server of OKD machines": serveOkdMachines(runtime, signal) }),
+    ...(families.has("metal3-remediation") && {
+      "server of Metal3Remediations": serveMetal3Remediations(runtime, signal),
+    }),
+  };
+}
+
+function trimTarget(raw: KubeObject): FencingTarget {
+  const target = raw as FencingTarget;
+  return { ...target, metadata: trimMeta(target.metadata) };
+}
