@@ -95,6 +95,16 @@ void describe("with deploy/families/metal3-remediation the Metal3 provider's ser
     }
   }
 
+  void test("is the only one that is refused anything: the examples are accepted by the server", async () => {
+    const { api } = controlPlane;
+    await applyManifests(api, repositoryPath("deploy/crds"));
+    await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: "tenant" } });
+    for (const file of ["reprovision", "machine-health-check"]) {
+      const applied = await applyManifests(api, repositoryPath(`examples/${file}.yaml`));
+      assert.ok(applied.length > 1, file);
+    }
+  });
+
   void test("writes to no Metal3Remediation", async () => {
     assert.ok(
       await isRefused(REQUEST, { metadata: { finalizers: ["metal3remediation.infrastructure.cluster.x-k8s.io"] } }),
