@@ -420,6 +420,8 @@ export class WorkloadWorld {
 
   #connect(connection: ClusterConnection): void {
     this.#connection = connection;
-    for (const tell of [...this.#holders]) tell();
+    // A copy: who is told may let go.
+    const listeners = [...this.#holders];
+    for (const tell of listeners) tell();
   }
 }
