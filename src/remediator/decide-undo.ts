@@ -1,12 +1,15 @@
 import { untilNextRead } from "./decide-power-off.ts";
 import { orderOn, restoreLabels } from "./decide-return.ts";
+import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
 import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
 import { hadNoEffect, isOnDue, readsOn } from "./orders.ts";
+import type { Reason } from "./reasons.ts";
 import { restoreInstallation } from "./reprovision/host-installation.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
 import { conditionOf, nodeRejoined } from "./status.ts";
+import { groupOf } from "./subject.ts";
 import type { IdentityVerdict } from "./targets/host.ts";
 import { IDENTITY_AGE_MAX_MS, REORDER_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "./timings.ts";
 
@@ -200,8 +203,37 @@ function awaitNode(walk: Walk, now: Now): Decision | undefined {
   return waits && walk.remainingMs > 0 ? { notes: [], effects: [], nextCheckMs: walk.remainingMs } : undefined;
 }
 
+/** What was fenced may be another host than the Machine's. */
+const NOT_ITS_HOST: readonly string[] = [
+  "WrongHost",
+  "IdentityMismatch",
+  "IdentityUnknown",
+  "Ambiguous",
+  "HostLost",
+  "TargetGone",
+  "MachineNotFound",
+  "SubjectMismatch",
+] satisfies Reason[];
+
+/**
+ * Whether a Machine of Cluster API is left to its owner, which may delete it and have its host installed anew: as before every
+ * reprovision the host must have been proven off, unless that is waived.
+ */
+function isUpToOwner({ remediation, subject, status, plan }: Walk, { verdict, reason }: Outcome): boolean {
+  const { machine } = subject;
+  if (verdict !== "Failed" || remediation.isRequested || NOT_ITS_HOST.includes(reason)) return false;
+  if (machine === undefined || groupOf(machine.apiVersion) !== CLUSTER_API_GROUP) return false;
+  const isProven = (status.provenReboots ?? 0) > 0 || status.attempt?.offConfirmedAt !== undefined;
+  return status.target !== undefined && (isProven || !plan.requireReboot);
+}
+
 function conclude(walk: Walk, outcome: Outcome, now: Now): Decision {
   if (outcome.verdict === "Deleted") return run({ do: "dropFinalizer" });
+  const handsOver = isUpToOwner(walk, outcome);
+  const isRefused = walk.seen.kube?.refused === true;
+  if (handsOver && !walk.seen.handedToOwner && !isRefused) {
+    return run({ do: "handToOwner", message: outcome.message });
+  }
   const owes = mayHaveTurnedOff(walk.attempt);
   const handedOver = walk.seen.successor?.waiting === true;
   const power = !owes
@@ -212,7 +244,12 @@ function conclude(walk: Walk, outcome: Outcome, now: Now): Decision {
   const boot = walk.attempt.bootOverride
     ? "; its next boot may still be from the network and INSTALL IT ANEW: clear the boot override by hand before that"
     : "";
-  const message = `${outcome.message}${power}${boot}`;
+  const told = walk.seen.handedToOwner
+    ? "; whether to replace the Machine is up to its owner (OwnerRemediated=False)"
+    : handsOver
+      ? `; the Machine's owner could not be told (${walk.seen.kube?.message ?? ""})`
+      : "";
+  const message = `${outcome.message}${power}${boot}${told}`;
   return move(walk, now, {
     to: "Failed",
     step: "Failed",

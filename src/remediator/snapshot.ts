@@ -29,6 +29,8 @@ export interface Snapshot {
     hasFinalizer: boolean;
     /** The node that its annotation names. */
     named: string | undefined;
+    /** It is the child of a request of another kind, which tells whoever asked. */
+    isRequested: boolean;
   };
   plan: Plan;
   state: State;

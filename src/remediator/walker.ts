@@ -1,6 +1,7 @@
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import { NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
+import { REQUEST } from "../api/labels.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { keyOf } from "../kube/watched.ts";
@@ -260,6 +261,7 @@ function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: 
       timedOut: metadata.annotations?.[NHC_TIMED_OUT] !== undefined,
       hasFinalizer: metadata.finalizers?.includes(FINALIZER) ?? false,
       named: metadata.annotations?.[NODE_NAME],
+      isRequested: metadata.labels?.[REQUEST] !== undefined,
     },
     plan,
     state,

@@ -115,6 +115,46 @@ describe("the remediation of a Machine", () => {
     }));
 });
 
+describe("the end of a remediation that a Machine asked for", () => {
+  const ownerRemediated = (world: WorkloadWorld, name: string): string[] =>
+    world
+      .machineConditions(name)
+      .flatMap(({ type, status, reason }) => (type === "OwnerRemediated" ? [`${status} ${reason}`] : []));
+  const QUICK = { retryLimit: 1, timeout: "60s" };
+
+  it("that did not help is told to its owner on the Machine", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      world.workload.rack.host("n1").failDisk();
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid, QUICK);
+      await world.phase("Failed", "m1");
+      assert.equal(world.condition("Succeeded", "m1"), "False RejoinTimeout");
+      assert.deepEqual(ownerRemediated(world, "m1"), ["False WaitingForRemediation"]);
+    }));
+
+  it("is told to nobody where no power-off was proven", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.workload.rack.bmc("n1").setReachability("silent");
+      world.remediateMachine("m1", uid, { retryLimit: 0, powerOffTimeout: "30s" });
+      await world.phase("Failed", "m1");
+      assert.deepEqual(ownerRemediated(world, "m1"), []);
+    }));
+
+  it("is told to nobody where it was called off", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid, QUICK);
+      await world.phase("PoweringOn", "m1");
+      world.delete("m1");
+      await world.until("it is gone", () => world.remediation("m1") === undefined);
+      assert.deepEqual(ownerRemediated(world, "m1"), []);
+    }));
+});
+
 describe("a workload cluster that is away", () => {
   it("before the power-off is waited for, and no longer than that may take", () =>
     WorkloadWorld.run({}, async (world) => {

@@ -4,12 +4,13 @@ import { Registry } from "prom-client";
 import { FENCED_BY } from "../../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import { CLUSTER_API_GROUP } from "../../../src/api/cluster-api.ts";
+import { CLUSTER_API_GROUP, readMachine } from "../../../src/api/cluster-api.ts";
 import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import type { Condition } from "../../../src/api/meta.ts";
 import { trimNode } from "../../../src/api/trim.ts";
 import type { ClusterConnection, ClusterRef, WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
@@ -214,6 +215,11 @@ export class WorkloadWorld {
   nameNode(machine: string, nodeName: string): void {
     const key = { namespace: CAPS, name: machine };
     this.management.server.collection(MACHINES).mergePatch(key, { status: { nodeRef: { name: nodeName } } }, "status");
+  }
+
+  machineConditions(name: string): readonly Condition[] {
+    const found = this.management.server.collection(MACHINES).get({ namespace: CAPS, name });
+    return found === undefined ? [] : readMachine(found).conditions;
   }
 
   /** A host of the workload cluster as a BareMetalHost, let go by its operator, that the Machine has taken. */

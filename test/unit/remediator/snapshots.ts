@@ -5,7 +5,7 @@ import { planOf } from "../../../src/remediator/plan.ts";
 import type { Plan } from "../../../src/remediator/plan.ts";
 import type { Decision, Now, Seen, Snapshot } from "../../../src/remediator/snapshot.ts";
 import { nothingSeen } from "../../../src/remediator/snapshot.ts";
-import type { Attempt, State, StateName } from "../../../src/remediator/state.ts";
+import type { Attempt, Outcome, State, StateName } from "../../../src/remediator/state.ts";
 import { localNode } from "../../../src/remediator/subject.ts";
 import { formatAttempt } from "../../../src/remediator/state.ts";
 
@@ -84,12 +84,15 @@ export interface SnapshotChanges {
   seen?: Partial<Seen>;
   status?: BareMetalRemediationStatus;
   remediation?: Partial<Snapshot["remediation"]>;
+  /** Why it is being undone. */
+  outcome?: Outcome;
   other?: Partial<Omit<Snapshot, "state" | "plan" | "seen" | "status" | "remediation">>;
 }
 
 /** A snapshot in mid-state on a host of our own, with `changes`. */
 export function snapshot(changes: SnapshotChanges): Snapshot {
-  const state = stateOf(changes.state, changes.attempt);
+  const base = stateOf(changes.state, changes.attempt);
+  const state = base.name === "Undoing" ? { ...base, outcome: changes.outcome ?? base.outcome } : base;
   return {
     remediation: {
       uid: "uid",
@@ -98,6 +101,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
       timedOut: false,
       hasFinalizer: true,
       named: undefined,
+      isRequested: false,
       ...changes.remediation,
     },
     plan: { ...planOf(bareMetalRemediationSpecSchema.parse({})), ...changes.plan },

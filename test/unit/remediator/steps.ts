@@ -4,6 +4,7 @@ import { BACKUP_BYTES_MAX } from "../../../src/remediator/restore.ts";
 import { readMachine } from "../../../src/api/cluster-api.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { Condition } from "../../../src/api/meta.ts";
+import { localNode } from "../../../src/remediator/subject.ts";
 import type { Seen, SentOrder } from "../../../src/remediator/snapshot.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
@@ -108,6 +109,74 @@ const NODELESS = {
   subject: { nodeName: undefined, cluster: CLUSTER, machine: MACHINE },
   node: undefined,
 };
+
+const SPENT = { verdict: "Failed", reason: "RejoinTimeout", message: "not back" } as const;
+
+/** Ends of a remediation that was asked for by a Machine of Cluster API. */
+const HANDED_OVER: readonly { name: string; changes: Partial<SnapshotChanges>; told: boolean }[] = [
+  {
+    name: "a Machine whose host was proven off, and whose node is not back, is left to its owner",
+    changes: { status: { target: TARGET, provenReboots: 2 } },
+    told: true,
+  },
+  {
+    name: "once",
+    changes: { status: { target: TARGET, provenReboots: 2 }, seen: { handedToOwner: true } },
+    told: false,
+  },
+  {
+    name: "not where the API server refuses it: the verdict does not wait for that",
+    changes: {
+      status: { target: TARGET, provenReboots: 2 },
+      seen: { kube: { message: "forbidden", refused: true, failures: 1, retryAtMs: NOW.monotonicMs } },
+    },
+    told: false,
+  },
+  {
+    name: "not where no Off was proven: a BMC that is away is no reason to install a host anew",
+    changes: { status: { target: TARGET } },
+    told: false,
+  },
+  {
+    name: "but where that proof is waived",
+    changes: { status: { target: TARGET }, plan: { requireReboot: false } },
+    told: true,
+  },
+  {
+    name: "not where the wrong host was fenced",
+    changes: { status: { target: TARGET, provenReboots: 1 }, outcome: { ...SPENT, reason: "WrongHost" } },
+    told: false,
+  },
+  {
+    name: "not by a remediation that was given up by who asked",
+    changes: { status: { target: TARGET, provenReboots: 1 }, outcome: { ...SPENT, verdict: "TimedOut" } },
+    told: false,
+  },
+  {
+    name: "not by the child of a request, which tells by itself",
+    changes: { status: { target: TARGET, provenReboots: 1 }, remediation: { isRequested: true } },
+    told: false,
+  },
+  {
+    name: "not where a node alone was named",
+    changes: { status: { target: TARGET, provenReboots: 1 }, other: { subject: localNode("n1") } },
+    told: false,
+  },
+  {
+    name: "not a Machine of OKD, which knows no such owner",
+    changes: {
+      status: { target: TARGET, provenReboots: 1 },
+      other: {
+        subject: {
+          nodeName: "n1",
+          cluster: undefined,
+          machine: { ...MACHINE, apiVersion: "machine.openshift.io/v1beta1" },
+        },
+      },
+    },
+    told: false,
+  },
+];
 
 /** Steps within states that the pairs of state and event (`decide.test.ts`) do not reach. */
 export const STEPS: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
@@ -315,6 +384,26 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     changes: { state: "Rejoining", seen: { devicesClosed: true, ...machineSeen("n7") }, other: NODELESS },
     expected: "stay (NodeNamed)",
   },
+  ...HANDED_OVER.map(({ name, changes, told }) => ({
+    name,
+    changes: {
+      ...changes,
+      state: "Undoing" as const,
+      attempt: { action: "On" as const, done: true, offConfirmedAtMs: undefined },
+      seen: {
+        taintCleared: true,
+        marksCleared: true,
+        devicesClosed: true,
+        hostReleased: true,
+        ...changes.seen,
+      },
+      other: {
+        subject: { nodeName: "n1", cluster: CLUSTER, machine: MACHINE },
+        ...changes.other,
+      },
+    },
+    expected: told ? "handToOwner" : "→ Failed (Failed)",
+  })),
   {
     name: "without a finalizer nothing else is done first",
     changes: { state: "Resolving", remediation: { hasFinalizer: false } },
