@@ -11,6 +11,8 @@ import { startClusterControllers } from "../../hack/kube-mock/controllers/cluste
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
+import { readForeignCrds } from "../../hack/lib/crds.ts";
+import { startBareMetalHostOperator } from "../../hack/rack/bare-metal-host-operator.ts";
 import { startKubelets } from "../../hack/rack/kubelet.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
@@ -26,6 +28,7 @@ import { openDevice } from "../../src/bmc/open-device.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { loadCluster } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import { Secret } from "../../src/runtime/secret.ts";
@@ -43,13 +46,21 @@ interface Fixture {
   rack: Rack;
 }
 
-async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
+interface Options {
+  password?: string;
+  /** The host is described by a BareMetalHost, with its operator at work, in place of a FencingTarget. */
+  bareMetalHost?: boolean;
+}
+
+async function setUp(t: TestContext, { password = PASSWORD, bareMetalHost = false }: Options = {}): Promise<Fixture> {
   const stop = new AbortController();
   const deps = { clock: systemClock, random: systemRandom };
   const logger = createLogger("silent");
   const rack = createRack({
     ...deps,
-    hosts: [{ name: "n1", powerOffDelayMs: 200, powerOnDelayMs: 200, bootMs: 300 }],
+    hosts: [
+      { name: "n1", providerID: "metal3://metal3/n1/m1", powerOffDelayMs: 200, powerOnDelayMs: 200, bootMs: 300 },
+    ],
   });
   const authority = await createCertificateAuthority(systemClock, "test BMCs");
   const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
@@ -66,26 +77,28 @@ async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
   for (const crd of ["baremetalremediations", "fencingtargets"]) {
     server.load(await readFile(new URL(`../../deploy/crds/ironfence.io_${crd}.yaml`, import.meta.url), "utf8"));
   }
-  for (const name of [NAMESPACE, "kube-node-lease"]) {
+  for (const text of await readForeignCrds()) server.load(text);
+  for (const name of [NAMESPACE, "metal3", "kube-node-lease"]) {
     if (server.collection(NAMESPACES).get({ name }) === undefined)
       server.collection(NAMESPACES).create({ metadata: { name } });
   }
   const data = { username: base64("fencing"), password: base64(password), "ca.crt": base64(authority.certPem) };
-  server.collection(SECRETS).create({ metadata: { namespace: NAMESPACE, name: "bmc" }, data });
-  server.collection(FENCING_TARGETS).create({
-    metadata: { namespace: NAMESPACE, name: "n1" },
-    spec: {
-      nodeName: "n1",
-      identity: { systemUUID: rack.host("n1").spec.systemUUID },
-      devices: [
-        {
-          address: redfish.url.replace(/^https/, "redfish+https"),
-          credentialsSecretRef: { name: "bmc" },
-          tls: { caSecretRef: { name: "bmc" } },
-        },
-      ],
-    },
-  });
+  const address = redfish.url.replace(/^https/, "redfish+https");
+  const namespace = bareMetalHost ? "metal3" : NAMESPACE;
+  server.collection(SECRETS).create({ metadata: { namespace, name: "bmc" }, data });
+  if (bareMetalHost) {
+    const { serialNumber } = rack.host("n1").spec;
+    describeHost(mock, `${address}${redfish.systemPath("n1")}`, serialNumber);
+  } else {
+    server.collection(FENCING_TARGETS).create({
+      metadata: { namespace, name: "n1" },
+      spec: {
+        nodeName: "n1",
+        identity: { systemUUID: rack.host("n1").spec.systemUUID },
+        devices: [{ address, credentialsSecretRef: { name: "bmc" }, tls: { caSecretRef: { name: "bmc" } } }],
+      },
+    });
+  }
   const stopControllers = startClusterControllers(
     { server, clock: systemClock },
     {
@@ -110,6 +123,13 @@ async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
     { leasePeriodMs: 300, leaseDurationSeconds: 1, statusPeriodMs: 300, podPeriodMs: 200 },
     stop.signal,
   );
+  const operator = bareMetalHost
+    ? startBareMetalHostOperator(
+        { client: runtime.client, clock: systemClock, logger, rack },
+        { lookMs: 100, orderDelayMs: 100, mirrorDelayMs: 500 },
+        stop.signal,
+      )
+    : undefined;
   const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, stop.signal);
   const targets = runtime.watch<FencingTarget>(
     { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
@@ -124,6 +144,7 @@ async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
       namespace: NAMESPACE,
       openDevice,
       registry: new Registry(),
+      bareMetalHosts: bareMetalHost,
       options: {
         concurrency: 10,
         limits: { hosts: Infinity, perZone: Infinity },
@@ -138,6 +159,7 @@ async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
     stop.abort(new Error("the test is over"));
     await remediator;
     await kubelets;
+    await operator?.settled;
     stopControllers();
     await transport.close();
     await mock.close();
@@ -146,6 +168,31 @@ async function setUp(t: TestContext, password = PASSWORD): Promise<Fixture> {
     await rm(folder, { recursive: true });
   });
   return { mock, rack };
+}
+
+function describeHost({ server }: KubeMock, address: string, serialNumber: string): void {
+  const key = { namespace: "metal3", name: "n1" };
+  const apiVersion = "infrastructure.cluster.x-k8s.io/v1beta1";
+  const hosts = server.collection(BARE_METAL_HOSTS);
+  hosts.create({
+    metadata: key,
+    spec: {
+      online: true,
+      bmc: { address, credentialsName: "bmc" },
+      image: { url: "http://image" },
+      consumerRef: { apiVersion, kind: "Metal3Machine", namespace: "metal3", name: "m1" },
+    },
+  });
+  const status = {
+    operationalStatus: "OK",
+    poweredOn: true,
+    errorCount: 0,
+    errorMessage: "",
+    hardwareProfile: "unknown",
+    provisioning: { ID: "1", state: "provisioned" },
+    hardware: { systemVendor: { serialNumber } },
+  };
+  hosts.mergePatch(key, { status }, "status");
 }
 
 function base64(text: string): string {
@@ -202,8 +249,22 @@ test("a dead node is fenced, freed and restored over real connections", async (t
   for (const { step, time } of remediation(fixture)?.status?.timeline ?? []) t.diagnostic(`${time} ${step}`);
 });
 
+test("a BareMetalHost is fenced through its operator over real connections, and proven by our own look", async (t) => {
+  const fixture = await setUp(t, { bareMetalHost: true });
+  await order(fixture);
+  await until("there is a verdict", () => succeeded(fixture) !== undefined);
+  assert.equal(succeeded(fixture), "True NodeRestored");
+  assert.deepEqual(
+    fixture.rack.host("n1").orders.map(({ type, outcome }) => `${type} ${outcome}`),
+    ["ForceOff Started", "On Started"],
+    "the operator's, one each",
+  );
+  const host = fixture.mock.server.collection(BARE_METAL_HOSTS).get({ namespace: "metal3", name: "n1" });
+  assert.deepEqual(Object.keys(host?.metadata.annotations ?? {}), ["ironfence.io/last-reboot"]);
+});
+
 test("a BMC that refuses the password gets no power order, and the verdict says what to correct", async (t) => {
-  const fixture = await setUp(t, "wrong-battery");
+  const fixture = await setUp(t, { password: "wrong-battery" });
   await order(fixture);
   await until("there is a verdict", () => succeeded(fixture) !== undefined);
   assert.equal(succeeded(fixture), "False BMCAuthenticationFailed");
