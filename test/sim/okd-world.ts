@@ -13,6 +13,8 @@ import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";
 import type { KubeTransport } from "../../src/kube/transport.ts";
 import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
+import { sleep } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { World } from "./world.ts";
@@ -52,6 +54,8 @@ export interface Halves {
   healthChecks?: boolean;
   /** Called before each request of theirs to the API, as `GET machines/m1`. */
   onRequest?: (what: string) => void;
+  /** How far their view of Machines lags behind. */
+  lagMs?: number;
 }
 
 /** A health check, as far as tests read it. */
@@ -143,6 +147,11 @@ export class Okd {
     return [...found].find(({ metadata }) => metadata.name.startsWith(prefix));
   }
 
+  deleteChild(name: string): void {
+    const key = { namespace: NAMESPACE, name: this.child(name)?.metadata.name ?? "" };
+    this.world.server.collection(BARE_METAL_REMEDIATIONS).delete(key);
+  }
+
   get #machines() {
     return this.world.server.collection<KubeObject>(MACHINES);
   }
@@ -189,7 +198,7 @@ export class Okd {
   /** Starts the halves, or starts them anew after `stop`. */
   start(): void {
     const { clock, server } = this.world;
-    const { requests = true, healthChecks = false, onRequest } = this.#halves;
+    const { requests = true, healthChecks = false, onRequest, lagMs = 0 } = this.#halves;
     const stop = new AbortController();
     const inner = server.transport({ client: "okd" });
     const transport: KubeTransport = {
@@ -197,6 +206,11 @@ export class Okd {
       send: (request, signal) => {
         onRequest?.(`${request.method} ${request.path.split("/").slice(-2).join("/")}`);
         return inner.send(request, signal);
+      },
+      stream: async (request, signal) => {
+        const stream = await inner.stream(request, signal);
+        if (lagMs === 0 || !request.path.includes(`/${MACHINES.plural}?`)) return stream;
+        return { ...stream, body: lagging(stream.body, clock, lagMs, signal) };
       },
     };
     const created = createKubeRuntime({
@@ -243,5 +257,17 @@ export class Okd {
         await okd.stop();
       }
     });
+  }
+}
+
+async function* lagging(
+  body: AsyncIterable<string>,
+  clock: Clock,
+  lagMs: number,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  for await (const chunk of body) {
+    await sleep(clock, lagMs, signal);
+    yield chunk;
   }
 }

@@ -96,6 +96,18 @@ describe("external remediation of an OKD Machine", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
+  it("is not begun anew on a view that still shows what was met: no node is power-cycled for that", () =>
+    Okd.run({ lagMs: 30_000 }, async (okd, world) => {
+      await world.hang("n1");
+      okd.ask("m1");
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      okd.deleteChild("m1");
+      await world.until("the child is gone", () => okd.child("m1") === undefined);
+      await world.clock.advance(120_000);
+      assert.equal(okd.child("m1"), undefined);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+    }));
+
   it("of two Machines goes on at the same time", () =>
     Okd.run({}, async (okd, world) => {
       await world.hang("n1");
