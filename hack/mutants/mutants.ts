@@ -785,6 +785,22 @@ export const MUTANTS: readonly Mutant[] = [
     TURN,
   ),
   remediator(
+    "lost-member-forgotten",
+    "lost-members",
+    "a member of etcd whose Node was deleted counts as down, not as gone",
+    'if (type !== "deleted" || !mayRunEtcd(object)) return;',
+    'if (type === "deleted" || !mayRunEtcd(object)) return;',
+    TURN,
+  ),
+  remediator(
+    "lost-member-up",
+    "lost-members",
+    "what a deleted Node said of itself last counts for nothing",
+    "{ cluster, node: { ...object, status: {} } }",
+    "{ cluster, node: object }",
+    TURN,
+  ),
+  remediator(
     "quorum-not-live",
     "decide-start",
     "etcd's members are looked at live right before the power-off",

@@ -3,14 +3,16 @@ import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { Node } from "../api/core.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
-import type { WorkloadClusters } from "../clusters/workload-clusters.ts";
+import type { ClusterRef, WorkloadClusters } from "../clusters/workload-clusters.ts";
 import type { openDevice } from "../bmc/open-device.ts";
 import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
 import { FINALIZER } from "./effects.ts";
+import { LostMembers } from "./lost-members.ts";
 import { createMetrics } from "./metrics.ts";
+import type { NodeCluster } from "./node-clusters.ts";
 import { NodeClusters } from "./node-clusters.ts";
 import { tendOrphans } from "./orphans.ts";
 import { mayRunEtcd } from "./quorum.ts";
@@ -91,11 +93,19 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       yield session?.uid === watched.metadata.uid ? session.remediation : watched;
     }
   };
+  const lostMembers = new LostMembers((cluster, nodeName) => {
+    const host = walker.directory.find({ cluster, nodeName, machine: undefined });
+    return host.found || host.reason !== "NoTarget";
+  });
+  const nodesOf = (cluster: ClusterRef | undefined): NodeCluster["nodes"] => {
+    const { nodes } = clusters.of(cluster);
+    return { get: (key) => nodes.get(key), values: () => lostMembers.among(cluster, nodes.values()) };
+  };
   const turns = new Turns({
     clock: runtime.clock,
     limits,
     zoneLabel,
-    nodesOf: (cluster) => clusters.of(cluster).nodes,
+    nodesOf,
     remediations: latest,
     wake: (remediation) => controller.enqueue(keyText(keyOf(remediation))),
     onWaiting: (count) => metrics.waiting(count),
@@ -103,6 +113,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const walker: WalkerDeps = {
     runtime,
     clusters,
+    nodesOf,
     directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(directory, bareMetalHosts),
     stopSwitch,
     metrics,
@@ -178,7 +189,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       wake(index.siblings(change.object));
     }),
     clusters.subscribe({
-      onNode: (cluster, { object }) => {
+      onNode: (cluster, change) => {
+        const { object } = change;
+        lostMembers.observe(cluster, change);
         wake(index.ofNode(cluster, object.metadata.name));
         if (mayRunEtcd(object)) turns.review();
       },

@@ -12,7 +12,8 @@ import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import { FINALIZER, runEffect } from "./effects.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
-import type { NodeClusters } from "./node-clusters.ts";
+import type { ClusterRef } from "../clusters/workload-clusters.ts";
+import type { NodeCluster, NodeClusters } from "./node-clusters.ts";
 import { isWaiting } from "./ownership.ts";
 import { etcdNodes } from "./quorum.ts";
 import type { Session } from "./session.ts";
@@ -44,6 +45,8 @@ const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIden
 export interface WalkerDeps {
   runtime: KubeRuntime;
   clusters: NodeClusters;
+  /** The nodes of a cluster, and members of etcd that it has lost. */
+  nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
   directory: HostDirectory;
   stopSwitch: StopSwitch;
   metrics: RemediatorMetrics;
@@ -85,7 +88,7 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
         siblings: snapshot.siblings,
         turns: deps.turns,
         handOver: deps.handOver,
-        etcdNodes: () => etcdNodes(session.cluster.nodes.values()),
+        etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
         mayOrder: () => mayOrder(deps, session, host),
       };
       for (const effect of decision.effects) {

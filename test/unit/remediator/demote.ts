@@ -57,6 +57,7 @@ export async function demote(state: StateName): Promise<string> {
   const deps = {
     runtime,
     clusters,
+    nodesOf: () => nodes,
     directory: { find: () => nothing, byUid: () => undefined },
     stopSwitch: { stopped: undefined, known: true, subscribe: () => () => undefined },
     turns: { of: () => undefined },

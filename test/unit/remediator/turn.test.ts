@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import type { Node } from "../../../src/api/core.ts";
+import { LostMembers } from "../../../src/remediator/lost-members.ts";
+import { isReady } from "../../../src/remediator/marks.ts";
 import type { EtcdMember } from "../../../src/remediator/quorum.ts";
 import { etcdNodes, keepsQuorum } from "../../../src/remediator/quorum.ts";
 import type { Contender, Turn } from "../../../src/remediator/turn.ts";
@@ -152,22 +154,46 @@ describe("etcd's quorum", () => {
 
   it("is no matter of a node that runs none", () => assert.equal(keepsQuorum(UP, "worker"), true));
 
+  const plain = (name: string, ...roles: string[]): Node => ({
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: {
+      name,
+      uid: name,
+      resourceVersion: "1",
+      labels: Object.fromEntries(roles.map((role) => [`node-role.kubernetes.io/${role}`, ""])),
+    },
+    spec: {},
+    status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-01-01T11:00:00Z" }] },
+  });
+
+  it("counts members whose Nodes were deleted as down, for as long as a target names their hosts", () => {
+    const targets = new Set(["a", "b", "c", "d", "e"]);
+    const lost = new LostMembers((_cluster, name) => targets.has(name));
+    const left = ["a", "b", "c"].map((name) => plain(name, "control-plane"));
+    const members = (nodes: Node[]): EtcdMember[] =>
+      etcdNodes(lost.among(undefined, nodes)).map((node) => ({ node: node.metadata.name, up: isReady(node) }));
+    assert.equal(keepsQuorum(members(left), "c"), true, "two of three, if these were all");
+    for (const name of ["d", "e"]) lost.observe(undefined, { type: "deleted", object: plain(name, "control-plane") });
+    lost.observe(undefined, { type: "deleted", object: plain("w", "worker") });
+    assert.deepEqual(
+      members(left).map(({ node, up }) => `${node} ${up}`),
+      ["a true", "b true", "c true", "d false", "e false"],
+    );
+    assert.equal(keepsQuorum(members(left), "c"), false, "two of five are no majority");
+    assert.equal([...lost.among({ namespace: "ns", name: "other" }, [])].length, 0, "of another cluster");
+
+    const joined = plain("d", "control-plane");
+    lost.observe(undefined, { type: "added", object: joined });
+    assert.equal(keepsQuorum(members([...left, joined]), "c"), true, "one that joins anew is up again");
+    targets.delete("e");
+    assert.equal(members(left).length, 3, "one whose target is gone is gone for good");
+  });
+
   it("is that of the nodes with the role of etcd, else of the control plane", () => {
-    const node = (name: string, ...roles: string[]): Node => ({
-      apiVersion: "v1",
-      kind: "Node",
-      metadata: {
-        name,
-        uid: name,
-        resourceVersion: "1",
-        labels: Object.fromEntries(roles.map((role) => [`node-role.kubernetes.io/${role}`, ""])),
-      },
-      spec: {},
-      status: {},
-    });
     const names = (nodes: Node[]): string[] => etcdNodes(nodes).map(({ metadata }) => metadata.name);
-    const plane = [node("a", "control-plane"), node("b", "master"), node("w", "worker")];
+    const plane = [plain("a", "control-plane"), plain("b", "master"), plain("w", "worker")];
     assert.deepEqual(names(plane), ["a", "b"]);
-    assert.deepEqual(names([...plane, node("e", "etcd")]), ["e"]);
+    assert.deepEqual(names([...plane, plain("e", "etcd")]), ["e"]);
   });
 });
