@@ -1,12 +1,10 @@
 import type { ConditionWrite } from "../api/machine-conditions.ts";
 import { changeConditions } from "../api/machine-conditions.ts";
 import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../api/cluster-api.ts";
-import { fieldAt } from "../api/foreign.ts";
-import type { JsonPatchOperation } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { pointer } from "../kube/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
+import { setField } from "../kube/set-field.ts";
 import type { MachineRef } from "./subject.ts";
 
 /** Tries of one guarded patch: Cluster API's own controllers write in between. */
@@ -33,7 +31,7 @@ export async function handToOwner(
       const changes = changeConditions(raw, [ownerRemediated(message)], [], runtime.clock.nowMs());
       if (changes.length === 0) return;
       const { uid, resourceVersion } = raw.metadata;
-      const operations = changes.flatMap(({ path, conditions }) => [...parentsOf(raw, path), addAt(path, conditions)]);
+      const operations = changes.flatMap(({ path, conditions }) => setField(raw, path, conditions));
       await runtime.client.patch(type, key, { uid, resourceVersion }, operations, { subresource: "status" }, signal);
       return;
     } catch (error) {
@@ -67,16 +65,4 @@ function ownerRemediated(message: string): ConditionWrite {
     message,
     v1beta1: { reason, message, severity: "Warning" },
   };
-}
-
-/** The sections on the way to `path` that the object lacks: a patch makes none by itself. */
-function parentsOf(raw: KubeObject, path: readonly string[]): JsonPatchOperation[] {
-  return path.slice(0, -1).flatMap((_, index) => {
-    const parent = path.slice(0, index + 1);
-    return fieldAt(raw, ...parent) === undefined ? [addAt(parent, {})] : [];
-  });
-}
-
-function addAt(path: readonly string[], value: unknown): JsonPatchOperation {
-  return { op: "add", path: pointer(...path), value };
 }

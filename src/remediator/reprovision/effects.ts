@@ -7,15 +7,16 @@ import { readBareMetalHost } from "../../api/metal3.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { findObject } from "../../kube/find-object.ts";
 import { pointer } from "../../kube/json-pointer.ts";
-import type { KubeObject, OwnerReference, ResourceType } from "../../kube/resource.ts";
+import type { KubeObject, OwnerReference } from "../../kube/resource.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import type { EffectContext } from "../effect-context.ts";
 import { isReady } from "../marks.ts";
 import { getNode } from "../node-writes.ts";
 import { handToOwner, machineType } from "../owner-remediated.ts";
-import { hostOfMachine } from "../requests/machine-host.ts";
+import { hostOfMachine } from "../machine-host.ts";
 import { readAnyMachine } from "../resolve-subject.ts";
 import type { Effect, Seen } from "../snapshot.ts";
 import { findMachine } from "./find-machine.ts";
@@ -93,7 +94,12 @@ async function examineMachine(
 ): Promise<NonNullable<Seen["machine"]>> {
   const { runtime, session } = context;
   const { namespace, name, uid } = machine;
-  const raw = await getOrUndefined(context, await machineType(runtime, machine, signal), { namespace, name }, signal);
+  const raw = await findObject(
+    runtime.client,
+    await machineType(runtime, machine, signal),
+    { namespace, name },
+    signal,
+  );
   if (raw === undefined || raw.metadata.uid !== uid) {
     const atMs = session.now().monotonicMs;
     const nothing = { owner: undefined, isControlPlane: false, isReplaced: false, externallyProvisioned: false };
@@ -133,7 +139,7 @@ async function wouldReplace(
   if (owner.kind !== "MachineSet") return false;
   const type = await context.runtime.client.discover(owner.apiVersion, owner.kind, signal);
   if (type === undefined) return false;
-  const set = await getOrUndefined(context, type, { namespace, name: owner.name }, signal);
+  const set = await findObject(context.runtime.client, type, { namespace, name: owner.name }, signal);
   if (set === undefined || set.metadata.uid !== owner.uid || set.metadata.deletionTimestamp !== undefined) return false;
   const isPaused = set.metadata.annotations?.[PAUSED_ANNOTATION] !== undefined;
   // Kubernetes' own default where the field is missing.
@@ -271,7 +277,7 @@ async function readTarget(context: EffectContext, signal: AbortSignal): Promise<
   const { target } = context.session.status;
   if (target?.kind !== BARE_METAL_HOSTS.kind) return undefined;
   const { namespace, name } = target;
-  const raw = await getOrUndefined(context, BARE_METAL_HOSTS, { namespace, name }, signal);
+  const raw = await findObject(context.runtime.client, BARE_METAL_HOSTS, { namespace, name }, signal);
   return raw?.metadata.uid === target.uid ? raw : undefined;
 }
 
@@ -280,18 +286,4 @@ async function deleteSelf({ runtime, session }: EffectContext, signal: AbortSign
   const guard = { uid: session.uid };
   await runtime.client.delete(BARE_METAL_REMEDIATIONS, key, { guard }, signal);
   session.remediation = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, signal);
-}
-
-async function getOrUndefined(
-  { runtime }: EffectContext,
-  type: ResourceType,
-  key: { namespace: string; name: string },
-  signal: AbortSignal,
-): Promise<KubeObject | undefined> {
-  try {
-    return await runtime.client.get(type, key, signal);
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
 }

@@ -1,6 +1,5 @@
 import { REFUSED, SERVED_BY } from "../../api/annotations.ts";
 import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { CLUSTER_API_GROUP } from "../../api/cluster-api.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../api/metal3.ts";
 import type { Metal3Remediation } from "../../api/metal3-remediation.ts";
@@ -12,16 +11,17 @@ import {
   UNHEALTHY_HOST_VALUE,
 } from "../../api/metal3-remediation.ts";
 import type { JsonPatchOperation, WriteOptions } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
-import { pointer } from "../../kube/json-pointer.ts";
+import { findObject } from "../../kube/find-object.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import { setField } from "../../kube/set-field.ts";
 import { awaitServed } from "../../kube/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { handToOwner } from "../owner-remediated.ts";
 import { isFinal } from "../state.ts";
 import type { MachineRef } from "../subject.ts";
-import { bareMetalHostType, hostOfMachine } from "./machine-host.ts";
+import { hostOfMachine } from "../machine-host.ts";
+import { BARE_METAL_HOSTS } from "../targets/bare-metal-host/host-store.ts";
 import type { Metal3Mirror, Metal3Step } from "./decide-metal3-remediation.ts";
 import { decideMetal3, machineOf } from "./decide-metal3-remediation.ts";
 import type { RequestKind } from "./request.ts";
@@ -60,24 +60,15 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
     signal: AbortSignal,
   ): Promise<{ requeueAfterMs?: number } | void> {
     // The watch may show a request that is gone meanwhile: its host would be powered off for nobody.
-    const request = await this.#live(watched, signal);
-    if (request === undefined) return;
+    const raw = await findObject(this.#runtime.client, this.type, keyOf(watched), signal);
+    if (raw?.metadata.uid !== watched.metadata.uid) return;
+    const request = readMetal3Remediation(raw);
     const machine = machineOf(request);
     const isUnderWay = !isFinal(child?.status?.phase) && request.metadata.deletionTimestamp === undefined;
     const looks = machine !== undefined && isUnderWay;
     const host = looks ? await hostOfMachine(this.#runtime, machineRef(request, machine), signal) : undefined;
     await this.#run(decideMetal3({ request, child, host }), request, child, signal);
     if (looks) return { requeueAfterMs: LOOK_MS };
-  }
-
-  async #live(watched: Metal3Remediation, signal: AbortSignal): Promise<Metal3Remediation | undefined> {
-    try {
-      const raw = await this.#runtime.client.get(this.type, keyOf(watched), signal);
-      return raw.metadata.uid === watched.metadata.uid ? readMetal3Remediation(raw) : undefined;
-    } catch (error) {
-      if (isKubeError(error, "NotFound")) return undefined;
-      throw error;
-    }
   }
 
   async #run(
@@ -169,22 +160,16 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
     signal: AbortSignal,
   ): Promise<void> {
     const ref = machineRef(request, machine);
-    if (machine.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`)) {
-      await handToOwner(this.#runtime, ref, mirror.message, signal);
-    }
+    await handToOwner(this.#runtime, ref, mirror.message, signal);
     const host = await hostOfMachine(this.#runtime, ref, signal);
     if (host !== undefined) await this.#markUnhealthy(host, signal);
   }
 
   async #markUnhealthy(host: BareMetalHost, signal: AbortSignal): Promise<void> {
     const { annotations, uid, resourceVersion } = host.metadata;
-    const type = await bareMetalHostType(this.#runtime, signal);
-    if (type === undefined || annotations?.[UNHEALTHY_HOST] !== undefined) return;
-    const operation: JsonPatchOperation =
-      annotations === undefined
-        ? { op: "add", path: "/metadata/annotations", value: { [UNHEALTHY_HOST]: UNHEALTHY_HOST_VALUE } }
-        : { op: "add", path: pointer("metadata", "annotations", UNHEALTHY_HOST), value: UNHEALTHY_HOST_VALUE };
-    await this.#runtime.client.patch(type, keyOf(host), { uid, resourceVersion }, [operation], {}, signal);
+    if (annotations?.[UNHEALTHY_HOST] !== undefined) return;
+    const operations = setField(host, ["metadata", "annotations", UNHEALTHY_HOST], UNHEALTHY_HOST_VALUE);
+    await this.#runtime.client.patch(BARE_METAL_HOSTS, keyOf(host), { uid, resourceVersion }, operations, {}, signal);
   }
 
   async #patchStatus(request: Metal3Remediation, status: unknown, signal: AbortSignal): Promise<void> {
