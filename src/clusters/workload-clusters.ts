@@ -44,7 +44,7 @@ export function createWorkloadClusters(
   deps: WorkloadClustersDeps,
   signal: AbortSignal,
 ): WorkloadClusters & { settled(): Promise<void> } {
-  const { clock } = deps.runtime;
+  const { clock, logger } = deps.runtime;
   const entries = new Map<string, Entry>();
   const ending = new Set<Promise<void>>();
   countStates(deps.registry, entries, signal);
@@ -55,7 +55,13 @@ export function createWorkloadClusters(
     const tell = (): void => {
       // A copy: who is told may let go.
       const listeners = [...holders];
-      for (const listener of listeners) listener();
+      for (const listener of listeners) {
+        try {
+          listener();
+        } catch (error) {
+          logger.error({ cluster: `${ref.namespace}/${ref.name}`, err: error }, "a listener failed on a change");
+        }
+      }
     };
     const connection = new WorkloadConnection(deps, ref, tell);
     const ended = connection.run(AbortSignal.any([signal, stop.signal])).finally(() => ending.delete(ended));

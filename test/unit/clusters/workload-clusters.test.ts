@@ -176,6 +176,21 @@ describe("a workload cluster", () => {
     assert.equal(world.open, 0);
   });
 
+  it("goes on where somebody fails who is told of a change", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    const fails = world.hold(() => {
+      throw new Error("a fault of ours");
+    });
+    let changes = 0;
+    world.hold(() => (changes += 1));
+    await world.clock.advance(5_000);
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    await world.clock.advance(20_000);
+    assert.equal(fails.connection.state, "connected");
+    assert.equal(changes, 3, "missing, found, connected");
+  });
+
   it("leaves nothing running or open when its signal aborts", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
