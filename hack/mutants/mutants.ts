@@ -28,6 +28,9 @@ const BARE_METAL_POWER = "test/unit/targets/bare-metal-host-power.test.ts";
 const BARE_METAL_SIM = "test/sim/metal3/operator.test.ts";
 const LEADER = "test/unit/kube/leader-election.test.ts";
 const MACHINES = "test/integration/machine-health-check.test.ts";
+const OKD_MACHINES = "test/unit/detector/machines/okd.test.ts";
+const OKD_HEALTH_CHECK = "test/sim/okd-health-check.test.ts";
+const OKD_REQUESTS = "test/unit/requests/decide-okd-machine.test.ts";
 const MACHINE_DECIDE = "test/unit/detector/machines/decide.test.ts";
 
 /** A mutant of `src/remediator/<file>.ts`. */
@@ -1331,5 +1334,94 @@ export const MUTANTS: readonly Mutant[] = [
     "if (allowedMs <= pass.nowMs) return undefined;",
     "if (allowedMs !== undefined) return undefined;",
     MACHINE_DECIDE,
+  ),
+  // OKD.
+  machines(
+    "okd-master-kept",
+    "okd",
+    "a Machine of OKD's control plane is never deleted",
+    "if (machine.isControlPlane)\n",
+    "if (machine.phase === undefined)\n",
+    OKD_MACHINES,
+  ),
+  {
+    id: "okd-either-label",
+    rule: "either label of OKD's tells a Machine of the control plane",
+    file: "src/api/okd-machine.ts",
+    find: "[OKD_MACHINE_ROLE_LABEL, OKD_MACHINE_TYPE_LABEL].some(",
+    replace: "[OKD_MACHINE_ROLE_LABEL].some(",
+    killers: [OKD_MACHINES],
+  },
+  machines(
+    "okd-owner-needed",
+    "okd",
+    "a Machine that nobody would make anew is not deleted",
+    "if (!ownerReferences.some(({ controller }) => controller === true)) {",
+    "if (ownerReferences === undefined) {",
+    OKD_MACHINES,
+  ),
+  machines(
+    "okd-live-remedy",
+    "actions",
+    "a Machine is deleted only where it is still to be, by a live look",
+    'if (!isStillRemedy(deps, context, live, "delete") || !context.mayStart(machine)) return;',
+    "if (!context.mayStart(machine)) return;",
+    OKD_HEALTH_CHECK,
+  ),
+  machines(
+    "okd-one-deletion",
+    "plan-target",
+    "one Machine is deleted after the other",
+    "if (first !== undefined) return verdict(",
+    "if (first === null) return verdict(",
+    OKD_HEALTH_CHECK,
+  ),
+  {
+    id: "own-cluster-stale",
+    rule: "nothing follows from nodes of which the API server has not told for minutes",
+    file: "src/clusters/own-cluster.ts",
+    find: "if (silentMs <= NODES_STALE_MS)",
+    replace: "if (silentMs < Infinity)",
+    killers: ["test/unit/clusters/own-cluster.test.ts"],
+  },
+  remediator(
+    "okd-live-request",
+    "requests/okd-machine",
+    "no fence begins on a view that still shows a request that was met",
+    "const machine = await liveMachine(runtime, this.type, watched, signal);",
+    "const machine: Machine | undefined = watched;",
+    "test/sim/okd.test.ts",
+  ),
+  remediator(
+    "okd-steps-back",
+    "requests/decide-okd-machine",
+    "of two remediators ours steps back",
+    "if (otherActor !== undefined) {",
+    "if (otherActor === null) {",
+    OKD_REQUESTS,
+  ),
+  remediator(
+    "okd-ready-is-no-recovery",
+    "requests/decide-okd-machine",
+    "a node that was Ready all along has not recovered: its request must not be met and made for ever",
+    "child.status.node?.wasReady === false",
+    "child.status.node?.wasReady !== undefined",
+    OKD_REQUESTS,
+  ),
+  remediator(
+    "okd-replacement-goes-on",
+    "requests/decide-okd-machine",
+    "a remediation that deletes its Machine is not aborted for that",
+    '|| child.status?.phase === "Provisioning") return',
+    ") return",
+    OKD_REQUESTS,
+  ),
+  remediator(
+    "okd-no-replacement",
+    "requests/decide-okd-machine",
+    "a Machine of the control plane, or that nobody makes anew, gets reboots alone",
+    "const replaceable = !machine.isControlPlane && hasController(machine);",
+    "const replaceable = machine.kind !== undefined;",
+    OKD_REQUESTS,
   ),
 ];
