@@ -1,50 +1,27 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
-import { setTimeout as wait } from "node:timers/promises";
 import { Registry } from "prom-client";
-import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
-import { startClusterControllers } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
-import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
-import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
-import { createCertificateAuthority } from "../../hack/lib/pki.ts";
-import { readForeignCrds } from "../../hack/lib/crds.ts";
+import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
 import { startBareMetalHostOperator } from "../../hack/rack/bare-metal-host-operator.ts";
-import { startKubelets } from "../../hack/rack/kubelet.ts";
-import { createRack } from "../../hack/rack/rack.ts";
-import type { Rack } from "../../hack/rack/rack.ts";
-import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import type { Host } from "../../hack/rack/host.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES, PODS, SECRETS } from "../../src/api/core-types.ts";
+import { NODES, PODS } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { trimNode } from "../../src/api/trim.ts";
 import { openDevice } from "../../src/bmc/open-device.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
-import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
-import { Secret } from "../../src/runtime/secret.ts";
-import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
+import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
+import type { SocketWorld } from "./agent-fixture.ts";
 
-// The remediator on sockets: HTTPS to an API server, Redfish over HTTPS to the BMC, real time.
-
-const NAMESPACE = "ironfence";
-const PASSWORD = "correct-horse";
-const DEADLINE_MS = 30_000;
-
-interface Fixture {
-  mock: KubeMock;
-  rack: Rack;
-}
+// The remediator on sockets, in real time.
 
 interface Options {
   password?: string;
@@ -52,90 +29,34 @@ interface Options {
   bareMetalHost?: boolean;
 }
 
-async function setUp(t: TestContext, { password = PASSWORD, bareMetalHost = false }: Options = {}): Promise<Fixture> {
-  const stop = new AbortController();
-  const deps = { clock: systemClock, random: systemRandom };
-  const logger = createLogger("silent");
-  const rack = createRack({
-    ...deps,
-    hosts: [
-      { name: "n1", providerID: "metal3://metal3/n1/m1", powerOffDelayMs: 200, powerOnDelayMs: 200, bootMs: 300 },
-    ],
+function setUp(t: TestContext, { password, bareMetalHost = false }: Options = {}): Promise<SocketWorld> {
+  const options = {
+    hosts: [{ name: "n1", providerID: "metal3://metal3/n1/m1" }],
+    monitorGracePeriodMs: 1_500,
+    ...(password !== undefined && { password }),
+    ...(bareMetalHost && { describe: { namespace: "metal3", host: describeHost } }),
+  };
+  return startSocketWorld(t, options, async (world, signal) => {
+    await Promise.all([remediate(world, bareMetalHost, signal), bareMetalHost && operate(world, signal)]);
   });
-  const authority = await createCertificateAuthority(systemClock, "test BMCs");
-  const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
-  const redfish = await startRedfishMock({
-    ...deps,
-    rack,
-    hosts: ["n1"],
-    tls,
-    username: "fencing",
-    password: new Secret(PASSWORD),
-  });
-  const mock = await startKubeMock({ ...deps, tls: true });
-  const { server } = mock;
-  for (const crd of ["baremetalremediations", "fencingtargets"]) {
-    server.load(await readFile(new URL(`../../deploy/crds/ironfence.io_${crd}.yaml`, import.meta.url), "utf8"));
-  }
-  for (const text of await readForeignCrds()) server.load(text);
-  for (const name of [NAMESPACE, "metal3", "kube-node-lease"]) {
-    if (server.collection(NAMESPACES).get({ name }) === undefined)
-      server.collection(NAMESPACES).create({ metadata: { name } });
-  }
-  const data = { username: base64("fencing"), password: base64(password), "ca.crt": base64(authority.certPem) };
-  const address = redfish.url.replace(/^https/, "redfish+https");
-  const namespace = bareMetalHost ? "metal3" : NAMESPACE;
-  server.collection(SECRETS).create({ metadata: { namespace, name: "bmc" }, data });
-  if (bareMetalHost) {
-    const { serialNumber } = rack.host("n1").spec;
-    describeHost(mock, `${address}${redfish.systemPath("n1")}`, serialNumber);
-  } else {
-    server.collection(FENCING_TARGETS).create({
-      metadata: { namespace, name: "n1" },
-      spec: {
-        nodeName: "n1",
-        identity: { systemUUID: rack.host("n1").spec.systemUUID },
-        devices: [{ address, credentialsSecretRef: { name: "bmc" }, tls: { caSecretRef: { name: "bmc" } } }],
-      },
-    });
-  }
-  const stopControllers = startClusterControllers(
-    { server, clock: systemClock },
-    {
-      statefulSets: false,
-      scheduler: false,
-      nodeLifecycle: { monitorPeriodMs: 100, monitorGracePeriodMs: 1_500 },
-    },
+}
+
+async function operate({ runtime: { client }, rack }: SocketWorld, signal: AbortSignal): Promise<void> {
+  const operator = startBareMetalHostOperator(
+    { client, clock: systemClock, logger: createLogger("silent"), rack },
+    { lookMs: 100, orderDelayMs: 100, mirrorDelayMs: 500 },
+    signal,
   );
-  const folder = await mkdtemp(join(tmpdir(), "ironfence-remediator-"));
-  const kubeconfig = join(folder, "kubeconfig");
-  await writeFile(kubeconfig, mock.kubeconfig);
-  const transport = createHttpTransport(await loadCluster({ kubeconfig }), { clock: systemClock });
-  const runtime = createKubeRuntime({
-    ...deps,
-    transport,
-    logger,
-    controllerName: "ironfence.io/agent",
-    instance: "test",
-  });
-  const kubelets = startKubelets(
-    { rack, client: runtime.client, clock: systemClock, logger },
-    { leasePeriodMs: 300, leaseDurationSeconds: 1, statusPeriodMs: 300, podPeriodMs: 200 },
-    stop.signal,
-  );
-  const operator = bareMetalHost
-    ? startBareMetalHostOperator(
-        { client: runtime.client, clock: systemClock, logger, rack },
-        { lookMs: 100, orderDelayMs: 100, mirrorDelayMs: 500 },
-        stop.signal,
-      )
-    : undefined;
-  const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, stop.signal);
+  await operator.settled;
+}
+
+function remediate({ runtime }: SocketWorld, bareMetalHosts: boolean, signal: AbortSignal): Promise<void> {
+  const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
   const targets = runtime.watch<FencingTarget>(
     { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
-    stop.signal,
+    signal,
   );
-  const remediator = runRemediator(
+  return runRemediator(
     {
       runtime,
       nodes,
@@ -144,7 +65,7 @@ async function setUp(t: TestContext, { password = PASSWORD, bareMetalHost = fals
       namespace: NAMESPACE,
       openDevice,
       registry: new Registry(),
-      bareMetalHosts: bareMetalHost,
+      bareMetalHosts,
       options: {
         concurrency: 10,
         limits: { hosts: Infinity, perZone: Infinity },
@@ -153,24 +74,11 @@ async function setUp(t: TestContext, { password = PASSWORD, bareMetalHost = fals
         handOver: () => assert.fail("no lease is to be handed over"),
       },
     },
-    stop.signal,
+    signal,
   );
-  t.after(async () => {
-    stop.abort(new Error("the test is over"));
-    await remediator;
-    await kubelets;
-    await operator?.settled;
-    stopControllers();
-    await transport.close();
-    await mock.close();
-    await redfish.close();
-    rack.stop();
-    await rm(folder, { recursive: true });
-  });
-  return { mock, rack };
 }
 
-function describeHost({ server }: KubeMock, address: string, serialNumber: string): void {
+function describeHost(server: ApiServer, { spec: { serialNumber } }: Host, address: string): void {
   const key = { namespace: "metal3", name: "n1" };
   const apiVersion = "infrastructure.cluster.x-k8s.io/v1beta1";
   const hosts = server.collection(BARE_METAL_HOSTS);
@@ -195,30 +103,11 @@ function describeHost({ server }: KubeMock, address: string, serialNumber: strin
   hosts.mergePatch(key, { status }, "status");
 }
 
-function base64(text: string): string {
-  return Buffer.from(text).toString("base64");
+function remediation({ server }: SocketWorld): BareMetalRemediation | undefined {
+  return server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).get({ namespace: NAMESPACE, name: "n1" });
 }
 
-async function until(what: string, holds: () => boolean): Promise<void> {
-  const endMs = performance.now() + DEADLINE_MS;
-  while (!holds()) {
-    if (performance.now() > endMs) assert.fail(`not in time: ${what}`);
-    await wait(20);
-  }
-}
-
-function remediation({ mock }: Fixture): BareMetalRemediation | undefined {
-  return mock.server
-    .collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS)
-    .get({ namespace: NAMESPACE, name: "n1" });
-}
-
-function ready({ mock }: Fixture): string | undefined {
-  const node = mock.server.collection<Node>(NODES).get({ name: "n1" });
-  return node?.status.conditions?.find(({ type }) => type === "Ready")?.status;
-}
-
-function succeeded(fixture: Fixture): string | undefined {
+function succeeded(fixture: SocketWorld): string | undefined {
   const condition = remediation(fixture)?.status?.conditions?.find(({ type }) => type === "Succeeded");
   return condition === undefined || condition.status === "Unknown"
     ? undefined
@@ -226,14 +115,14 @@ function succeeded(fixture: Fixture): string | undefined {
 }
 
 /** A dead node with a pod, and the order to remediate it. */
-async function order(fixture: Fixture): Promise<void> {
-  const { mock, rack } = fixture;
-  await until("the node is Ready", () => ready(fixture) === "True");
+async function order(fixture: SocketWorld): Promise<void> {
+  const { server, rack, ready } = fixture;
+  await until("the node is Ready", () => ready("n1") === "True");
   const spec = { nodeName: "n1", containers: [{ name: "main", image: "none" }] };
-  mock.server.collection(PODS).create({ metadata: { namespace: "default", name: "db" }, spec });
+  server.collection(PODS).create({ metadata: { namespace: "default", name: "db" }, spec });
   rack.host("n1").hang();
-  await until("the node is Unknown", () => ready(fixture) === "Unknown");
-  mock.server.collection(BARE_METAL_REMEDIATIONS).create({ metadata: { namespace: NAMESPACE, name: "n1" }, spec: {} });
+  await until("the node is Unknown", () => ready("n1") === "Unknown");
+  server.collection(BARE_METAL_REMEDIATIONS).create({ metadata: { namespace: NAMESPACE, name: "n1" }, spec: {} });
 }
 
 test("a dead node is fenced, freed and restored over real connections", async (t) => {
@@ -245,7 +134,7 @@ test("a dead node is fenced, freed and restored over real connections", async (t
     fixture.rack.host("n1").orders.map(({ type, outcome }) => `${type} ${outcome}`),
     ["ForceOff Started", "On Started"],
   );
-  assert.equal(ready(fixture), "True");
+  assert.equal(fixture.ready("n1"), "True");
   for (const { step, time } of remediation(fixture)?.status?.timeline ?? []) t.diagnostic(`${time} ${step}`);
 });
 
@@ -259,7 +148,7 @@ test("a BareMetalHost is fenced through its operator over real connections, and 
     ["ForceOff Started", "On Started"],
     "the operator's, one each",
   );
-  const host = fixture.mock.server.collection(BARE_METAL_HOSTS).get({ namespace: "metal3", name: "n1" });
+  const host = fixture.server.collection(BARE_METAL_HOSTS).get({ namespace: "metal3", name: "n1" });
   assert.deepEqual(Object.keys(host?.metadata.annotations ?? {}), ["ironfence.io/last-reboot"]);
 });
 
