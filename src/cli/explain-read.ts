@@ -17,19 +17,32 @@ const READ_TIMEOUT_MS = 60_000;
  *
  * @throws KubeError also where a right is missing without which the agent would be taken to decide what it does not.
  */
-export async function readDecisions(
+export function readDecisions(
   runtime: KubeRuntime,
   options: DetectorOptions,
   signal: AbortSignal,
 ): Promise<LiveDecisions> {
+  return readOnce(runtime, (once, within) => decideLive({ runtime: once, ...options }, within), signal);
+}
+
+/** Has `work` read a cluster once: its runtime lists where it would watch, and cannot write. Throws as `readDecisions` does. */
+export async function readOnce<T>(
+  runtime: KubeRuntime,
+  work: (once: KubeRuntime, signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
   const refused: KubeError[] = [];
   const client = readOnly(runtime.client, refused);
-  const once: KubeRuntime = { ...runtime, client, watch: (options, until) => listOnce(client, options, until) };
-  const decisions = await withDeadline(runtime.clock, "reading the cluster", READ_TIMEOUT_MS, signal, (within) =>
-    decideLive({ runtime: once, ...options }, within),
+  const once: KubeRuntime = {
+    ...runtime,
+    client,
+    watch: (options, until) => listOnce(runtime, client, options, until),
+  };
+  const result = await withDeadline(runtime.clock, "reading the cluster", READ_TIMEOUT_MS, signal, (within) =>
+    work(once, within),
   );
   if (refused[0] !== undefined) throw refused[0];
-  return decisions;
+  return result;
 }
 
 /** @param refused takes in which objects may not be read: the agent may, and the rest of the detector takes it for the agent's lack. */
@@ -54,7 +67,13 @@ function readOnly(client: KubeClient, refused: KubeError[]): KubeClient {
 }
 
 /** A view of one list, in the place of a watch. */
-function listOnce<T extends KubeObject>(client: KubeClient, options: WatchOptions<T>, signal: AbortSignal): Watched<T> {
+function listOnce<T extends KubeObject>(
+  { clock }: KubeRuntime,
+  client: KubeClient,
+  options: WatchOptions<T>,
+  signal: AbortSignal,
+): Watched<T> {
+  const lastContactMs = clock.monotonicMs();
   const { type, trim, ...selection } = options;
   let view = listedView<T>([]);
   const list = async (): Promise<void> => {
@@ -71,7 +90,7 @@ function listOnce<T extends KubeObject>(client: KubeClient, options: WatchOption
       return view.size;
     },
     synced: true,
-    lastContactMs: 0,
+    lastContactMs,
     problem: undefined,
     subscribe: (listener) => view.subscribe(listener),
     whenSynced: () => listed,

@@ -8,6 +8,7 @@ import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
 import { readDecisions } from "./explain-read.ts";
 import type { CheckExplanation, NodeExplanation } from "./explain-words.ts";
+import { explainMachinesCommand } from "./explain-machines.ts";
 import { explainCheck, explainNode, tellTime } from "./explain-words.ts";
 import { CommandFailure } from "./failures.ts";
 import type { FlagTexts } from "./flags.ts";
@@ -77,6 +78,7 @@ export const explainCommands = buildRouteMap({
       more: "Nodes that are healthy and of which nothing is remembered are counted, not listed.",
       example: "workers",
     }),
+    mhc: explainMachinesCommand,
   },
   docs: {
     brief: "Say what the detector decides now for a node or a health check, and why",

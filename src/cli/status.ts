@@ -5,15 +5,20 @@ import type { ConfigMap } from "../api/core.ts";
 import { CONFIG_MAPS } from "../api/core-types.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../api/fencing-target.ts";
+import { conditionOf } from "../api/foreign.ts";
+import { readMachineHealthCheckStatus } from "../api/machine-health-check.ts";
 import type { Condition } from "../api/meta.ts";
 import type { NodeHealthCheck } from "../api/node-health-check.ts";
 import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
 import { STOP_SWITCH_NAME, STOP_SWITCH_REASON, stops } from "../api/stop-switch.ts";
 import { requireOption } from "../config/option.ts";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../config/run-options.ts";
+import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
+import { OKD_CHECKS } from "../detector/machines/okd.ts";
 import type { KubeClient, ListOptions } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
+import { findServed } from "../kube/served-kind.ts";
 import { withCluster } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
@@ -21,10 +26,14 @@ import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
 import { renderTable } from "./table.ts";
 
+const MACHINE_KINDS = [CLUSTER_API_CHECKS, OKD_CHECKS];
+
 /** Everything that `ironfence status` shows; undefined stands for a kind that the cluster does not serve. */
 interface Overview {
   stopSwitch: { paused: boolean; reason: string | undefined };
   healthChecks: NodeHealthCheck[] | undefined;
+  /** Of every kind that is served. */
+  machineHealthChecks: KubeObject[] | undefined;
   remediations: BareMetalRemediation[] | undefined;
   targets: FencingTarget[] | undefined;
 }
@@ -52,13 +61,26 @@ export const statusCommand = buildCommand<FlagTexts, [], CliContext>({
 });
 
 async function readOverview(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview> {
-  const [stopSwitch, healthChecks, remediations, targets] = await Promise.all([
+  const [stopSwitch, healthChecks, machineHealthChecks, remediations, targets] = await Promise.all([
     readSwitch(client, namespace, signal),
     listIfServed<NodeHealthCheck>(client, NODE_HEALTH_CHECKS, {}, signal),
+    listMachineHealthChecks(client, signal),
     listIfServed<BareMetalRemediation>(client, BARE_METAL_REMEDIATIONS, {}, signal),
     listIfServed<FencingTarget>(client, FENCING_TARGETS, { namespace }, signal),
   ]);
-  return { stopSwitch, healthChecks, remediations, targets };
+  return { stopSwitch, healthChecks, machineHealthChecks, remediations, targets };
+}
+
+async function listMachineHealthChecks(client: KubeClient, signal: AbortSignal): Promise<KubeObject[] | undefined> {
+  const found: KubeObject[] = [];
+  let isServed = false;
+  for (const { checks } of MACHINE_KINDS) {
+    const type = await findServed({ client }, checks, signal);
+    if (type === undefined) continue;
+    isServed = true;
+    found.push(...(await client.list<KubeObject>(type, {}, signal)).items);
+  }
+  return isServed ? found : undefined;
 }
 
 async function readSwitch(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview["stopSwitch"]> {
@@ -86,7 +108,7 @@ async function listIfServed<T extends KubeObject>(
 }
 
 function renderOverview(overview: Overview): string[] {
-  const { stopSwitch, healthChecks, remediations, targets } = overview;
+  const { stopSwitch, healthChecks, machineHealthChecks, remediations, targets } = overview;
   return [
     ...(stopSwitch.paused
       ? [`PAUSED: no new power order is sent (${stopSwitch.reason ?? "no reason given"})`, ""]
@@ -103,6 +125,8 @@ function renderOverview(overview: Overview): string[] {
       ]),
     ),
     "",
+    // Another project's kind: most clusters do not have it.
+    ...(machineHealthChecks === undefined ? [] : [...machineSection(machineHealthChecks), ""]),
     ...section(
       "BareMetalRemediation",
       ["NAMESPACE", "NAME", "NODE", "PHASE", "SUCCEEDED", "REASON", "MESSAGE"],
@@ -138,6 +162,20 @@ function renderOverview(overview: Overview): string[] {
       }),
     ),
   ];
+}
+
+function machineSection(healthChecks: readonly KubeObject[]): string[] {
+  return section(
+    "MachineHealthCheck",
+    ["NAMESPACE", "NAME", "EXPECTED", "HEALTHY", "ALLOWED", "REASON"],
+    healthChecks.map((raw) => {
+      const { namespace = "", name } = raw.metadata;
+      const { expectedMachines, currentHealthy, remediationsAllowed, ...forms } = readMachineHealthCheckStatus(raw);
+      const allowed = conditionOf([...forms.conditions, ...forms.v1beta1Conditions], "RemediationAllowed");
+      const counts = [expectedMachines, currentHealthy, remediationsAllowed].map((count) => String(count ?? "-"));
+      return [namespace, name, ...counts, allowed?.status === "False" ? allowed.message : ""];
+    }),
+  );
 }
 
 function section(kind: string, header: string[], rows: string[][] | undefined): string[] {

@@ -1,0 +1,142 @@
+import { buildCommand } from "@stricli/core";
+import { Registry } from "prom-client";
+import type { WorkloadClusters } from "../clusters/workload-clusters.ts";
+import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../config/run-options.ts";
+import { requireOption } from "../config/option.ts";
+import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
+import type { LiveMachineCheck } from "../detector/machines/live.ts";
+import { decideMachinesLive } from "../detector/machines/live.ts";
+import { createHttpTransport } from "../kube/http-transport.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import { parseKey } from "../kube/watched.ts";
+import { toTime } from "../runtime/time.ts";
+import { withRuntime } from "./cluster.ts";
+import type { CliContext } from "./context.ts";
+import { printLine } from "./context.ts";
+import { readOnce } from "./explain-read.ts";
+import { tellTime } from "./explain-words.ts";
+import { CommandFailure } from "./failures.ts";
+import type { FlagTexts } from "./flags.ts";
+import { flagsOf } from "./flags.ts";
+import { renderTable } from "./table.ts";
+
+/** `ironfence explain mhc`: what the detector would decide now for a MachineHealthCheck of Cluster API, and why. */
+export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], CliContext>({
+  func: async function explainMachines(this: CliContext, flags, name) {
+    const { env } = this.process;
+    const cluster = resolveClusterOptions(flags, env);
+    const output = requireOption(OUTPUT_OPTION, flags, env);
+    const live = await withRuntime(this, cluster, (runtime) => readOne(runtime, name, this.signal));
+    if (live === undefined) throw new CommandFailure(`there is no MachineHealthCheck ${name}`);
+    const explanation = explain(live, name);
+    if (output === "json") printLine(this, JSON.stringify(explanation));
+    else for (const line of render(explanation, live.nowMs)) printLine(this, line);
+  },
+  parameters: {
+    positional: {
+      kind: "tuple",
+      parameters: [{ brief: "NAMESPACE/NAME of the MachineHealthCheck", placeholder: "name", parse: String }],
+    },
+    flags: flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
+    aliases: { o: "output" },
+  },
+  docs: {
+    brief: "What a MachineHealthCheck of Cluster API does about its Machines, and why",
+    fullDescription: [
+      "Machines that are healthy and of which nothing is to be told are counted, not listed.",
+      "",
+      "Reads the management cluster once, connects to the workload cluster by its kubeconfig Secret, and writes nothing.",
+      "Exit codes: 0 explained, whatever the decision is; 1 there is no such object, or a cluster cannot be read; 2 wrong command line.",
+    ].join("\n"),
+    customUsage: [
+      { input: "tenant/workers", brief: "for people" },
+      { input: "tenant/workers -o json", brief: "for scripts" },
+    ],
+  },
+});
+
+interface Explanation {
+  machineHealthCheck: string;
+  time: string;
+  decision: string;
+  expectedMachines: number | undefined;
+  currentHealthy: number | undefined;
+  nextCheck: string | undefined;
+  machines: readonly { name: string; outcome: string; reason: string }[];
+}
+
+function readOne(runtime: KubeRuntime, name: string, signal: AbortSignal): Promise<LiveMachineCheck | undefined> {
+  return readOnce(
+    runtime,
+    (once, within) =>
+      withWorkloadClusters(once, within, (clusters) =>
+        decideMachinesLive({ runtime: once, clusters, kind: CLUSTER_API_CHECKS }, parseKey(name), within),
+      ),
+    signal,
+  );
+}
+
+async function withWorkloadClusters<T>(
+  runtime: KubeRuntime,
+  signal: AbortSignal,
+  work: (clusters: WorkloadClusters) => Promise<T>,
+): Promise<T> {
+  const scope = new AbortController();
+  const clusters = createWorkloadClusters(
+    {
+      runtime,
+      registry: new Registry(),
+      openTransport: (cluster) => createHttpTransport(cluster, runtime),
+      mayWrite: () => false,
+      controllerName: "ironfence.io/cli",
+      instance: "cli",
+    },
+    AbortSignal.any([signal, scope.signal]),
+  );
+  try {
+    return await work(clusters);
+  } finally {
+    scope.abort(new Error("everything is read"));
+    await clusters.settled();
+  }
+}
+
+function explain({ nowMs, paused, decision, snapshot }: LiveMachineCheck, machineHealthCheck: string): Explanation {
+  const nextCheckMs = decision?.nextCheckMs;
+  return {
+    machineHealthCheck,
+    time: toTime(nowMs),
+    decision:
+      paused === undefined ? (decision?.gate?.reason ?? "remediations may start") : `nothing is done: ${paused}`,
+    expectedMachines: snapshot?.targetNames.length,
+    currentHealthy: snapshot?.healthy,
+    nextCheck: nextCheckMs === undefined ? undefined : toTime(nextCheckMs),
+    machines: (decision?.machines ?? []).filter(({ outcome }) => outcome !== "healthy"),
+  };
+}
+
+function render(explanation: Explanation, nowMs: number): string[] {
+  const { machineHealthCheck, time, decision, expectedMachines, currentHealthy, nextCheck, machines } = explanation;
+  const next =
+    nextCheck === undefined ? "when something changes" : `${tellTime(nextCheck, nowMs)}, or when something changes`;
+  const head = `MachineHealthCheck ${machineHealthCheck} at ${time}: ${decision}`;
+  if (expectedMachines === undefined) return [head];
+  return [
+    head,
+    ...renderTable(
+      ["  WHAT", "FOUND"],
+      [
+        ["  machines", `${expectedMachines} covered, ${currentHealthy ?? 0} healthy`],
+        ["  next", next],
+      ],
+    ),
+    "",
+    ...(machines.length === 0
+      ? ["no machine is unhealthy or in remediation"]
+      : renderTable(
+          ["MACHINE", "DECISION", "REASON"],
+          machines.map(({ name, outcome, reason }) => [name, outcome, reason]),
+        )),
+  ];
+}

@@ -1,0 +1,125 @@
+import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
+import type { ObjectKey } from "../../kube/client.ts";
+import type { KubeObject, ResourceType } from "../../kube/resource.ts";
+import { findServed } from "../../kube/served-kind.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { sleep } from "../../runtime/clock.ts";
+import { RemediationStore } from "../remediation-store.ts";
+import { SteadyTimes } from "../steady-time.ts";
+import { TemplateResolver } from "../template-resolver.ts";
+import { MachineCheckStates } from "./check-states.ts";
+import { decide, decideUnusable, pausedCondition } from "./decide.ts";
+import type { MachineDecision, MachineSnapshot } from "./decision.ts";
+import type { MachineHealthChecksDeps } from "./run.ts";
+
+/** How often what is being found out is looked at. */
+const POLL_MS = 20;
+
+/** One MachineHealthCheck and what the detector would decide for it now. */
+export interface LiveMachineCheck {
+  check: MachineHealthCheck;
+  nowMs: number;
+  /** Why it does nothing at all, in words; undefined where it is served. */
+  paused: string | undefined;
+  /** What it was decided on; undefined where it is paused, or its spec cannot be used. */
+  snapshot: MachineSnapshot | undefined;
+  decision: MachineDecision | undefined;
+}
+
+/**
+ * Decides for one MachineHealthCheck as the controller does, on objects read now, and does nothing of it.
+ *
+ * @param signal should have a deadline: what cannot be found out is asked for again until it aborts.
+ * @returns undefined where there is no such health check of this kind.
+ * @throws KubeError where something that bears on the decision cannot be read.
+ */
+export async function decideMachinesLive(
+  { runtime, clusters, kind }: MachineHealthChecksDeps,
+  key: ObjectKey,
+  signal: AbortSignal,
+): Promise<LiveMachineCheck | undefined> {
+  const types = {
+    checks: await findServed(runtime, kind.checks, signal),
+    machines: await findServed(runtime, kind.machines, signal),
+    clusters: kind.clusters && (await findServed(runtime, kind.clusters, signal)),
+  };
+  if (types.checks === undefined || types.machines === undefined) return undefined;
+  const scope = new AbortController();
+  const reading = AbortSignal.any([signal, scope.signal]);
+  const view = async <T extends KubeObject>(type: ResourceType, trim: (raw: KubeObject) => T): Promise<Watched<T>> => {
+    const watched = runtime.watch({ type, trim }, reading);
+    await watched.whenSynced(reading);
+    return watched;
+  };
+  const remediations = new RemediationStore(runtime, () => undefined, reading);
+  const templates = new TemplateResolver(runtime, remediations, () => undefined, reading);
+  try {
+    const checks = await view(types.checks, kind.readCheck);
+    const check = checks.get(key);
+    if (check === undefined) return undefined;
+    const states = new MachineCheckStates({
+      kind,
+      clock: runtime.clock,
+      times: new SteadyTimes(runtime.clock, runtime.clockOffset?.()),
+      clusters,
+      checks,
+      machines: await view(types.machines, kind.readMachine),
+      clusterObjects: types.clusters && (await view(types.clusters, kind.readCluster)),
+      remediations,
+      onChange: () => undefined,
+    });
+    try {
+      return await decideOne(
+        states,
+        { check, checks, templates, hasClusters: types.clusters !== undefined },
+        runtime,
+        reading,
+      );
+    } finally {
+      states.close();
+    }
+  } finally {
+    scope.abort(new Error("everything is read"));
+    await Promise.all([remediations.settled(), templates.settled()]);
+  }
+}
+
+async function decideOne(
+  states: MachineCheckStates,
+  found: {
+    check: MachineHealthCheck;
+    checks: Watched<MachineHealthCheck>;
+    templates: TemplateResolver;
+    hasClusters: boolean;
+  },
+  { clock }: MachineHealthChecksDeps["runtime"],
+  signal: AbortSignal,
+): Promise<LiveMachineCheck> {
+  const { check, templates } = found;
+  const { kind, nowMs } = states.world;
+  const cluster = states.clusterOf(check);
+  const nothing = { check, nowMs: nowMs(), snapshot: undefined, decision: undefined };
+  const paused = pausedCondition(check, cluster);
+  if (paused.status === "True") return { ...nothing, paused: paused.message };
+  if (found.hasClusters && cluster === undefined) {
+    return { ...nothing, paused: `there is no Cluster ${check.spec.clusterName} in its namespace` };
+  }
+  const nodes = states.holdNodes(check, cluster);
+  const isPending = (): boolean => nodes?.isPending === true;
+  while (isPending()) await sleep(clock, POLL_MS, signal);
+  // Other health checks may still need what this one would take away.
+  for (const other of found.checks.values()) states.of(other);
+  const { compiled, holds } = states.of(check);
+  if ("problem" in compiled) {
+    return { ...nothing, paused: undefined, decision: decideUnusable(check, compiled.problem) };
+  }
+  const { step } = compiled.policy;
+  let resolved = step && (await templates.resolve([step], signal));
+  while (resolved === "pending") {
+    await sleep(clock, POLL_MS, signal);
+    resolved = step && (await templates.resolve([step], signal));
+  }
+  const template = resolved === undefined || "reason" in resolved ? resolved : [...resolved.values()][0];
+  const snapshot = states.snapshot(check, compiled, holds, template, []);
+  return { check, nowMs: nowMs(), paused: undefined, snapshot, decision: decide(kind, snapshot, nowMs()) };
+}
