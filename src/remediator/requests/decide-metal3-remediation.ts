@@ -9,9 +9,10 @@ import {
   NODE_ANNOTATIONS_BACKUP,
   NODE_LABELS_BACKUP,
 } from "../../api/metal3-remediation.ts";
+import { OKD_MACHINE_GROUP } from "../../api/okd-machine.ts";
 import type { OwnerReference } from "../../kube/resource.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
-import { machineOwners } from "../subject.ts";
+import { groupOf, machineOwners } from "../subject.ts";
 
 /** What is known of one Metal3Remediation. */
 export interface Metal3Snapshot {
@@ -108,13 +109,13 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
   }
   if (!finalizers.includes(METAL3_REMEDIATION_FINALIZER)) return "somebody took the finalizer off";
   if (child === undefined) return undefined;
-  const { phase: state, lastRemediated: poweredOnAt, retryCount = 0 } = child.status ?? {};
+  const { phase: state, lastRemediated: poweredOnAt, retryCount = 0, attempt } = child.status ?? {};
   // The Metal3 provider's writes this before its first power-off, ours after the first power-on.
   if (lastRemediated !== undefined && poweredOnAt === undefined) {
     return "status.lastRemediated is set, although ironfence has not powered the host on yet";
   }
   const isAhead =
-    (phase === "Deleting machine" && state !== "Failed") ||
+    (phase === "Deleting machine" && state !== "Failed" && attempt?.kind !== "Reprovision") ||
     (phase === "Waiting" && poweredOnAt === undefined && retryCount === 0 && phaseOf(child, undefined) === "Running");
   return isAhead ? `status.phase says ${phase}, which ironfence did not write` : undefined;
 }
@@ -157,9 +158,11 @@ function create(request: Metal3Remediation, machine: OwnerReference): Metal3Step
     return isEnded(request) ? { do: "wait" } : { do: "refuse", reason: "RemediationRemoved", message };
   }
   const { retryLimit = 1, timeout } = request.strategy ?? {};
+  // OKD has no condition by which a Machine is handed to its owner: there the remediator deletes it, as upstream's does.
+  const isOkd = groupOf(machine.apiVersion) === OKD_MACHINE_GROUP;
   const spec = bareMetalRemediationSpecSchema.parse({
     strategy: {
-      type: "Reboot",
+      ...(isOkd ? { type: "Escalate", via: "MachineDeletion" } : { type: "Reboot" }),
       retryLimit: Math.min(Math.max(retryLimit, 0), RETRIES_MAX),
       ...(timeout !== undefined && { timeout: canonicalDuration(timeout) }),
     },
@@ -196,13 +199,16 @@ function mirror(request: Metal3Remediation, child: BareMetalRemediation, machine
 /** The phase that upstream would be in; `previous` goes on while the child is undone. */
 function phaseOf({ status = {} }: BareMetalRemediation, previous: string | undefined): Metal3Phase {
   switch (status.phase) {
+    case "Provisioning":
+      return status.replacement?.deletedAt === undefined ? "Running" : "Deleting machine";
     case "PoweringOn":
     case "Rejoining":
     case "Restoring":
-    case "Succeeded":
       return "Waiting";
+    case "Succeeded":
+      return status.replacement === undefined ? "Waiting" : "Deleting machine";
     case "Undoing":
-      return previous === "Waiting" ? "Waiting" : "Running";
+      return previous === "Waiting" || previous === "Deleting machine" ? previous : "Running";
     case "Failed":
       return isProven(status) ? "Deleting machine" : "Failed";
     default:

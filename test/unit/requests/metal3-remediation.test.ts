@@ -4,8 +4,9 @@ import { afterEach, describe, test } from "node:test";
 import type { RequestRecord } from "../../../hack/kube-mock/api-server.ts";
 import { REFUSED, SERVED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { METAL3_REMEDIATION_FINALIZER } from "../../../src/api/metal3-remediation.ts";
-import { REFUSALS } from "../../../src/remediator/requests/decide-metal3-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import { METAL3_REMEDIATION_FINALIZER, readMetal3Remediation } from "../../../src/api/metal3-remediation.ts";
+import { decideMetal3, REFUSALS } from "../../../src/remediator/requests/decide-metal3-remediation.ts";
 import { beyondRights, readRules } from "../../lib/rights.ts";
 import { Metal3World } from "./metal3-fixture.ts";
 
@@ -281,6 +282,77 @@ describe("a Metal3Remediation that the Metal3 provider's controller serves as we
     world.withdraw();
     await world.clock.advance(10_000);
     assert.deepEqual(world.request()?.metadata.finalizers, [METAL3_REMEDIATION_FINALIZER]);
+  });
+});
+
+describe("a Metal3Remediation of an OKD Machine", () => {
+  const machine = { apiVersion: "machine.openshift.io/v1beta1", kind: "Machine", name: "m", uid: "m" };
+  const request = (status: Record<string, unknown>): ReturnType<typeof readMetal3Remediation> => {
+    const raw = {
+      apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
+      kind: "Metal3Remediation",
+      metadata: {
+        name: "m",
+        namespace: "openshift-machine-api",
+        uid: "12345678-0000",
+        resourceVersion: "1",
+        annotations: { [SERVED_BY]: "m-12345678" },
+        finalizers: [METAL3_REMEDIATION_FINALIZER],
+        ownerReferences: [machine],
+      },
+      spec: { strategy: { type: "Reboot", retryLimit: 1, timeout: "300s" } },
+      status,
+    };
+    return readMetal3Remediation(raw);
+  };
+  const child = (status: BareMetalRemediationStatus) => ({
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "BareMetalRemediation",
+    metadata: { name: "m-12345678", uid: "c", resourceVersion: "1" },
+    spec: bareMetalRemediationSpecSchema.parse({}),
+    status,
+  });
+  const REPLACING: BareMetalRemediationStatus = {
+    phase: "Provisioning",
+    lastRemediated: "2026-01-01T00:10:00Z",
+    attempt: {
+      id: "a",
+      kind: "Reprovision",
+      action: "None",
+      actionAt: "2026-01-01T00:10:00Z",
+      startedAt: "2026-01-01T00:10:00Z",
+      deadline: "2026-01-01T00:20:00Z",
+      sent: true,
+      done: true,
+      bootOverride: false,
+    },
+    replacement: { owner: { ...machine, kind: "MachineSet" }, deletedAt: "2026-01-01T00:12:00Z" },
+  };
+
+  test("has the Machine deleted in the end: OKD has no condition that would ask its owner to", () => {
+    const step = decideMetal3({ request: request({}), child: undefined, host: undefined });
+    assert.ok(step.do === "create");
+    assert.deepEqual(
+      [step.spec.strategy.type, step.spec.strategy.via, step.spec.strategy.retryLimit],
+      ["Escalate", "MachineDeletion", 1],
+    );
+  });
+
+  test("says that the Machine is deleted once it is, which nobody else has written", () => {
+    const waiting = request({ phase: "Waiting", lastRemediated: "2026-01-01T00:10:00Z" });
+    const step = decideMetal3({ request: waiting, child: child(REPLACING), host: undefined });
+    assert.ok(step.do === "escalate");
+    assert.equal(step.mirror.phase, "Deleting machine");
+    const told = request({ phase: "Deleting machine", lastRemediated: "2026-01-01T00:10:00Z" });
+    assert.deepEqual(decideMetal3({ request: told, child: child(REPLACING), host: undefined }), { do: "wait" });
+  });
+
+  test("does not say so before", () => {
+    const { replacement: _, ...before } = REPLACING;
+    const waiting = request({ phase: "Waiting", lastRemediated: "2026-01-01T00:10:00Z" });
+    const step = decideMetal3({ request: waiting, child: child(before), host: undefined });
+    assert.ok(step.do === "mirror");
+    assert.equal(step.mirror.phase, "Running");
   });
 });
 
