@@ -147,7 +147,13 @@ export class WorkloadConnection {
 
   #open(kubeconfig: WorkloadKubeconfig, signal: AbortSignal): Link {
     const source = { cluster: this.#cluster, secret: `${this.#secret.namespace}/${this.#secret.name}` };
-    return new Link(this.#deps, source, kubeconfig, () => this.#read(signal));
+    const link = new Link(this.#deps, source, kubeconfig, () => this.#read(signal));
+    // What somebody waits for is told at once.
+    link.nodes.whenSynced(signal).then(
+      () => this.#review(),
+      () => undefined,
+    );
+    return link;
   }
 
   #drop(link: Link | undefined): void {
