@@ -124,6 +124,17 @@ describe("etcd's quorum", () => {
     assert.match(told.message, /not Ready: c/);
   });
 
+  it("is each cluster's own, and so are zones: namesakes of another cluster count for nothing", () => {
+    const there = { cluster: "caps/w1" };
+    const busy = [contender("1", { node: "a", zone: "r1" })];
+    const waiting = [contender("2", { node: "b", zone: "r1", ...there }), contender("3", { node: "b", zone: "r2" })];
+    const turns = allot(busy, waiting, { hosts: 9, perZone: 1 }, () => UP);
+    assert.deepEqual(outcome(turns), { begin: ["2"], wait: ["3"] });
+    const down = UP.map((member) => ({ ...member, up: member.node === "a" }));
+    const others = allot([], waiting, ANY, (cluster) => (cluster === "" ? down : UP));
+    assert.deepEqual(outcome(others), { begin: ["2"], wait: ["3"] });
+  });
+
   it("holds nobody else up", () => {
     const members = UP.map((member) => ({ ...member, up: false }));
     const waiting = [contender("1", { node: "a" }), contender("2", { node: "worker", createdAtMs: 1 })];

@@ -1,0 +1,238 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FENCED_BY, NODE_NAME, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../../src/api/core-types.ts";
+import type { Node } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import type { ClusterConnection, ClusterRef } from "../../../src/clusters/workload-clusters.ts";
+import { isKubeError } from "../../../src/kube/errors.ts";
+import type { OwnerReference } from "../../../src/kube/resource.ts";
+import { signature, signersOf } from "../../../src/remediator/marks.ts";
+import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
+import { RemediationIndex } from "../../../src/remediator/remediation-index.ts";
+import type { NodeId } from "../../../src/remediator/subject.ts";
+import { isUnresolved, nodeKey, parseNodeKey, subjectOf } from "../../../src/remediator/subject.ts";
+import { World } from "../targets/world.ts";
+import { node } from "./snapshots.ts";
+
+const W1: ClusterRef = { namespace: "caps", name: "w1" };
+const SIGNAL = new AbortController().signal;
+const machineOwner = (apiVersion: string): OwnerReference => ({
+  apiVersion,
+  kind: "Machine",
+  name: "m1",
+  uid: "m-uid",
+});
+const CLUSTER_API = machineOwner("cluster.x-k8s.io/v1beta1");
+const OKD = machineOwner("machine.openshift.io/v1beta1");
+
+function remediation(
+  name: string,
+  changes: { node?: string; owners?: OwnerReference[]; status?: BareMetalRemediationStatus; uid?: string } = {},
+): BareMetalRemediation {
+  return {
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "BareMetalRemediation",
+    metadata: {
+      name,
+      namespace: "caps",
+      uid: changes.uid ?? `uid-${name}`,
+      resourceVersion: "1",
+      ...(changes.node !== undefined && { annotations: { [NODE_NAME]: changes.node } }),
+      ...(changes.owners !== undefined && { ownerReferences: changes.owners }),
+    },
+    spec: bareMetalRemediationSpecSchema.parse({}),
+    ...(changes.status !== undefined && { status: changes.status }),
+  };
+}
+
+describe("whom a remediation is about", () => {
+  it("is the node that its annotation names, else its own name, where no Machine asked for it", () => {
+    assert.deepEqual(subjectOf(remediation("n1", { node: "n2" })).nodeName, "n2");
+    assert.deepEqual(subjectOf(remediation("n1")).nodeName, "n1");
+  });
+
+  it("is not told by the names of a remediation that a Machine of Cluster API asked for", () => {
+    const asked = remediation("n1", { node: "n1", owners: [CLUSTER_API] });
+    const { nodeName, cluster, machine } = subjectOf(asked);
+    assert.deepEqual([nodeName, cluster, machine?.uid, isUnresolved(asked)], [undefined, undefined, "m-uid", true]);
+  });
+
+  it("is the node that the health check has named for an OKD Machine, which is of the agent's own cluster", () => {
+    const asked = remediation("n1", { node: "n1", owners: [OKD] });
+    assert.deepEqual([subjectOf(asked).nodeName, isUnresolved(asked)], ["n1", false]);
+    assert.equal(isUnresolved(remediation("m1", { owners: [OKD] })), true);
+  });
+
+  it("stays what was stored, whatever is edited later", () => {
+    const machine = {
+      apiVersion: "cluster.x-k8s.io/v1beta1",
+      kind: "Machine",
+      namespace: "caps",
+      name: "m1",
+      uid: "m",
+    };
+    const status = { machine, node: { name: "n1", cluster: W1 } };
+    const stored = remediation("m1", { node: "n9", owners: [machineOwner("cluster.x-k8s.io/v1beta2")], status });
+    assert.deepEqual(subjectOf(stored), { nodeName: "n1", cluster: W1, machine });
+    assert.equal(isUnresolved(stored), false);
+  });
+});
+
+describe("the key of a node", () => {
+  it("tells namesakes of several clusters apart, and can be read back", () => {
+    const nodes: NodeId[] = [
+      { cluster: undefined, name: "n1" },
+      { cluster: W1, name: "n1" },
+      { cluster: { ...W1, name: "w2" }, name: "n1" },
+    ];
+    assert.equal(new Set(nodes.map(nodeKey)).size, nodes.length);
+    for (const id of nodes) assert.deepEqual(parseNodeKey(nodeKey(id)), id);
+  });
+});
+
+describe("the index of remediations", () => {
+  const stored = (cluster: ClusterRef | undefined): BareMetalRemediationStatus => ({
+    node: { name: "n1", ...(cluster !== undefined && { cluster }) },
+  });
+  const [here, there, unresolved] = [
+    remediation("here", { status: stored(undefined) }),
+    remediation("there", { status: stored(W1) }),
+    remediation("n1", { owners: [CLUSTER_API], uid: "unresolved" }),
+  ];
+  const index = new RemediationIndex();
+  for (const object of [here, there, unresolved]) index.apply({ type: "added", object });
+  const names = (found: readonly BareMetalRemediation[]): string[] => found.map(({ metadata }) => metadata.uid);
+
+  it("holds those of namesakes of several clusters apart", () => {
+    assert.deepEqual(names(index.ofNode(undefined, "n1")), ["uid-here"]);
+    assert.deepEqual(names(index.ofNode(W1, "n1")), ["uid-there"]);
+    assert.deepEqual([names(index.siblings(here)), names(index.siblings(there))], [[], []]);
+    const spec = { nodeName: "n1", clusterRef: W1 } as FencingTarget["spec"];
+    const target = { ...node(), spec } as unknown as FencingTarget;
+    assert.deepEqual(names(index.ofTarget(target)), ["uid-there"]);
+  });
+
+  it("finds those of one Machine, of one cluster, and what has moved", () => {
+    const other = remediation("other", { owners: [CLUSTER_API] });
+    index.apply({ type: "added", object: other });
+    assert.deepEqual(names(index.siblings(unresolved)), ["uid-other"]);
+    assert.deepEqual(names(index.ofCluster(W1)), ["uid-there"]);
+    const moved = { ...there, status: stored(undefined) };
+    index.apply({ type: "updated", previous: there, object: moved });
+    assert.deepEqual(names(index.ofCluster(W1)), []);
+    assert.deepEqual(names(index.siblings(here)), ["uid-there"]);
+  });
+});
+
+describe("who has signed a node's marks", () => {
+  const marked = (fenced: string, quarantined: string): Node => {
+    const plain = node();
+    const annotations = { [FENCED_BY]: fenced, [QUARANTINED_BY]: quarantined };
+    return { ...plain, metadata: { ...plain.metadata, annotations } };
+  };
+
+  it("is told for the cluster that it was signed for, and for no other", () => {
+    const both = marked(signature("local", "a1", undefined), signature("remote", "a1", W1));
+    assert.deepEqual(signersOf(both, undefined), ["local"]);
+    assert.deepEqual(signersOf(both, W1), ["remote"]);
+    assert.deepEqual(signersOf(both, { ...W1, name: "w2" }), []);
+  });
+});
+
+describe("the clusters of nodes", () => {
+  /** A world beside a workload cluster whose connection can be set. */
+  function two(): {
+    clusters: NodeClusters;
+    here: World;
+    there: World;
+    set: (connection: ClusterConnection) => void;
+    held: () => number;
+    connected: ClusterConnection;
+  } {
+    const [here, there] = [new World(), new World()];
+    let connection: ClusterConnection = { state: "connecting" };
+    const holders = new Set<() => void>();
+    const clusters = new NodeClusters({
+      runtime: here.runtime,
+      nodes: here.view<Node>(NODES),
+      clusters: {
+        hold: (ref, onChange) => {
+          holders.add(onChange);
+          return {
+            ref,
+            get connection() {
+              return connection;
+            },
+            release: () => void holders.delete(onChange),
+          };
+        },
+      },
+    });
+    const set = (next: ClusterConnection): void => {
+      connection = next;
+      for (const tell of holders) tell();
+    };
+    const connected: ClusterConnection = {
+      state: "connected",
+      runtime: there.runtime,
+      nodes: there.view<Node>(NODES),
+    };
+    return { clusters, here, there, set, held: () => holders.size, connected };
+  }
+
+  it("are each other's strangers: a namesake is another node, and only the same object is the agent's own", () => {
+    const { clusters, here, there, set, connected } = two();
+    here.node("n1", "a");
+    there.node("n0", "x");
+    there.node("n1", "b");
+    clusters.hold(W1);
+    set(connected);
+    assert.equal(clusters.of(W1).nodes.get({ name: "n1" })?.status.nodeInfo?.systemUUID, "b");
+    assert.equal(clusters.isLocal(undefined, "n1", "n1"), true);
+    assert.equal(clusters.isLocal(W1, "n1", "n1"), false);
+    set({ state: "connected", runtime: here.runtime, nodes: here.view<Node>(NODES) });
+    assert.equal(clusters.isLocal(W1, "n1", "n1"), true, "a management cluster that is a Cluster of its own");
+  });
+
+  it("answer nothing while they are away, and are told of when they come", async () => {
+    const { clusters, there, set, connected } = two();
+    there.node("n1", "b");
+    const seen: string[] = [];
+    clusters.subscribe({
+      onNode: (cluster, { object }) => void seen.push(`${cluster?.name ?? "here"} ${object.metadata.name}`),
+      onConnection: ({ name }) => void seen.push(`${name} changed`),
+    });
+    clusters.hold(W1);
+    for (const connection of [
+      undefined,
+      { state: "away", reason: "Unreachable", message: "no answer", sinceMs: 0 } as const,
+    ]) {
+      if (connection !== undefined) set(connection);
+      const { runtime, nodes, away } = clusters.of(W1);
+      assert.equal(nodes.get({ name: "n1" }), undefined);
+      assert.match(away ?? "", /^cluster caps\/w1 cannot be reached: /);
+      await assert.rejects(runtime.client.get(NODES, { name: "n1" }, SIGNAL), (error: unknown) =>
+        isKubeError(error, "Unavailable"),
+      );
+    }
+    set(connected);
+    assert.deepEqual(seen, ["w1 changed", "w1 n1", "w1 changed"]);
+    assert.equal(clusters.of(W1).away, undefined);
+  });
+
+  it("are connected for as long as somebody holds them", () => {
+    const { clusters, set, held, connected } = two();
+    const [first, second] = [clusters.hold(W1), clusters.hold(W1)];
+    set(connected);
+    assert.equal(held(), 1);
+    first();
+    first();
+    assert.equal(clusters.of(W1).away, undefined, "letting go twice counts once");
+    second();
+    assert.equal(held(), 0);
+    assert.notEqual(clusters.of(W1).away, undefined);
+  });
+});

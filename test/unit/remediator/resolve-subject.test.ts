@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
+import { readForeignCrds } from "../../../hack/lib/crds.ts";
+import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import type { KubeRuntime } from "../../../src/kube/runtime.ts";
+import type { ObjectMeta, OwnerReference, ResourceType } from "../../../src/kube/resource.ts";
+import type { MachineSeen } from "../../../src/remediator/resolve-subject.ts";
+import { readOwnerMachine } from "../../../src/remediator/resolve-subject.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+
+const SIGNAL = new AbortController().signal;
+const MACHINES: ResourceType = {
+  group: "cluster.x-k8s.io",
+  version: "v1beta1",
+  kind: "Machine",
+  plural: "machines",
+  namespaced: true,
+};
+
+/** A management cluster with Machine m1, which is node n1 of cluster w1. */
+async function world(
+  versions?: readonly string[],
+): Promise<{ runtime: KubeRuntime; uid: string; deleting: () => void }> {
+  const [clock, random] = [new VirtualClock(), seededRandom(1)];
+  const server = createApiServer({ clock, random });
+  for (const text of await readForeignCrds(versions)) server.load(text);
+  const namespaces = { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
+  server.collection(namespaces).create({ metadata: { name: "caps" } });
+  const type = { ...MACHINES, version: versions?.at(-1) ?? "v1beta1" };
+  const machines = server.collection(type);
+  const group = type.version === "v1beta1" ? { apiVersion: "i/v1" } : { apiGroup: "i" };
+  const made = machines.create({
+    metadata: { namespace: "caps", name: "m1", finalizers: ["cluster.x-k8s.io/machine"] },
+    spec: {
+      clusterName: "w1",
+      bootstrap: { dataSecretName: "none" },
+      infrastructureRef: { ...group, kind: "Metal3Machine", name: "m1" },
+    },
+  });
+  const key = { namespace: "caps", name: "m1" };
+  machines.mergePatch(key, { status: { nodeRef: { name: "n1" } } }, "status");
+  const runtime = createKubeRuntime({
+    transport: server.transport({ client: "agent" }),
+    clock,
+    random,
+    logger: createLogger("silent"),
+    controllerName: "ironfence.io/agent",
+    instance: "test",
+  });
+  return { runtime, uid: made.metadata.uid, deleting: () => machines.delete(key) };
+}
+
+function read(runtime: Pick<KubeRuntime, "client">, ...owners: Partial<OwnerReference>[]): Promise<MachineSeen> {
+  const whole = owners.map((owner) => ({
+    apiVersion: "cluster.x-k8s.io/v1beta1",
+    kind: "Machine",
+    name: "m1",
+    uid: "?",
+    ...owner,
+  }));
+  const metadata: ObjectMeta = {
+    namespace: "caps",
+    name: "m1",
+    uid: "uid",
+    resourceVersion: "1",
+    ownerReferences: whole,
+  };
+  return readOwnerMachine(runtime, metadata, SIGNAL);
+}
+
+const reasonOf = (seen: MachineSeen): string => (seen.found ? "found" : seen.reason);
+
+describe("the Machine that owns a remediation", () => {
+  for (const versions of [undefined, ["v1beta1"], ["v1beta2"]] as const) {
+    it(`tells node and cluster, served as ${versions?.join() ?? "both versions"}, whichever one the reference names`, async () => {
+      const { runtime, uid } = await world(versions);
+      for (const version of ["v1beta1", "v1beta2"]) {
+        const seen = await read(runtime, { uid, apiVersion: `cluster.x-k8s.io/${version}` });
+        assert.ok(seen.found);
+        assert.deepEqual([seen.machine.nodeName, seen.machine.clusterName], ["n1", "w1"]);
+      }
+    });
+  }
+
+  it("is not another one that has its name by now", async () => {
+    const { runtime } = await world();
+    assert.equal(reasonOf(await read(runtime, { uid: "of-the-one-before" })), "MachineNotFound");
+  });
+
+  it("is gone once it is being deleted", async () => {
+    const { runtime, uid, deleting } = await world();
+    assert.equal(reasonOf(await read(runtime, { uid, name: "m2" })), "MachineNotFound");
+    deleting();
+    assert.equal(reasonOf(await read(runtime, { uid })), "MachineNotFound");
+  });
+
+  it("is one alone", async () => {
+    const { runtime, uid } = await world();
+    assert.equal(reasonOf(await read(runtime, { uid }, { uid: "another", name: "m2" })), "SubjectMismatch");
+  });
+
+  it("is waited for where it may not be read, or where its kind is not served", async () => {
+    const { runtime, uid } = await world(["v1beta1"]);
+    const client: KubeRuntime["client"] = {
+      ...runtime.client,
+      get: () => Promise.reject(new KubeError("Forbidden", "get machines: forbidden")),
+    };
+    assert.equal(reasonOf(await read({ client }, { uid })), "MachineUnreadable");
+    const none = { ...runtime.client, discover: () => Promise.resolve(undefined) };
+    assert.equal(reasonOf(await read({ client: none }, { uid })), "MachineUnreadable");
+  });
+});
