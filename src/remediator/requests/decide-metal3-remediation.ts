@@ -13,6 +13,7 @@ import { OKD_MACHINE_GROUP } from "../../api/okd-machine.ts";
 import type { OwnerReference } from "../../kube/resource.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
 import { groupOf, machineOwners } from "../subject.ts";
+import { backupAnnotations } from "./node-backup.ts";
 
 /** What is known of one Metal3Remediation. */
 export interface Metal3Snapshot {
@@ -224,23 +225,10 @@ function isProven({ provenReboots = 0, retryCount = 0 }: NonNullable<BareMetalRe
   return provenReboots > retryCount;
 }
 
-/** Annotations of one object may have 256 KiB in all. A larger backup is kept by the child alone. */
-const BACKUP_CHARS_MAX = 100_000;
-
-/** The labels and annotations of a Node that is deleted, as upstream keeps them. */
+/** The labels and annotations of a Node that is deleted, until it has them again. */
 function backupsOf({ status = {} }: BareMetalRemediation): Metal3Mirror["backups"] {
-  const { backup, phase } = status;
   const none = { [NODE_ANNOTATIONS_BACKUP]: undefined, [NODE_LABELS_BACKUP]: undefined };
-  if (backup === undefined || phase === "Succeeded") return none;
-  const annotations = sortedJson(backup.annotations ?? {});
-  const labels = sortedJson(backup.labels ?? {});
-  if (annotations.length + labels.length > BACKUP_CHARS_MAX) return none;
-  return { [NODE_ANNOTATIONS_BACKUP]: annotations, [NODE_LABELS_BACKUP]: labels };
-}
-
-/** As Go writes a map. */
-function sortedJson(texts: Record<string, string>): string {
-  return JSON.stringify(Object.fromEntries(Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1))));
+  return status.phase === "Succeeded" ? none : { ...none, ...backupAnnotations(status.backup) };
 }
 
 function whatIsUp({ status = {} }: BareMetalRemediation): string {

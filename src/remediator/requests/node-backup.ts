@@ -1,0 +1,19 @@
+import type { BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
+import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3-remediation.ts";
+
+/** Annotations of one object may have 256 KiB in all. A larger backup is kept by the child alone. */
+const BACKUP_CHARS_MAX = 100_000;
+
+/** The annotations in which upstream keeps what a deleted Node had; empty where there is nothing to keep, or too much. */
+export function backupAnnotations(backup: BareMetalRemediationStatus["backup"]): Record<string, string> {
+  if (backup === undefined) return {};
+  const annotations = sortedJson(backup.annotations ?? {});
+  const labels = sortedJson(backup.labels ?? {});
+  if (annotations.length + labels.length > BACKUP_CHARS_MAX) return {};
+  return { [NODE_LABELS_BACKUP]: labels, [NODE_ANNOTATIONS_BACKUP]: annotations };
+}
+
+/** As Go writes a map. */
+function sortedJson(texts: Record<string, string>): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1))));
+}
