@@ -41,7 +41,7 @@ describe("what documents say is shown by a test", () => {
   const documents = globSync("*.md", { cwd: fileURLToPath(DOCUMENTS) }).filter((name) => readNamed(name).length > 0);
 
   it("is looked for in every table", () => {
-    assert.ok(documents.includes("nhc-compatibility.md"), `${documents.join(", ")}`);
+    assert.ok(documents.includes("nhc-compatibility.md"), documents.join(", "));
     assert.ok(readNamed("nhc-compatibility.md").length > 50);
   });
 
