@@ -29,7 +29,8 @@ import type { CallFault, CallName, DeviceUser } from "./rack-driver.ts";
 /** What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after: it is answered. */
 export type EffectFault =
   | { how: "crash"; place: "before" | "between" | "after" }
-  | { how: "stop"; forMs: number }
+  /** With `answersFirst` what came meanwhile is heard before any timer that became due runs. */
+  | { how: "stop"; forMs: number; answersFirst?: boolean }
   /** The answer is lost, or the API server says that it is busy; the process goes on. */
   | { how: "lost" | "unavailable" };
 
@@ -130,23 +131,27 @@ export class AgentProcess {
     this.resume();
   }
 
-  /** Stops it as SIGSTOP does. */
-  suspend(forMs: number): void {
+  /** Stops it as SIGSTOP does. @param answersFirst see `resume`. */
+  suspend(forMs: number, answersFirst = false): void {
     if (this.#isDead || this.#resumed !== undefined) return;
     this.clock.stop();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#resumed = { promise, resolve };
     this.#cluster.observer.setStopped(this.name, true);
-    this.#cluster.clock.schedule(forMs, () => this.resume());
+    this.#cluster.clock.schedule(forMs, () => this.resume(answersFirst));
   }
 
-  /** It goes on: timers that became due run before answers that came meanwhile, as in the event loop. */
-  resume(): void {
+  /**
+   * It goes on. Timers that became due run before answers that came meanwhile, or after them: that depends on where in its
+   * event loop it was stopped.
+   */
+  resume(answersFirst = false): void {
     if (this.#resumed === undefined) return;
     this.#cluster.observer.setStopped(this.name, false);
-    this.clock.resume();
+    if (!answersFirst) this.clock.resume();
     this.#resumed.resolve();
     this.#resumed = undefined;
+    if (answersFirst) this.#cluster.clock.schedule(0, () => this.clock.resume());
   }
 
   async #run(): Promise<void> {
@@ -254,7 +259,7 @@ export class AgentProcess {
     if (this.#isDead) throw dead();
     const answer = await send();
     if (fault?.how === "crash" && fault.place === "between") this.crash();
-    if (fault?.how === "stop") this.suspend(fault.forMs);
+    if (fault?.how === "stop") this.suspend(fault.forMs, fault.answersFirst);
     await this.#travel(signal);
     await this.#resumed?.promise;
     if (this.#isDead) throw dead();

@@ -82,6 +82,7 @@ const LED: readonly string[] = [
   "deleted",
   "drainTimeout",
   "turnedOn",
+  "reprovisionGivenUp",
 ];
 
 const CODES: readonly BmcErrorCode[] = [
@@ -118,7 +119,9 @@ function crashes(index: number): Fault[] {
 
 /** Shorter than the lease, about as long, into the midst of what another makes of it, and long after. */
 function stops(index: number): Fault[] {
-  const stopped = [5_000, 14_000, 20_000, 40_000].map((forMs): Fault => ({ at: "effect", index, how: "stop", forMs }));
+  const stopped = [5_000, 14_000, 20_000, 40_000].flatMap((forMs): Fault[] =>
+    [false, true].map((answersFirst): Fault => ({ at: "effect", index, how: "stop", forMs, answersFirst })),
+  );
   return [...stopped, ...crashes(index)];
 }
 

@@ -216,7 +216,13 @@ function drawFault(random: Random, shape: Shape, points = 60): Fault {
     () =>
       shape.agents === undefined
         ? { at: "effect", index, how: "crash", place: "between" }
-        : { at: "effect", index, how: "stop", forMs: pick(random, [5_000, 14_000, 40_000]) },
+        : {
+            at: "effect",
+            index,
+            how: "stop",
+            forMs: pick(random, [5_000, 14_000, 40_000]),
+            answersFirst: below(random, 2) === 0,
+          },
   ];
   return pick(random, draws)();
 }

@@ -48,8 +48,8 @@ export interface Facts {
   readonly limits: { hosts: number; perZone: number };
   /** By UID of a remediation, reasons of the warnings that were given about it. */
   readonly warnings: ReadonlyMap<string, ReadonlySet<string>>;
-  /** By UID of a remediation, the last write of an agent before this step. */
-  readonly lastWrites: ReadonlyMap<string, { by: string; atMs: number }>;
+  /** By UID of a remediation that has failed, the agent that stored so, before this step. */
+  readonly failedBy: ReadonlyMap<string, { agent: string; atMs: number }>;
   /** By UID of the Node, the taints (`taintKey`) that agents have put there. */
   readonly ownTaints: ReadonlyMap<string, ReadonlySet<string>>;
   /** Since when nothing hampers the agent that leads: a crash, a stop, a fault of the API server, a change of leader. */

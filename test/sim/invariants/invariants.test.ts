@@ -62,7 +62,7 @@ function world(parts: Partial<Facts> = {}): Facts {
     fenced: new Set(fenced.map(([name]) => name)),
     limits: { hosts: Infinity, perZone: Infinity },
     warnings: none,
-    lastWrites: none,
+    failedBy: none,
     ownTaints: none,
     calmSinceMs: 0,
     devicesWell: true,
@@ -389,11 +389,11 @@ describe("S7", () => {
     assertHolds("S7", world(), trip);
     assertBroken("S7", world(), wrote(wrong("True"), remediation({})), /IdentityVerified is True/);
     const next = wrote(wrong("False"), wrong("False"));
-    const silent = { calmSinceMs: 5, lastWrites: new Map([["r1", { by: "agent", atMs: 10 }]]) };
+    const silent = { calmSinceMs: 5, failedBy: new Map([["r1", { agent: "agent", atMs: 10 }]]) };
     assertBroken("S7", world(silent), next, /nobody was warned/);
     assertHolds("S7", world({ ...silent, warnings: new Map([["r1", new Set(["WrongHost"])]]) }), next);
     assertHolds("S7", world({ ...silent, calmSinceMs: 20 }), next);
-    assertHolds("S7", world({ ...silent, lastWrites: new Map([["r1", { by: "another", atMs: 10 }]]) }), next);
+    assertHolds("S7", world({ ...silent, failedBy: new Map([["r1", { agent: "another", atMs: 10 }]]) }), next);
   });
 });
 

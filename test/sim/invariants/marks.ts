@@ -159,7 +159,7 @@ const WRONG_HOST_REASONS: readonly string[] = ["WrongHost", "IdentityMismatch", 
 
 /**
  * S7. A remediation that fails since its host is not the one that is meant says so where people look: in its condition at
- * once, and in a warning before the agent goes on with it, unless something hampers that agent meanwhile.
+ * once, and in a warning before the agent that found it goes on, unless something hampers that agent meanwhile.
  */
 export const wrongHostIsSaid: Invariant = {
   name: "S7",
@@ -172,9 +172,9 @@ export const wrongHostIsSaid: Invariant = {
     if (!WRONG_HOST_REASONS.includes(reason)) return undefined;
     const verified = conditionOf(write.object, "IdentityVerified");
     if (verified?.status !== "False") return `${name} fails by ${reason}, and IdentityVerified is ${verified?.status}`;
-    const last = facts.lastWrites.get(uid);
-    const isNext = write.previous?.status?.outcome?.reason === reason && last?.by === write.by;
-    if (!isNext || facts.calmSinceMs >= last.atMs || facts.warnings.get(uid)?.has(reason) === true) return undefined;
+    const failed = facts.failedBy.get(uid);
+    const goesOn = write.previous?.status?.outcome !== undefined && failed?.agent === write.by;
+    if (!goesOn || facts.calmSinceMs >= failed.atMs || facts.warnings.get(uid)?.has(reason) === true) return undefined;
     return `${name} fails by ${reason}, and nobody was warned`;
   },
 };

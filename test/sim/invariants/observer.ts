@@ -45,7 +45,7 @@ export class Observer {
   readonly #ownTaints = new Map<string, Set<string>>();
   readonly #fenced = new Set<string>();
   readonly #warnings = new Map<string, Set<string>>();
-  readonly #lastWrites = new Map<string, { by: string; atMs: number }>();
+  readonly #failedBy = new Map<string, { agent: string; atMs: number }>();
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
   #leader: { holder: string } | undefined;
@@ -156,9 +156,12 @@ export class Observer {
     this.#step({ type: "wrote", by: this.actor, change });
     if (change.object.kind === "Node") this.#learnTaints(change);
     if (change.object.kind === "BareMetalHost" && this.actor !== undefined) this.#learnHold(change, this.actor);
-    if (change.object.kind === "BareMetalRemediation" && this.actor !== undefined) {
-      this.#lastWrites.set(change.object.metadata.uid, { by: this.actor, atMs: this.#clock.monotonicMs() });
-    }
+    if (change.object.kind === "BareMetalRemediation") this.#learnFailure(change.object as BareMetalRemediation);
+  }
+
+  #learnFailure({ metadata, status }: BareMetalRemediation): void {
+    if (this.actor === undefined || status?.outcome === undefined || this.#failedBy.has(metadata.uid)) return;
+    this.#failedBy.set(metadata.uid, { agent: this.actor, atMs: this.#clock.monotonicMs() });
   }
 
   #learn({ type, object, previous }: Change): void {
@@ -323,7 +326,7 @@ export class Observer {
       ownTaints: this.#ownTaints,
       fenced: this.#fenced,
       warnings: this.#warnings,
-      lastWrites: this.#lastWrites,
+      failedBy: this.#failedBy,
     };
   }
 }
