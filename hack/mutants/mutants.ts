@@ -1408,8 +1408,16 @@ export const MUTANTS: readonly Mutant[] = [
     "okd-ready-is-no-recovery",
     "requests/decide-okd-machine",
     "a node that was Ready all along has not recovered: its request must not be met and made for ever",
-    "child.status.node?.wasReady === false",
-    "child.status.node?.wasReady !== undefined",
+    "if (nodeReady === true && status.node?.wasReady !== true)",
+    "if (nodeReady === true)",
+    OKD_REQUESTS,
+  ),
+  remediator(
+    "okd-backup-kept",
+    "requests/decide-okd-machine",
+    "a child that failed stays while it alone holds what its deleted Node had",
+    '?.status === "True") return hold;',
+    '?.status === "Never") return hold;',
     OKD_REQUESTS,
   ),
   remediator(

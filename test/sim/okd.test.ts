@@ -79,6 +79,27 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
+  it("is tried anew by itself once the BMC is back, though nobody asks again", () =>
+    Okd.run({ hosts: ["n1"] }, async (okd, world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("refused");
+      okd.ask("m1");
+      await world.until("it has failed", () => okd.reasons.includes("RemediationFailed"));
+      world.rack.bmc("n1").setReachability("up");
+      await world.clock.advance(590_000);
+      assert.equal(okd.reasons.at(-1), "RemediationFailed");
+      await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.deepEqual(okd.reasons, [
+        "RemediationStarted",
+        "RemediationFailed",
+        "TriedAnew",
+        "RemediationStarted",
+        "RemediationSucceeded",
+      ]);
+      world.assertClean();
+    }));
+
   it("makes one child however often the remediator's half begins anew", () =>
     Okd.run({}, async (okd, world) => {
       const made = new Set<string>();

@@ -1,4 +1,8 @@
-import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationSpec,
+  BareMetalRemediationStatus,
+} from "../../api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
 import type { Machine } from "../../api/cluster-api.ts";
 import { selects } from "../../api/label-selector.ts";
@@ -8,8 +12,10 @@ import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3-re
 import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../api/okd-machine.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/resource.ts";
-import { formatDuration } from "../../runtime/duration.ts";
 import { pointer } from "../../kube/json-pointer.ts";
+import { formatDuration } from "../../runtime/duration.ts";
+import { parseTimeMs } from "../../runtime/time.ts";
+import { backupAnnotations } from "./node-backup.ts";
 
 // OKD's external-baremetal: a health check asks for power fencing by an annotation on the Machine, and whoever remediates
 // takes the annotation off when it is done. The six steps of the fence are those of a BareMetalRemediation.
@@ -24,8 +30,13 @@ export const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
 
 /** How long the node may take to be back after the power-on where no health check says: OKD's own default. */
 const REJOIN_TIMEOUT_MS = 20 * 60_000;
-/** Annotations of one object may have 256 KiB in all. A larger backup is kept by the remediation alone. */
-const BACKUP_CHARS_MAX = 100_000;
+
+/**
+ * How long after a failure the Machine is tried anew: nobody asks again while the request stands. One that was never powered
+ * off waited for its BMC, or for people to mend what the failure names; one that was is not power-cycled all day long.
+ */
+const ANEW_UNPOWERED_MS = 10 * 60_000;
+const ANEW_POWERED_MS = 2 * 3_600_000;
 
 /** What is known of one Machine. */
 export interface OkdMachineSnapshot {
@@ -36,6 +47,8 @@ export interface OkdMachineSnapshot {
   nodeReady: boolean | undefined;
   /** What shows that OKD's own remediator is at work, in words. */
   otherActor: string | undefined;
+  /** By the wall clock. */
+  nowMs: number;
 }
 
 export type OkdMachineStep =
@@ -45,7 +58,7 @@ export type OkdMachineStep =
   | { do: "hold"; reason: "ConflictingController" | "RemediationFailed"; message: string }
   | { do: "create" }
   /** The child is deleted, and takes back what it has begun. */
-  | { do: "remove"; reason: "MachineDeleted" | "ConflictingController"; message: string }
+  | { do: "remove"; reason: "MachineDeleted" | "ConflictingController" | "TriedAnew"; message: string }
   /** The Machine is changed; then it is looked at again. */
   | { do: "patch"; operations: readonly JsonPatchOperation[]; done: boolean };
 
@@ -62,14 +75,34 @@ export function decideOkdMachine(snapshot: OkdMachineSnapshot): OkdMachineStep {
       : { do: "remove", reason: "ConflictingController", message };
   }
   if (child === undefined) return { do: "create" };
-  if (child.status?.phase === "Succeeded" || hasRecovered(snapshot)) {
-    return { do: "patch", operations: removals(machine, [EXTERNAL_REMEDIATION_ANNOTATION, ...BACKUPS]), done: true };
-  }
-  if (child.status?.phase === "Failed") {
-    const why = child.status.conditions?.find(({ type }) => type === "Succeeded")?.message ?? "see its status";
-    return { do: "hold", reason: "RemediationFailed", message: why };
-  }
+  if (child.status?.phase === "Succeeded") return finish(machine);
+  if (child.status?.phase === "Failed") return failed(snapshot, child.status);
   return mirror(machine, child);
+}
+
+function finish(machine: Machine): OkdMachineStep {
+  return { do: "patch", operations: removals(machine, [EXTERNAL_REMEDIATION_ANNOTATION, ...BACKUPS]), done: true };
+}
+
+/** Waits for the node to come back by itself, or for another try. */
+function failed({ machine, nodeReady, nowMs }: OkdMachineSnapshot, status: BareMetalRemediationStatus): OkdMachineStep {
+  const conditionOf = (type: string) => status.conditions?.find((condition) => condition.type === type);
+  const verdict = conditionOf("Succeeded");
+  const hold: OkdMachineStep = {
+    do: "hold",
+    reason: "RemediationFailed",
+    message: verdict?.message ?? "see its status",
+  };
+  // The child gives the Node its labels back when it joins anew: nobody else has them.
+  if (conditionOf("PermanentNodeDeletionExpected")?.status === "True") return hold;
+  // One that was Ready all along has not recovered: it was found unhealthy by something else.
+  if (nodeReady === true && status.node?.wasReady !== true) return finish(machine);
+  const pauseMs = (status.provenReboots ?? 0) > 0 ? ANEW_POWERED_MS : ANEW_UNPOWERED_MS;
+  const failedMs = parseTimeMs(verdict?.lastTransitionTime) ?? nowMs;
+  if (nowMs - failedMs < pauseMs) return hold;
+  // Whether a Ready node is still unhealthy is the health check's to say: it asks again.
+  if (nodeReady === true) return finish(machine);
+  return { do: "remove", reason: "TriedAnew", message: `it is tried anew ${formatDuration(pauseMs)} after it failed` };
 }
 
 /** Whether a Machine bears anything of a request for power fencing. */
@@ -129,11 +162,6 @@ function terminating(child: BareMetalRemediation | undefined): OkdMachineStep {
   return { do: "remove", reason: "MachineDeleted", message: "the Machine is being deleted" };
 }
 
-/** A node that came back by itself after the remediation had failed. One that was Ready all along tells nothing. */
-function hasRecovered({ child, nodeReady }: OkdMachineSnapshot): boolean {
-  return child?.status?.phase === "Failed" && nodeReady === true && child.status.node?.wasReady === false;
-}
-
 /** Whether somebody asks for power fencing. */
 export function isRequested({ metadata }: Machine): boolean {
   return metadata.annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] !== undefined;
@@ -145,15 +173,7 @@ function isEnded({ status }: BareMetalRemediation): boolean {
 
 /** The backup of a deleted Node stands on its Machine too, for people and for OKD's own remediator if it takes over. */
 function mirror({ metadata }: Machine, { status }: BareMetalRemediation): OkdMachineStep {
-  const { backup } = status ?? {};
-  if (backup === undefined) return { do: "wait" };
-  const labels = JSON.stringify(backup.labels ?? {});
-  const annotations = JSON.stringify(backup.annotations ?? {});
-  if (labels.length + annotations.length > BACKUP_CHARS_MAX) return { do: "wait" };
-  const wanted = [
-    [NODE_LABELS_BACKUP, labels],
-    [NODE_ANNOTATIONS_BACKUP, annotations],
-  ] as const;
+  const wanted = Object.entries(backupAnnotations(status?.backup));
   const operations = wanted.flatMap(([key, value]): JsonPatchOperation[] =>
     metadata.annotations?.[key] === value ? [] : [{ op: "add", path: annotationPath(key), value }],
   );

@@ -58,13 +58,10 @@ class OkdMachineRequests implements RequestKind<Machine> {
     const { apiVersion, kind, metadata } = machine;
     const { namespace, name, uid } = metadata;
     const host = await hostOfMachine(runtime, { apiVersion, kind, namespace, name, uid }, signal);
+    const otherActor = otherRemediator(machine, host);
     const nodeReady = await isNodeReady(runtime, machine, child, signal);
-    await this.#carryOut(
-      machine,
-      child,
-      decideOkdMachine({ machine, child, nodeReady, otherActor: otherRemediator(machine, host) }),
-      signal,
-    );
+    const step = decideOkdMachine({ machine, child, nodeReady, otherActor, nowMs: runtime.clock.nowMs() });
+    await this.#carryOut(machine, child, step, signal);
     return isRequested(machine) ? { requeueAfterMs: LOOK_AGAIN_MS } : {};
   }
 
@@ -88,7 +85,7 @@ class OkdMachineRequests implements RequestKind<Machine> {
       }
       case "remove":
         if (child !== undefined) await removeChild(runtime, child, signal);
-        return this.#tell(machine, "Warning", step.reason, step.message);
+        return this.#tell(machine, step.reason === "TriedAnew" ? "Normal" : "Warning", step.reason, step.message);
       case "patch": {
         const { uid, resourceVersion } = machine.metadata;
         await runtime.client.patch(this.type, keyOf(machine), { uid, resourceVersion }, step.operations, {}, signal);

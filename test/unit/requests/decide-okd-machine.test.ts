@@ -6,6 +6,7 @@ import { readBareMetalHost } from "../../../src/api/metal3.ts";
 import { readOkdMachineHealthCheck } from "../../../src/api/okd-machine-health-check.ts";
 import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../../src/api/metal3-remediation.ts";
 import { readOkdMachine } from "../../../src/api/okd-machine.ts";
+import { toTime } from "../../../src/runtime/time.ts";
 import type { ObjectMeta } from "../../../src/kube/resource.ts";
 import type { OkdMachineSnapshot } from "../../../src/remediator/requests/decide-okd-machine.ts";
 import {
@@ -57,6 +58,7 @@ function decide(snapshot: Partial<OkdMachineSnapshot>): ReturnType<typeof decide
     child: undefined,
     nodeReady: false,
     otherActor: undefined,
+    nowMs: 0,
     ...snapshot,
   });
 }
@@ -118,24 +120,67 @@ describe("a Machine that asks for external remediation", () => {
     });
   });
 
-  test("goes on asking when its child has failed, and people are told why", () => {
+  describe("whose child has failed", () => {
+    const FAILED_MS = Date.UTC(2026, 0, 1);
+    const MINUTE_MS = 60_000;
     const message = "the BMC is away";
-    const conditions = [
-      { type: "Succeeded", status: "False" as const, reason: "PowerOffTimeout", message, lastTransitionTime: "" },
-    ];
-    const failed = { phase: "Failed", conditions, node: { name: "n1", wasReady: false } };
-    assert.deepEqual(decide({ child: child(failed) }), { do: "hold", reason: "RemediationFailed", message });
-  });
+    const failed = (wasReady: boolean | undefined, provenReboots = 0): BareMetalRemediation =>
+      child({
+        phase: "Failed",
+        provenReboots,
+        ...(wasReady !== undefined && { node: { name: "n1", wasReady } }),
+        conditions: [
+          {
+            type: "Succeeded",
+            status: "False",
+            reason: "PowerOffTimeout",
+            message,
+            lastTransitionTime: toTime(FAILED_MS),
+          },
+        ],
+      });
+    const after = (minutes: number): number => FAILED_MS + minutes * MINUTE_MS;
 
-  test("asks no more when its node comes back by itself after the failure", () => {
-    const failed = child({ phase: "Failed", node: { name: "n1", wasReady: false } });
-    const step = decide({ child: failed, nodeReady: true });
-    assert.equal(step.do === "patch" && step.done, true);
-  });
+    test("goes on asking, and people are told why", () => {
+      const step = decide({ child: failed(false), nowMs: after(1) });
+      assert.deepEqual(step, { do: "hold", reason: "RemediationFailed", message });
+    });
 
-  test("of a node that was Ready all along is not taken for recovered after a failure: it would be power-cycled for ever", () => {
-    const failed = child({ phase: "Failed", node: { name: "n1", wasReady: true } });
-    assert.equal(decide({ child: failed, nodeReady: true }).do, "hold");
+    test("asks no more when its node comes back by itself, or is there at last", () => {
+      for (const wasReady of [false, undefined]) {
+        const step = decide({ child: failed(wasReady), nodeReady: true, nowMs: after(1) });
+        assert.equal(step.do === "patch" && step.done, true);
+      }
+    });
+
+    test("is left alone while it holds what its deleted Node had, and gives it back", () => {
+      const holding = failed(false, 2);
+      holding.status?.conditions?.push({
+        type: "PermanentNodeDeletionExpected",
+        status: "True",
+        reason: "NodeDeletionExpected",
+        message: "",
+        lastTransitionTime: toTime(FAILED_MS),
+      });
+      for (const nodeReady of [undefined, true]) {
+        assert.equal(decide({ child: holding, nodeReady, nowMs: after(1_000) }).do, "hold");
+      }
+    });
+
+    test("of a node that was Ready all along has not recovered, and is left for the health check to judge anew in time", () => {
+      assert.equal(decide({ child: failed(true), nodeReady: true, nowMs: after(9) }).do, "hold");
+      const step = decide({ child: failed(true), nodeReady: true, nowMs: after(10) });
+      assert.equal(step.do === "patch" && step.done, true);
+    });
+
+    test("is tried anew after ten minutes, or two hours where its host was power-cycled", () => {
+      const isTriedAnew = (provenReboots: number, minutes: number): boolean => {
+        const step = decide({ child: failed(false, provenReboots), nowMs: after(minutes) });
+        return step.do === "remove" && step.reason === "TriedAnew";
+      };
+      assert.deepEqual([isTriedAnew(0, 9), isTriedAnew(0, 10)], [false, true]);
+      assert.deepEqual([isTriedAnew(2, 119), isTriedAnew(2, 120)], [false, true]);
+    });
   });
 });
 
