@@ -1,3 +1,4 @@
+import type { FencingTarget } from "../api/fencing-target.ts";
 import { parseBmcAddress } from "../bmc/address.ts";
 import type { HostIdentity, PowerReading } from "../bmc/driver.ts";
 import { BmcError } from "../bmc/errors.ts";
@@ -5,12 +6,13 @@ import { openDevice } from "../bmc/open-device.ts";
 import { OptionError } from "../config/option.ts";
 import type { ClusterOptions } from "../config/run-options.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
+import { nodeKey } from "../remediator/subject.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { readDeviceConfig } from "./bmc-login.ts";
 import { withRuntime } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
 import { Refusal } from "./failures.ts";
-import { nodeConcerns, nodeObstacles, readTarget } from "./targets.ts";
+import { clusterConcerns, nodeConcerns, nodeObstacles, readTarget } from "./targets.ts";
 
 export type Order = "Off" | "On";
 
@@ -83,7 +85,7 @@ async function withTarget<T>(
   work: (powered: Powered) => Promise<T>,
 ): Promise<T> {
   const { target, directory } = await readTarget(runtime, namespace, { targetName }, context.signal);
-  const name = `FencingTarget ${namespace}/${targetName} (node ${target.spec.nodeName})`;
+  const name = `FencingTarget ${namespace}/${targetName} (node ${nodeText(target)})`;
   const host = directory.byUid(target.metadata.uid);
   if (host === undefined) throw new Refusal(`${name} is not to be used`);
   const power = await host.open(undefined, context.signal);
@@ -102,7 +104,8 @@ async function withTarget<T>(
         const verdict = await power.verifyIdentity(live.node, signal);
         if (!verdict.verified) throw new Refusal(`${name}: no order is sent: ${verdict.message}`);
         const paused = live.paused === undefined ? [] : [live.paused];
-        return { identity: verdict.message, concerns: [...nodeConcerns(live.node, order), ...paused] };
+        const concerns = [...nodeConcerns(live.node, order), ...clusterConcerns(live.target), ...paused];
+        return { identity: verdict.message, concerns };
       },
       readPower: (signal) => power.readPower(signal),
       forceOff: (signal) => power.forceOff(signal),
@@ -111,6 +114,10 @@ async function withTarget<T>(
   } finally {
     await power.close();
   }
+}
+
+function nodeText({ spec: { nodeName: name, clusterRef: cluster } }: FencingTarget): string {
+  return nodeKey({ cluster, name });
 }
 
 function describe({ device, systemUUID, serialNumber, manufacturer, model }: HostIdentity): string {

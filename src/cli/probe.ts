@@ -95,11 +95,17 @@ async function probeTarget(
 }
 
 function targetRows({ target, node, obstacles, paused }: TargetFacts): Row[] {
-  const { nodeName } = target.spec;
+  const { nodeName, clusterRef } = target.spec;
   const node_: Row =
-    node === undefined
-      ? { check: "node", result: "warning", detail: `there is no node ${nodeName}` }
-      : { check: "node", result: "ok", detail: nodeName };
+    clusterRef !== undefined
+      ? {
+          check: "node",
+          result: "ok",
+          detail: `${nodeName} of cluster ${clusterRef.namespace}/${clusterRef.name}, not looked at`,
+        }
+      : node === undefined
+        ? { check: "node", result: "warning", detail: `there is no node ${nodeName}` }
+        : { check: "node", result: "ok", detail: nodeName };
   const target_: Row[] =
     obstacles.length === 0
       ? [{ check: "target", result: "ok", detail: "no other claims the host, nobody owns it now" }]

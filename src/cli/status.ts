@@ -16,9 +16,11 @@ import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../config
 import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
 import { OKD_CHECKS } from "../detector/machines/okd.ts";
 import type { KubeClient, ListOptions } from "../kube/client.ts";
+import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
 import { findServed } from "../kube/served-kind.ts";
+import { nodeKey } from "../remediator/subject.ts";
 import { withCluster } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
@@ -107,6 +109,11 @@ async function listIfServed<T extends KubeObject>(
   }
 }
 
+/** A node, with its cluster before it where that is another one. */
+function nodeText({ name = "-", cluster }: { name?: string | undefined; cluster?: ClusterRef | undefined }): string {
+  return nodeKey({ cluster, name });
+}
+
 function renderOverview(overview: Overview): string[] {
   const { stopSwitch, healthChecks, machineHealthChecks, remediations, targets } = overview;
   return [
@@ -137,7 +144,7 @@ function renderOverview(overview: Overview): string[] {
         return [
           remediation.metadata.namespace ?? "",
           remediation.metadata.name,
-          remediation.status?.node?.name ?? "-",
+          remediation.status?.node === undefined ? "-" : nodeText(remediation.status.node),
           remediation.status?.phase ?? "-",
           succeeded?.status ?? "-",
           said?.reason ?? "",
@@ -153,7 +160,7 @@ function renderOverview(overview: Overview): string[] {
         const ready = condition(target.status?.conditions, "Ready");
         return [
           target.metadata.name,
-          target.spec.nodeName,
+          nodeText({ name: target.spec.nodeName, cluster: target.spec.clusterRef }),
           target.status?.powerState ?? "-",
           ready?.status ?? "-",
           target.spec.maintenance ? "Maintenance" : (ready?.reason ?? ""),

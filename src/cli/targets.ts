@@ -18,6 +18,7 @@ import { listedView } from "./listed.ts";
 export interface TargetFacts {
   target: FencingTarget;
   directory: FencingTargetDirectory;
+  /** Undefined where there is none, and where it is a node of another cluster, which is not looked at. */
   node: Node | undefined;
   /** Why no power order may be sent: ambiguous, in maintenance, owned by a remediation. */
   obstacles: string[];
@@ -38,14 +39,17 @@ export async function readTarget(
     signal,
   );
   const target = items.find(({ metadata, spec }) =>
-    "targetName" in choose ? metadata.name === choose.targetName : spec.nodeName === choose.nodeName,
+    "targetName" in choose
+      ? metadata.name === choose.targetName
+      : spec.nodeName === choose.nodeName && spec.clusterRef === undefined,
   );
   if (target === undefined) {
     const wanted = "targetName" in choose ? choose.targetName : `for node ${choose.nodeName}`;
     throw new Refusal(`there is no FencingTarget ${wanted} in namespace ${namespace}`);
   }
   const [node, paused] = await Promise.all([
-    readNode(runtime, target.spec.nodeName, signal),
+    // The namesake in this cluster is another node.
+    target.spec.clusterRef === undefined ? readNode(runtime, target.spec.nodeName, signal) : undefined,
     readPause(runtime, namespace, signal),
   ]);
   return { target, directory, node, obstacles: await obstaclesOf(runtime, directory, target, signal), paused };
@@ -72,6 +76,15 @@ export async function readPause(
 export function nodeConcerns(node: Node | undefined, order: "Off" | "On"): string[] {
   if (order === "On" || node === undefined || !isReady(node)) return [];
   return [`node ${node.metadata.name} is Ready: its pods run, and end without notice`];
+}
+
+/** What a power order would mean for a node that cannot be seen from here; empty for one of this cluster. */
+export function clusterConcerns({ spec: { nodeName, clusterRef } }: FencingTarget): string[] {
+  if (clusterRef === undefined) return [];
+  const cluster = `${clusterRef.namespace}/${clusterRef.name}`;
+  return [
+    `node ${nodeName} is of cluster ${cluster}, which is not looked at: whether it lives, and whether its pods and volumes run elsewhere by now, is not known`,
+  ];
 }
 
 /** Why a node must not come up again. */
