@@ -10,6 +10,7 @@ import type { HealthCheckStore } from "./check-store.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import type { HostPower } from "./host-power.ts";
 import type { Platform } from "./platform.ts";
+import { sideBySide } from "./side-by-side.ts";
 import { takeCensusNow } from "./snapshot.ts";
 
 /** Requests of one pass under way at a time: many nodes may die at once. */
@@ -39,7 +40,7 @@ export class ActionRunner {
   }
 
   /** Takes the actions side by side. @returns what failed; one failure never keeps the others from being taken. */
-  async takeAll(
+  takeAll(
     check: HealthCheckObject,
     state: CheckState,
     compiled: Compiled,
@@ -47,34 +48,23 @@ export class ActionRunner {
     signal: AbortSignal,
   ): Promise<unknown[]> {
     const { logger } = this.#deps;
-    const errors: unknown[] = [];
     const creations = actions.flatMap((action) => (action.type === "create" ? [action.node] : []));
     for (const node of creations) this.#starting.set(node.metadata.name, check.metadata.name);
     const context = this.#contextOf(check, state, compiled);
     state.census = undefined;
-    const waiting = [...actions];
-    const work = async (): Promise<void> => {
-      for (let action = waiting.shift(); action !== undefined; action = waiting.shift()) {
-        try {
-          await takeAction(this.#deps, context, action, signal);
-          // It counts from now on, which makes no difference as long as its node counted as unhealthy anyway.
-          if (action.type === "create" && !compiled.tracker.isAiling(action.node.metadata.name))
-            state.census = undefined;
-        } catch (error) {
-          errors.push(error);
-          if (!signal.aborted) {
-            logger.warn(
-              { err: error, nodeHealthCheck: check.metadata.name, action: actionKey(action) },
-              "an action failed",
-            );
-          }
-        } finally {
-          if (action.type === "create") this.#starting.delete(action.node.metadata.name);
-        }
+    return sideBySide(actions, ACTIONS_PARALLEL_MAX, async (action) => {
+      try {
+        await takeAction(this.#deps, context, action, signal);
+        // It counts from now on, which makes no difference as long as its node counted as unhealthy anyway.
+        if (action.type === "create" && !compiled.tracker.isAiling(action.node.metadata.name)) state.census = undefined;
+      } catch (error) {
+        const fields = { nodeHealthCheck: check.metadata.name, action: actionKey(action) };
+        if (!signal.aborted) logger.warn({ err: error, ...fields }, "an action failed");
+        throw error;
+      } finally {
+        if (action.type === "create") this.#starting.delete(action.node.metadata.name);
       }
-    };
-    await Promise.all(Array.from({ length: Math.min(ACTIONS_PARALLEL_MAX, actions.length) }, work));
-    return errors;
+    });
   }
 
   #contextOf(check: HealthCheckObject, state: CheckState, compiled: Compiled): ActionContext {

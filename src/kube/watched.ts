@@ -44,3 +44,8 @@ export function keyOf(object: KubeObject): ObjectKey {
   const { namespace, name } = object.metadata;
   return namespace === undefined ? { name } : { namespace, name };
 }
+
+/** An object in messages: `namespace/name`, or `name` alone. */
+export function nameOf(object: KubeObject): string {
+  return keyText(keyOf(object));
+}

@@ -11,6 +11,17 @@ async function start(version?: Version): Promise<MachineWorld> {
   return world;
 }
 
+/** So many healthy machines under one health check, which is served. */
+async function serve(machines: number, check?: Parameters<MachineWorld["healthCheck"]>[0]): Promise<MachineWorld> {
+  const world = await start();
+  world.template();
+  world.machinesOf("m", machines);
+  world.healthCheck(check);
+  world.start();
+  await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === machines);
+  return world;
+}
+
 afterEach(async () => {
   await world?.stop();
   world = undefined;
@@ -158,11 +169,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
 
 describe("MachineHealthChecks where upstream is weak", () => {
   it("gives every unhealthy machine its request, though the first one has its own already", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 5);
-    world.healthCheck();
-    world.start();
+    const world = await serve(5);
     world.ready("m0", "Unknown");
     await world.until("the first request", () => world.fences().length === 1);
     for (const name of ["m1", "m2", "m3"]) world.ready(name, "Unknown");
@@ -171,12 +178,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
   });
 
   it("deletes the requests of machines that are well again while it is short-circuited", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 5);
-    world.healthCheck({ max: 2 });
-    world.start();
-    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 5);
+    const world = await serve(5, { max: 2 });
     for (const name of ["m0", "m1"]) world.ready(name, "Unknown");
     await world.until("two requests", () => world.fences().length === 2);
     for (const name of ["m2", "m3", "m4"]) world.ready(name, "Unknown");
@@ -188,11 +190,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
   });
 
   it("acts on a second failure at once: passes of one health check are not spaced apart", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 3);
-    world.healthCheck();
-    world.start();
+    const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
     world.ready("m1", "Unknown");
@@ -260,12 +258,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
 
 describe("a MachineHealthCheck whose workload cluster is away", () => {
   it("starts nothing, takes no node for gone, tells it, and goes on when the cluster is back", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 3);
-    world.healthCheck();
-    world.start();
-    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(5_000);
     world.away("connection refused");
@@ -284,12 +277,7 @@ describe("a MachineHealthCheck whose workload cluster is away", () => {
   });
 
   it("remediates a machine whose node is gone only by the cluster's own word", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 3);
-    world.healthCheck();
-    world.start();
-    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    const world = await serve(3);
     // The node is gone, and whoever asks for it gets no answer.
     world.workload.faults.inject({
       match: { method: "GET", pathPrefix: "/api/v1/nodes/m1" },
@@ -308,12 +296,7 @@ describe("a MachineHealthCheck whose workload cluster is away", () => {
 
 describe("a MachineHealthCheck whose view is behind", () => {
   it("remediates no machine that a live read shows well", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 3);
-    world.healthCheck();
-    world.start();
-    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
     world.workload.faults.lagWatches({}, 30_000);
@@ -324,12 +307,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
   });
 
   it("remediates no machine in place of another one that had its name", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 3);
-    world.healthCheck();
-    world.start();
-    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    const world = await serve(3);
     world.management.faults.lagWatches({ pathPrefix: "/apis/cluster.x-k8s.io/" }, 40_000);
     world.ready("m0", "Unknown");
     const key = { namespace: NAMESPACE, name: "m0" };
@@ -341,12 +319,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
   });
 
   it("starts nothing once it has not heard of machines for minutes, and goes on when it has", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 3);
-    world.healthCheck();
-    world.start();
-    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 3);
+    const world = await serve(3);
     const machines = { pathPrefix: "/apis/cluster.x-k8s.io/v1beta2/machines" };
     world.management.faults.inject({ match: machines, times: 10_000, action: { kind: "status", status: 503 } });
     world.management.faults.cutWatches(machines);
@@ -394,11 +367,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
   });
 
   it("a paused cluster's machines, unhealthy or well again", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 2);
-    world.healthCheck();
-    world.start();
+    const world = await serve(2);
     world.ready("m0", "Unknown");
     await world.until("a request", () => world.fences().length === 1);
     world.cluster({ paused: true });
@@ -475,11 +444,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
 
 describe("a MachineHealthCheck that is paused", () => {
   it("is served where it is paused for others alone, and says nothing of being paused", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 2);
-    world.healthCheck({ annotations: { "cluster.x-k8s.io/paused": "ironfence.io" } });
-    world.start();
+    const world = await serve(2, { annotations: { "cluster.x-k8s.io/paused": "ironfence.io" } });
     world.ready("m0", "Unknown");
     await world.until("a request", () => world.fences().length === 1);
     assert.equal(world.condition(world.check(), "Paused"), undefined);
@@ -501,11 +466,7 @@ describe("a MachineHealthCheck that is paused", () => {
 
 describe("a MachineHealthCheck's process", () => {
   it("finds its requests again after a restart, and does not make them twice", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 2);
-    world.healthCheck();
-    world.start();
+    const world = await serve(2);
     world.ready("m0", "Unknown");
     await world.until("a request", () => world.fences().length === 1);
     const { uid } = world.fences()[0]?.metadata ?? {};
@@ -521,12 +482,7 @@ describe("a MachineHealthCheck's process", () => {
   });
 
   it("costs nothing while nothing changes", async () => {
-    const world = await start();
-    world.template();
-    world.machinesOf("m", 20);
-    world.healthCheck();
-    world.start();
-    await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 20);
+    const world = await serve(20);
     await world.clock.advance(5_000);
     let writes = 0;
     world.management.onRequest(({ watch }) => {

@@ -1,13 +1,14 @@
 import type { Machine } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
-import { parseKey } from "../../kube/watched.ts";
+import { nameOf, parseKey } from "../../kube/watched.ts";
+import { sideBySide } from "../side-by-side.ts";
 import type { MachineActionContext, MachineActionDeps, SingleMachineAction } from "./actions.ts";
 import { machineActionKey, takeMachineAction } from "./actions.ts";
 import type { MachineCheckState } from "./check-state.ts";
 import { judgeNow, stateKey } from "./check-state.ts";
 import type { MachineCheckStates } from "./check-states.ts";
 import type { MachineCheckStore } from "./check-store.ts";
-import { nameOf, pausedCondition } from "./decide.ts";
+import { pausedCondition } from "./decide.ts";
 import { judgeTrigger } from "./trigger.ts";
 
 /** Requests of one pass under way at a time: many machines may fail at once. */
@@ -35,7 +36,7 @@ export class MachineActionRunner {
   }
 
   /** Takes actions side by side. @returns what failed; one failure never keeps the others from being taken. */
-  async takeAll(
+  takeAll(
     check: MachineHealthCheck,
     state: MachineCheckState,
     actions: readonly SingleMachineAction[],
@@ -43,23 +44,17 @@ export class MachineActionRunner {
   ): Promise<unknown[]> {
     const { logger } = this.#deps;
     const context = this.#contextOf(check, state);
-    const errors: unknown[] = [];
-    const waiting = [...actions];
-    const work = async (): Promise<void> => {
-      for (let action = waiting.shift(); action !== undefined; action = waiting.shift()) {
-        try {
-          await takeMachineAction(this.#deps, context, action, signal);
-        } catch (error) {
-          errors.push(error);
-          const fields = { machineHealthCheck: nameOf(check), action: machineActionKey(action) };
-          if (!signal.aborted) logger.warn({ err: error, ...fields }, "an action failed");
-        } finally {
-          this.#starting.delete(action.machine.metadata.uid);
-        }
+    return sideBySide(actions, ACTIONS_PARALLEL_MAX, async (action) => {
+      try {
+        await takeMachineAction(this.#deps, context, action, signal);
+      } catch (error) {
+        const fields = { machineHealthCheck: nameOf(check), action: machineActionKey(action) };
+        if (!signal.aborted) logger.warn({ err: error, ...fields }, "an action failed");
+        throw error;
+      } finally {
+        this.#starting.delete(action.machine.metadata.uid);
       }
-    };
-    await Promise.all(Array.from({ length: Math.min(ACTIONS_PARALLEL_MAX, actions.length) }, work));
-    return errors;
+    });
   }
 
   #contextOf(check: MachineHealthCheck, state: MachineCheckState): MachineActionContext {

@@ -5,13 +5,13 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { JsonPatchOperation, KubeClient } from "../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import { setField } from "../../kube/set-field.ts";
-import { keyOf } from "../../kube/watched.ts";
+import { keyOf, nameOf } from "../../kube/watched.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { annotationPatch } from "../actions.ts";
 import type { RemediationStore } from "../remediation-store.ts";
 import { trimRemediation } from "../remediation.ts";
 import type { MachineAction, MachineHold } from "./decision.ts";
-import { nameOf } from "./decide.ts";
+
 import type { MachineHealthCheckKind, Remedy } from "./kind.ts";
 import type { MachineMetrics } from "./metrics.ts";
 import { buildRequest } from "./request.ts";

@@ -2,7 +2,7 @@ import type { Cluster, Machine } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
 import type { ClusterRef, WorkloadClusters } from "../../clusters/workload-clusters.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
-import { keyText, parseKey } from "../../kube/watched.ts";
+import { keyText, nameOf, parseKey } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { isBookFull, readAttempts } from "../attempts.ts";
 import type { RemediationStore } from "../remediation-store.ts";
@@ -10,7 +10,7 @@ import type { SteadyTimes } from "../steady-time.ts";
 import type { Compiled, MachineCheckState, MachineWorld } from "./check-state.ts";
 import { newMachineCheckState, stateKey } from "./check-state.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
-import { nameOf } from "./decide.ts";
+
 import type { MachineSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 import { takeMachineSnapshot } from "./snapshot.ts";

@@ -3,7 +3,6 @@ import type { Cluster } from "../../api/cluster-api.ts";
 import { CLUSTER_API_GROUP, PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../api/machine-health-check.ts";
 import { MACHINE_HEALTH_CHECK_KIND } from "../../api/machine-health-check.ts";
-import { keyOf, keyText } from "../../kube/watched.ts";
 import type { MachineAnnouncement, MachineDecision, MachineSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 import { planTarget } from "./plan-target.ts";
@@ -169,9 +168,4 @@ function announce(
   note: string,
 ): MachineAnnouncement {
   return { key: `${reason}/${note}`, machine: undefined, type, reason, note };
-}
-
-/** A health check or machine in messages: `namespace/name`. */
-export function nameOf(object: Parameters<typeof keyOf>[0]): string {
-  return keyText(keyOf(object));
 }

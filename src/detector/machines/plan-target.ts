@@ -4,7 +4,7 @@ import type { Condition } from "../../api/meta.ts";
 import type { ConditionWrite } from "../../api/machine-conditions.ts";
 import { agrees } from "../../api/machine-conditions.ts";
 import { conditionOf } from "../../api/foreign.ts";
-import { keyOf, keyText } from "../../kube/watched.ts";
+import { nameOf } from "../../kube/watched.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "../attempts.ts";
 import type { CountedAttempt } from "../attempts.ts";
@@ -135,7 +135,7 @@ function findObstacle(pass: TargetPass, facts: TargetFacts, remedy: Remedy): str
   const { machine, foreign, hold, controlPlaneBusy } = facts;
   if (remedy.type === "none") {
     if (remedy.event === undefined) return remedy.reason;
-    const note = `Machine ${keyText(keyOf(machine))} is not remediated: ${remedy.reason}`;
+    const note = `Machine ${nameOf(machine)} is not remediated: ${remedy.reason}`;
     tell(pass, facts, "Normal", remedy.event, note);
     return remedy.reason;
   }
@@ -277,18 +277,12 @@ function attemptsOf(pass: TargetPass, facts: TargetFacts, key: string): readonly
 }
 
 function detectedNote(machine: Machine): string {
-  return `Machine ${keyText(keyOf(machine))} has unhealthy Node ${machine.nodeName ?? ""}`;
+  return `Machine ${nameOf(machine)} has unhealthy Node ${machine.nodeName ?? ""}`;
 }
 
 /** Keeps a machine from a remediation, and tells people as long as the reason stands. */
 function skip(pass: TargetPass, facts: TargetFacts, reason: string): string {
-  tell(
-    pass,
-    facts,
-    "Warning",
-    "RemediationSkipped",
-    `Machine ${keyText(keyOf(facts.machine))} is not remediated: ${reason}`,
-  );
+  tell(pass, facts, "Warning", "RemediationSkipped", `Machine ${nameOf(facts.machine)} is not remediated: ${reason}`);
   return reason;
 }
 
