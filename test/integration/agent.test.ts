@@ -8,13 +8,14 @@ import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { startAgent } from "../../hack/lib/agent-process.ts";
-import { readCrds } from "../../hack/lib/crds.ts";
+import { readCrds, readForeignCrds } from "../../hack/lib/crds.ts";
 import type { Child } from "../../hack/lib/processes.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { LEASES, NODES } from "../../src/api/core-types.ts";
+import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { Lease } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 
 // The agent as a process of its own, started as users start it, on an API server over HTTPS.
@@ -89,6 +90,51 @@ describe("the agent", () => {
     kube.server.collection(LEASES).delete({ namespace: NAMESPACE, name: "ironfence" });
   });
 
+  it("looks after the machines of a workload cluster where that family is chosen, through the cluster's own Secret", async () => {
+    const workload = await startKubeMock({
+      clock: systemClock,
+      random: systemRandom,
+      tls: true,
+      token: "let-me-in-too",
+    });
+    try {
+      for (const crd of await readForeignCrds(["v1beta2"])) kube.server.load(crd);
+      workload.server.collection(NODES).create({ metadata: { name: "w1" }, spec: {}, status: { conditions: [] } });
+      const data = { value: Buffer.from(workload.kubeconfig).toString("base64") };
+      kube.server.collection(SECRETS).create({ metadata: { namespace: NAMESPACE, name: "prod-kubeconfig" }, data });
+      const labels = { "cluster.x-k8s.io/cluster-name": "prod" };
+      const create = (kind: string, name: string, spec: object, status: object): void => {
+        const collection = kube.server.collection(clusterApi(kind));
+        collection.create({ metadata: { namespace: NAMESPACE, name, labels }, spec });
+        collection.mergePatch({ namespace: NAMESPACE, name }, { status }, "status");
+      };
+      create(
+        "Cluster",
+        "prod",
+        {},
+        { initialization: { infrastructureProvisioned: true, controlPlaneInitialized: true } },
+      );
+      const infrastructureRef = { apiGroup: "example.com", kind: "Host", name: "w1" };
+      create("Machine", "w1", { clusterName: "prod", bootstrap: {}, infrastructureRef }, { nodeRef: { name: "w1" } });
+      create("MachineHealthCheck", "workers", { clusterName: "prod", selector: { matchLabels: labels } }, {});
+
+      const agent = start("machines", "--components", "detector", "--families", "machine-health-check");
+      const key = { namespace: NAMESPACE, name: "workers" };
+      await until(agent, "the machine is counted as healthy", () => {
+        const check = kube.server.collection<MachineHealthCheckView>(clusterApi("MachineHealthCheck")).get(key);
+        return check?.status?.currentHealthy === 1;
+      });
+      const metrics = addressIn(agent, "serving metrics");
+      const page = await (await fetch(`${metrics}/metrics`)).text();
+      assert.match(page, /ironfence_workload_clusters\{state="connected"\} 1/);
+      await agent.stop();
+      assert.match(await agent.ended, /ended with 0/);
+      assert.doesNotMatch(readFileSync(agent.logFile, "utf8"), /let-me-in/);
+    } finally {
+      await workload.close();
+    }
+  });
+
   it("hands its lease to another one rather than power off the node that it runs on, which that one then fences", async () => {
     const metadata = { namespace: NAMESPACE, name: "n1" };
     kube.server.collection(NODES).create({ metadata: { name: "n1" }, spec: {}, status: {} });
@@ -108,6 +154,18 @@ describe("the agent", () => {
     assert.deepEqual(steps.slice(0, 2), ["OwnNode", "HostClaimed"]);
     assert.match(readFileSync(agent.logFile, "utf8"), /handing the lease over/);
   });
+});
+
+interface MachineHealthCheckView extends KubeObject {
+  status?: { currentHealthy?: number };
+}
+
+const clusterApi = (kind: string): ResourceType => ({
+  group: "cluster.x-k8s.io",
+  version: "v1beta2",
+  kind,
+  plural: `${kind.toLowerCase()}s`,
+  namespaced: true,
 });
 
 /** Waits until `found` finds something. @throws Error with the agent's last words when it ends, or in the end. */
