@@ -2,6 +2,7 @@ import { fieldAt } from "../../src/api/foreign.ts";
 import type { BareMetalHost } from "../../src/api/metal3.ts";
 import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../src/api/metal3.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
+import { pointer } from "../../src/kube/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
@@ -20,7 +21,7 @@ const BARE_METAL_HOSTS: ResourceType = {
 };
 
 export interface OperatorDeps {
-  client: Pick<KubeClient, "list" | "mergePatch">;
+  client: Pick<KubeClient, "list" | "mergePatch" | "patch">;
   clock: Clock;
   logger: Logger;
   rack: Rack;
@@ -145,15 +146,8 @@ class Operator {
     if (Object.keys(status).length > 0) await this.#write(host, status, signal);
     else memory.version = host.metadata.resourceVersion;
     if (this.#isRebootDone(host, memory, bmc)) {
-      const annotations = { [PLAIN_REBOOT]: null };
-      await this.#deps.client.mergePatch(
-        BARE_METAL_HOSTS,
-        keyOf(host),
-        guardOf(host),
-        { metadata: { annotations } },
-        {},
-        signal,
-      );
+      const remove = { op: "remove" as const, path: pointer("metadata", "annotations", PLAIN_REBOOT) };
+      await this.#deps.client.patch(BARE_METAL_HOSTS, keyOf(host), guardOf(host), [remove], {}, signal);
     }
   }
 

@@ -76,6 +76,7 @@ it("a hold that is put on is an order off, and one that is taken off an order on
   assert.equal(orderOf(host(IMAGE, held), host(IMAGE), "Off"), "ForceOff NoChange r1");
   assert.equal(orderOf(host(IMAGE), host(IMAGE, held), "Off"), "On Started r1");
   assert.equal(orderOf(host(IMAGE, {}), host(IMAGE, held), "Off"), "On Started r1", "given up with the same write");
+  assert.equal(orderOf(host(IMAGE), host(IMAGE, held), "On"), "none", "it is on already");
   assert.equal(orderOf(host({}), host(IMAGE, held), "Off"), "none", "it is wiped, not powered on");
   assert.equal(orderOf(host(IMAGE, held), host(IMAGE, held), "On"), "none");
 });

@@ -85,7 +85,9 @@ export function holdOrder(
   // Who gives a host up lets it go with the same write.
   const remediation = (storedOwner(now) ?? storedOwner(before))?.uid;
   const { attempt, retryCount = 0 } = remediations.get(remediation ?? "")?.status ?? {};
-  const isChange = isHeld ? power === "On" || power === "PoweringOn" : power === "Off" || power === "PoweringOff";
+  // A hold that goes from a host that is on, whoever has powered it, orders nothing.
+  if (!isHeld && power !== "Off" && power !== "PoweringOff") return undefined;
+  const isChange = !isHeld || power === "On" || power === "PoweringOn";
   return {
     atMs,
     agent,

@@ -15,6 +15,7 @@ import { readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../src/api/me
 import { trimNode } from "../../../src/api/trim.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
+import { createKubeClient } from "../../../src/kube/api-client.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
@@ -87,8 +88,15 @@ export class Metal3World extends Cluster {
       this.#describe(name, truth.serialNumber, mine ? annotations : {}, mine ? spec : {});
     }
     const { clock, rack, server } = this;
+    const random = seededRandom(7);
+    const client = createKubeClient({ transport: server.transport({ client: "operator" }), clock, random });
     this.operator = startBareMetalHostOperator(
-      { client: kubeletClient(server, clock), clock, logger: createLogger("silent"), rack },
+      {
+        client: { ...kubeletClient(server, clock), patch: (...call) => client.patch(...call) },
+        clock,
+        logger: createLogger("silent"),
+        rack,
+      },
       operator,
       this.#stop.signal,
     );

@@ -214,9 +214,13 @@ export async function readHost(runtime: KubeRuntime, ref: HostRef, signal: Abort
 type AnnotationChange = Record<string, string | null>;
 
 function liftHolds({ metadata }: BareMetalHost, lifts: (key: string) => boolean): AnnotationChange {
-  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(OWN_KEYS) && lifts(key));
-  if (keys.length === 0) return {};
-  return { ...Object.fromEntries(keys.map((key) => [key, null])), [POWER_OFF_REQUEST]: null };
+  const present = Object.keys(metadata.annotations ?? {});
+  const keys = present.filter((key) => key.startsWith(OWN_KEYS) && lifts(key));
+  // The request outlives a hold that somebody else has taken off.
+  const isStale =
+    present.includes(POWER_OFF_REQUEST) && !present.some((key) => key.startsWith(OWN_KEYS) && !keys.includes(key));
+  const lifted = isStale ? [...keys, POWER_OFF_REQUEST] : keys;
+  return Object.fromEntries(lifted.map((key) => [key, null]));
 }
 
 function requireOwner(host: BareMetalHost, owner: HostOwner): void {

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { isFinal } from "../invariants/facts.ts";
+import { Metal3World } from "./world.ts";
+
+// Random walks: three actors on one host, each of whom may be away, restart or change its mind. METAL3_SEEDS=17,18 plays those,
+// METAL3_WALKS=100 so many.
+
+const FIRST_SEED = 1;
+const seeds =
+  process.env["METAL3_SEEDS"]?.split(",").map(Number) ??
+  Array.from({ length: Number(process.env["METAL3_WALKS"] ?? 2) }, (_, index) => FIRST_SEED + index);
+
+const FOREIGN = "reboot.metal3.io/somebody";
+const DEEDS = 25;
+const GAP_MAX_MS = 8_000;
+
+const NAMES = ["n1", "second", "third", "fourth", "fifth"];
+const TIMES = { powerOffTimeout: "60s", powerOnTimeout: "90s", timeout: "120s", drainTimeout: "20s" };
+
+type Deed = (world: Metal3World, random: () => number) => Promise<void> | void;
+
+/** Each is taken back by `calm`, so that the walk can come to its end. */
+const deeds: Record<string, Deed> = {
+  killAgent: async (world, random) => {
+    await world.killAgent();
+    await world.clock.advance(random() * 20_000);
+    world.startAgent();
+  },
+  operatorAway: (world) => world.operator.setAway(true),
+  operatorBack: (world) => world.operator.setAway(false),
+  operatorRestart: (world) => world.operator.restart(),
+  somebodyPowersOn: (world) => world.somebodyOrders("n1", "On"),
+  somebodyPowersOff: (world) => world.somebodyOrders("n1", "ForceOff"),
+  foreignHold: (world) => world.annotate({ [FOREIGN]: '{"mode":"hard"}' }),
+  foreignLift: (world) => world.annotate({ [FOREIGN]: null }),
+  plainReboot: (world) => world.annotate({ "reboot.metal3.io": "" }),
+  ourHoldTakenOff: (world) => world.annotate(Object.fromEntries(world.holds().map((key) => [key, null]))),
+  pause: (world) => world.annotate({ "baremetalhost.metal3.io/paused": "" }),
+  unpause: (world) => world.annotate({ "baremetalhost.metal3.io/paused": null }),
+  detach: (world) => world.annotate({ "baremetalhost.metal3.io/detached": "" }),
+  attach: (world) => world.annotate({ "baremetalhost.metal3.io/detached": null }),
+  disablePowerOff: (world) => world.edit({ spec: { disablePowerOff: true } }),
+  enablePowerOff: (world) => world.edit({ spec: { disablePowerOff: false } }),
+  abort: (world) => {
+    if (world.remediation("n1") !== undefined) world.abort();
+  },
+  hang: (world) => world.rack.host("n1").hang(),
+  remediateAnew: (world) => remediateAnew(world),
+  remediateAgain: (world) => remediateAnew(world),
+};
+
+/** As a health check does, up to as many as a walk can tell apart. */
+function remediateAnew(world: Metal3World): void {
+  const name = NAMES.find((free) => world.remediation(free) === undefined);
+  if (name === undefined || world.rack.host("n1").os === "running") return;
+  world.remediate("n1", { retryLimit: 1, ...TIMES }, name);
+}
+
+async function calm(world: Metal3World): Promise<void> {
+  world.operator.setAway(false);
+  world.freePod();
+  world.annotate({
+    [FOREIGN]: null,
+    "baremetalhost.metal3.io/paused": null,
+    "baremetalhost.metal3.io/detached": null,
+  });
+  world.edit({ spec: { disablePowerOff: false } });
+  await world.clock.advance(1_800_000);
+}
+
+for (const seed of seeds) {
+  it(`three actors on one host keep every rule, and come to rest (seed ${seed})`, () =>
+    Metal3World.run({}, async (world) => {
+      const source = seededRandom(seed);
+      const random = (): number => source.next();
+      const names = Object.keys(deeds);
+      const story: string[] = [];
+      world.createPod("n1", "db");
+      await world.clock.advance(3_000);
+      await world.hang();
+      world.holdPod();
+      world.remediate("n1", TIMES);
+      for (let done = 0; done < DEEDS; done += 1) {
+        await world.clock.advance(random() * GAP_MAX_MS);
+        const name = names[Math.floor(random() * names.length)] ?? "";
+        story.push(`${Math.round(world.clock.monotonicMs() / 1_000)} s ${name}`);
+        await deeds[name]?.(world, random);
+      }
+      await calm(world);
+      const told = `seed ${seed}: ${story.join(", ")}\n${world.story()}`;
+      assert.deepEqual(world.violations, [], told);
+      for (const name of NAMES) {
+        const remediation = world.remediation(name);
+        assert.ok(remediation === undefined || isFinal(remediation), `${name} has no verdict\n${told}`);
+      }
+      world.assertClean();
+      assert.equal(world.rack.host("n1").power, "On", `the host is left off\n${told}`);
+    }));
+}
