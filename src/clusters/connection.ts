@@ -65,8 +65,10 @@ export class WorkloadConnection {
     this.#onChange = onChange;
   }
 
+  /** Judged at this moment: a process that was suspended must not take what it knew then for news. */
   get state(): ClusterConnection {
-    return this.#state;
+    const assessed = this.#assess();
+    return isSame(this.#state, assessed) ? this.#state : assessed;
   }
 
   /** Works until `signal` aborts, and then closes all. Never rejects. */
@@ -81,7 +83,7 @@ export class WorkloadConnection {
     const { clock, random } = this.#deps.runtime;
     for (;;) {
       await this.#read(signal);
-      const isWell = this.#state.state === "connected" && this.#problem === undefined;
+      const isWell = this.state.state === "connected" && this.#problem === undefined;
       const everyMs = isWell ? SECRET_READ_MS : SECRET_READ_TROUBLED_MS;
       // Clusters that were held at one moment are not read at one moment for ever.
       await sleep(clock, everyMs * (0.75 + random.next() / 2), signal);

@@ -12,6 +12,7 @@ import type { ClusterConnection, HeldCluster } from "../../../src/clusters/workl
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
+import type { Clock } from "../../../src/runtime/clock.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { recordingLogger } from "../kube/support.ts";
@@ -35,13 +36,20 @@ class Clusters {
   readonly opened: string[] = [];
   open = 0;
   mayWrite = true;
+  /** How long the process was suspended: time has passed, and no timer has run. */
+  sleptMs = 0;
   readonly clusters;
 
   constructor(t: TestContext) {
     const { clock, random, registry } = this;
     const { logger } = this.log;
     const transport = this.management.transport({ client: "agent" });
-    const runtime = createKubeRuntime({ transport, clock, random, logger, ...NAMES });
+    const sleeper: Clock = {
+      nowMs: () => clock.nowMs() + this.sleptMs,
+      monotonicMs: () => clock.monotonicMs() + this.sleptMs,
+      schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+    };
+    const runtime = createKubeRuntime({ transport, clock: sleeper, random, logger, ...NAMES });
     this.clusters = createWorkloadClusters(
       {
         runtime,
@@ -241,6 +249,17 @@ describe("a workload cluster", () => {
     server.faults.cutWatches({});
     await world.clock.advance(170_000);
     await world.clock.advance(60_000);
+    away(held, "Unreachable");
+  });
+
+  it("is not connected for a process that was suspended for minutes, before any of its timers runs", async (t) => {
+    const world = new Clusters(t);
+    world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    connected(held);
+    world.sleptMs = 200_000;
     away(held, "Unreachable");
   });
 
