@@ -9,7 +9,7 @@ import { planTarget } from "./plan-target.ts";
 import type { TargetPass } from "./plan-target.ts";
 import { judgeTrigger } from "./trigger.ts";
 
-/** Why a MachineHealthCheck starts nothing; `restricts`: it is upstream's event that tells. */
+/** Why a MachineHealthCheck starts nothing new. */
 interface Gate {
   outcome: "standstill" | "away" | "tooManyUnhealthy";
   /** Of the condition RemediationAllowed. */
@@ -52,7 +52,9 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
   }
   const template = snapshot.template;
   if (template !== undefined && "reason" in template) {
-    decision.standing.push(announce("Warning", "RemediationTemplateNotFound", template.message));
+    const isInvalid = template.reason === "RemediationTemplateInvalid";
+    const reason = isInvalid ? "RemediationTemplateInvalid" : "RemediationTemplateNotFound";
+    decision.standing.push(announce("Warning", reason, template.message));
   }
   const counted: MachineHealthCheckStatus = {
     ...check.status,

@@ -96,6 +96,7 @@ export type MachineEventReason =
   | "SkippedMaster"
   | "SkippedNoController"
   | "RemediationTemplateNotFound"
+  | "RemediationTemplateInvalid"
   | "HealthCheckIncomplete";
 
 /** What holds for one machine, and why; for logs and `explain`. */

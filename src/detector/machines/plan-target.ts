@@ -1,5 +1,5 @@
 import type { Machine } from "../../api/cluster-api.ts";
-import { DEPLOYMENT_NAME_LABEL } from "../../api/cluster-api.ts";
+import { CLUSTER_API_GROUP, DEPLOYMENT_NAME_LABEL } from "../../api/cluster-api.ts";
 import type { Condition } from "../../api/meta.ts";
 import type { ConditionWrite } from "../../api/machine-conditions.ts";
 import { agrees } from "../../api/machine-conditions.ts";
@@ -8,7 +8,6 @@ import { nameOf } from "../../kube/watched.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "../attempts.ts";
 import type { CountedAttempt } from "../attempts.ts";
-import type { Template } from "../template.ts";
 import type { MachineDecision, MachineEventReason, MachineSnapshot, TargetFacts } from "./decision.ts";
 import type { MachineHealthCheckKind, Remedy } from "./kind.ts";
 
@@ -171,9 +170,11 @@ function findSpentBudget(pass: TargetPass, facts: TargetFacts, remedy: Remedy): 
 function start(pass: TargetPass, facts: TargetFacts, template: MachineSnapshot["template"]): void {
   const { machine } = facts;
   if (template === undefined || "reason" in template) return;
-  writeConditions(pass, facts, []);
+  // What an earlier remediation came to must not be taken for this one's.
+  const isOld = conditionOn(machine, EXTERNALLY_REMEDIATED)?.status === "True";
+  writeConditions(pass, facts, isOld ? [external("WaitingForRemediation", "")] : []);
   if (machine.isControlPlane) pass.controlPlaneStarts = machine.metadata.name;
-  pass.decision.actions.push({ type: "request", machine, template: template satisfies Template });
+  pass.decision.actions.push({ type: "request", machine, template });
   verdict(pass, facts, "create", `a ${template.type.kind} is created for it`);
 }
 
@@ -251,7 +252,7 @@ function writeConditions(
 }
 
 function knowsExternal({ apiVersion }: Machine): boolean {
-  return apiVersion === "cluster.x-k8s.io/v1beta2";
+  return apiVersion === `${CLUSTER_API_GROUP}/v1beta2`;
 }
 
 /** A condition in whichever form the machine has it. */

@@ -196,6 +196,9 @@ describe("what a MachineHealthCheck does about its machines", () => {
       false,
     );
     assert.ok(saidBy(decideFor([factsOf({ machine, health: HEALTHY })])).includes("m0 no ExternallyRemediated"));
+    const conditions = conditionsOf({ ExternallyRemediated: { status: "True", sinceMs: T0, reason: "Succeeded" } });
+    const anew = decideFor([factsOf({ machine: machineOf("m0", { status: { conditions } }) })]);
+    assert.ok(saidBy(anew).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
   });
 
   it("shows on the health check of v1beta1 what v1beta2 shows on machines", () => {
