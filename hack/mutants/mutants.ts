@@ -1007,6 +1007,14 @@ export const MUTANTS: readonly Mutant[] = [
     killers: [WORKLOAD_CLUSTERS],
   },
   {
+    id: "suspended-agent-connected",
+    rule: "a process that was suspended does not take the nodes of a workload cluster as they were for news",
+    file: "src/clusters/connection.ts",
+    find: "return isSame(this.#state, assessed) ? this.#state : assessed;",
+    replace: "return this.#state ?? assessed;",
+    killers: [WORKLOAD_CLUSTERS],
+  },
+  {
     id: "broken-watch-connected",
     rule: "nothing is decided on the nodes of a workload cluster whose API server does not answer",
     file: "src/clusters/link.ts",
