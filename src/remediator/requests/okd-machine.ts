@@ -3,7 +3,7 @@ import type { Machine } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
 import { OKD_MACHINE_HEALTH_CHECKS, readOkdMachineHealthCheck } from "../../api/okd-machine-health-check.ts";
 import { OKD_MACHINES, readOkdMachine } from "../../api/okd-machine.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { findObject } from "../../kube/find-object.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { awaitServed, findServed } from "../../kube/served-kind.ts";
@@ -120,13 +120,8 @@ async function liveMachine(
   watched: Machine,
   signal: AbortSignal,
 ): Promise<Machine | undefined> {
-  try {
-    const live = await client.get(type, keyOf(watched), signal);
-    return live.metadata.uid === watched.metadata.uid ? readOkdMachine(live) : undefined;
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
+  const live = await findObject(client, type, keyOf(watched), signal);
+  return live?.metadata.uid === watched.metadata.uid ? readOkdMachine(live) : undefined;
 }
 
 /** The health checks of the Machine's namespace; none where OKD serves none. */
