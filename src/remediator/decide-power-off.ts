@@ -208,7 +208,7 @@ export function rereadPower(walk: Walk, now: Now): Decision | undefined {
 export function wrongHost(walk: Walk, provenAtMs: number, now: Now): Decision | undefined {
   const renewedAtMs = walk.seen.lease?.renewedAtMs;
   if (renewedAtMs === undefined || renewedAtMs <= provenAtMs + RENEWAL_TIMEOUT_MS) return undefined;
-  const message = `node ${walk.nodeName} renewed its lease after the host was proven off: the target's devices power another host; correct the FencingTarget`;
+  const message = `node ${walk.nodeName} renewed its lease after the host was proven off: the target's devices power another host; correct the FencingTarget, or the BareMetalHost`;
   return fail(walk, now, "WrongHost", message, [
     { type: "IdentityVerified", status: "False", reason: "WrongHost", message },
     { type: "PowerOffConfirmed", status: "False", reason: "WrongHost", message },

@@ -137,7 +137,7 @@ async function onDevice<T>(
   const { session, host, runtime } = context;
   const wasOpen = session.power !== undefined;
   try {
-    if (host === undefined) throw new BmcError("Unreachable", "the host's FencingTarget is gone");
+    if (host === undefined) throw new BmcError("Unreachable", "the host's target is gone");
     session.power ??= await host.open(ownerOf(session), signal);
     session.seen = { ...session.seen, devicesClosed: false };
     const value = await call(session.power);

@@ -77,7 +77,7 @@ const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; f
   Unreachable: {
     reason: "BMCUnreachable",
     final: false,
-    nextStep: "check its power, its network and spec.devices[].address",
+    nextStep: "check its power, its network and its address",
   },
   Timeout: { reason: "BMCTimeout", final: false, nextStep: "check its network, or reset the BMC" },
   Busy: { reason: "BMCBusy", final: false, nextStep: "it asked to come back later" },
@@ -86,12 +86,12 @@ const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; f
   AuthFailed: {
     reason: "BMCAuthenticationFailed",
     final: true,
-    nextStep: "correct user and password in the Secret of the FencingTarget",
+    nextStep: "correct user and password in the Secret of the FencingTarget or BareMetalHost",
   },
   TlsUntrusted: {
     reason: "BMCCertificateUntrusted",
     final: true,
-    nextStep: "see spec.devices[].tls of the FencingTarget",
+    nextStep: "see spec.devices[].tls of the FencingTarget, or key ca.crt of the BareMetalHost's Secret",
   },
   PrivilegeTooLow: {
     reason: "BMCPrivilegeTooLow",
