@@ -28,9 +28,10 @@ export class HostIndex {
   readonly #hosts = new Map<string, BareMetalHost>();
   readonly #byUid = new Map<string, BareMetalHost>();
   readonly #machines = new Map<string, Metal3Machine>();
-  /** UIDs of hosts by what they claim that nobody else may, and that by UID. */
-  readonly #claimants = new Map<string, Set<string>>();
-  readonly #claims = new Map<string, readonly string[]>();
+  /** UIDs of hosts by what they claim, and by who has taken them; Metal3Machines by their Machine. */
+  readonly #claimants = new Files();
+  readonly #taken = new Files();
+  readonly #ofMachines = new Files();
 
   applyHost(change: Change<BareMetalHost>): void {
     apply(this.#hosts, change);
@@ -38,17 +39,24 @@ export class HostIndex {
     const { uid } = object.metadata;
     if (change.type === "deleted") this.#byUid.delete(uid);
     else this.#byUid.set(uid, object);
-    this.#file(uid, change.type === "deleted" ? [] : claimsOf(object).filed);
+    const isGone = change.type === "deleted";
+    const { consumerRef } = object;
+    this.#claimants.file(uid, isGone ? [] : claimsOf(object).filed);
+    this.#taken.file(uid, isGone || consumerRef === undefined ? [] : [consumerKey(consumerOf(object, consumerRef))]);
   }
 
   /** Hosts that are filed under any of these claims (`claimsOf`). */
   claiming(claims: readonly string[]): BareMetalHost[] {
-    const uids = new Set(claims.flatMap((claim) => [...(this.#claimants.get(claim) ?? [])]));
+    const uids = new Set(claims.flatMap((claim) => [...this.#claimants.under(claim)]));
     return [...uids].flatMap((uid) => this.#byUid.get(uid) ?? []);
   }
 
   applyMachine(change: Change<Metal3Machine>): void {
     apply(this.#machines, change);
+    const { namespace, name, ownerReferences = [] } = change.object.metadata;
+    const owners = ownerReferences.filter(({ kind }) => kind === "Machine");
+    const keys = change.type === "deleted" ? [] : owners.map((owner) => keyText({ namespace, name: owner.name }));
+    this.#ofMachines.file(keyText({ namespace, name }), keys);
   }
 
   byUid(uid: string): BareMetalHost | undefined {
@@ -62,7 +70,9 @@ export class HostIndex {
   /** @param node the subject's, as watched, where it is a node of this cluster. */
   locate(subject: Subject, node: Node | undefined): Located {
     const machine = subject.machine ?? machineOf(node);
-    const search = new Search(this.#hosts, this.#byUid);
+    const takenBy = (consumer: Consumer): BareMetalHost[] =>
+      [...this.#taken.under(consumerKey(consumer))].flatMap((uid) => this.#byUid.get(uid) ?? []);
+    const search = new Search(this.#hosts, this.#byUid, takenBy);
     if (machine !== undefined) {
       const group = machine.apiVersion?.split("/", 1)[0];
       if (group !== OKD_MACHINE_GROUP) for (const taken of this.#takenFor(machine)) search.byMetal3Machine(taken);
@@ -94,24 +104,13 @@ export class HostIndex {
     return `serves ${consumer.kind} ${taker.metadata.namespace}/${consumer.name} now`;
   }
 
-  #file(uid: string, claims: readonly string[]): void {
-    for (const claim of this.#claims.get(uid) ?? []) {
-      const claimants = this.#claimants.get(claim);
-      claimants?.delete(uid);
-      if (claimants?.size === 0) this.#claimants.delete(claim);
-    }
-    if (claims.length === 0) this.#claims.delete(uid);
-    else this.#claims.set(uid, claims);
-    for (const claim of claims) {
-      const claimants = this.#claimants.get(claim);
-      if (claimants === undefined) this.#claimants.set(claim, new Set([uid]));
-      else claimants.add(uid);
-    }
-  }
-
   /** The Metal3Machines of a Machine: there should be one. */
   #takenFor(machine: MachineKey): Metal3Machine[] {
-    return [...this.#machines.values()].filter((taken) => isTakenFor(taken, machine));
+    const { namespace, name } = machine;
+    const named = [...this.#ofMachines.under(keyText({ namespace, name }))].flatMap(
+      (key) => this.#machines.get(key) ?? [],
+    );
+    return named.filter((taken) => isTakenFor(taken, machine));
   }
 }
 
@@ -121,6 +120,50 @@ export function claimsOf(host: BareMetalHost): { filed: string[]; exclusive: str
   const uuid = meaningfulUuid(storedOwner(host)?.systemUUID);
   const uuids = uuid === undefined ? [] : [uuidClaim(uuid)];
   return { filed: [...system.filed, ...uuids], exclusive: [...system.exclusive, ...uuids] };
+}
+
+/** Ids by the keys that each is filed under. */
+class Files {
+  readonly #ids = new Map<string, Set<string>>();
+  readonly #keys = new Map<string, readonly string[]>();
+
+  under(key: string): Iterable<string> {
+    return this.#ids.get(key) ?? [];
+  }
+
+  /** Files `id` under these keys, and under no other any more. */
+  file(id: string, keys: readonly string[]): void {
+    for (const key of this.#keys.get(id) ?? []) {
+      const ids = this.#ids.get(key);
+      ids?.delete(id);
+      if (ids?.size === 0) this.#ids.delete(key);
+    }
+    if (keys.length === 0) this.#keys.delete(id);
+    else this.#keys.set(id, keys);
+    for (const key of keys) {
+      const ids = this.#ids.get(key);
+      if (ids === undefined) this.#ids.set(key, new Set([id]));
+      else ids.add(id);
+    }
+  }
+}
+
+/** Who has taken a host. */
+interface Consumer {
+  kind: string;
+  namespace: string;
+  name: string;
+}
+
+function consumerKey({ kind, namespace, name }: Consumer): string {
+  return `${kind} ${namespace}/${name}`;
+}
+
+function consumerOf(
+  host: BareMetalHost,
+  { kind, namespace, name }: NonNullable<BareMetalHost["consumerRef"]>,
+): Consumer {
+  return { kind, namespace: namespace ?? host.metadata.namespace, name };
 }
 
 type MachineKey = Pick<MachineRef, "namespace" | "name"> & Partial<Pick<MachineRef, "uid" | "apiVersion">>;
@@ -142,14 +185,20 @@ function machineOf(node: Node | undefined): MachineKey | undefined {
 class Search {
   readonly #hosts: ReadonlyMap<string, BareMetalHost>;
   readonly #byUid: ReadonlyMap<string, BareMetalHost>;
+  readonly #takenBy: (consumer: Consumer) => readonly BareMetalHost[];
   readonly #named = new Map<string, { host: BareMetalHost; ways: string[] }>();
   /** Hosts that are named, and not there or somebody else's. */
   readonly #missing: string[] = [];
   readonly #conflicts: string[] = [];
 
-  constructor(hosts: ReadonlyMap<string, BareMetalHost>, byUid: ReadonlyMap<string, BareMetalHost>) {
+  constructor(
+    hosts: ReadonlyMap<string, BareMetalHost>,
+    byUid: ReadonlyMap<string, BareMetalHost>,
+    takenBy: (consumer: Consumer) => readonly BareMetalHost[],
+  ) {
     this.#hosts = hosts;
     this.#byUid = byUid;
+    this.#takenBy = takenBy;
   }
 
   byMetal3Machine(taken: Metal3Machine): void {
@@ -160,13 +209,8 @@ class Search {
     if (taken.providerID !== undefined) this.byProviderID(taken.providerID, what);
   }
 
-  byConsumer({ kind, namespace, name }: { kind: string; namespace: string; name: string }): void {
-    for (const host of this.#hosts.values()) {
-      const { consumerRef } = host;
-      if (consumerRef?.kind !== kind || consumerRef.name !== name) continue;
-      if ((consumerRef.namespace ?? host.metadata.namespace) === namespace)
-        this.#name(host, `spec.consumerRef of ${hostText(host)}`);
-    }
+  byConsumer(consumer: Consumer): void {
+    for (const host of this.#takenBy(consumer)) this.#name(host, `spec.consumerRef of ${hostText(host)}`);
   }
 
   byProviderID(providerID: string, of: string): void {
