@@ -1,5 +1,6 @@
 import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { Node } from "../../../src/api/core.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
 import type { Facts, Invariant, Step } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, keyOfTarget, ownerOf } from "./facts.ts";
@@ -124,19 +125,26 @@ export function unsettled(facts: Facts): string[] {
         `${name} has no verdict, in ${remediation.status?.phase}: ${conditionOf(remediation, "Processing")?.reason}`,
       );
   }
+  const ready = [...facts.nodes.values()].filter(isNodeReady).length;
+  // With fewer healthy nodes than a health check keeps nothing may be started, and none comes back by itself.
+  const mayStart =
+    facts.checks.size > 0 && [...facts.checks.values()].every(({ spec }) => ready >= Number(spec.minHealthy ?? 0));
   for (const [name, node] of facts.nodes) {
-    const isReady = node.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
+    const isReady = isNodeReady(node);
     const annotations = Object.keys(node.metadata.annotations ?? {});
     const marks = [FENCED_BY, QUARANTINED_BY].filter((mark) => annotations.includes(mark));
-    if (isReady !== true && facts.checks.size > 0 && !isRemediated(facts, name))
-      left.push(`${name} is not Ready, and has no remediation`);
-    if (isReady === true && marks.length > 0) left.push(`${name} is Ready and bears ${marks.join(", ")}`);
+    if (!isReady && mayStart && !isRemediated(facts, name)) left.push(`${name} is not Ready, and has no remediation`);
+    if (isReady && marks.length > 0) left.push(`${name} is Ready and bears ${marks.join(", ")}`);
   }
   for (const [name, target] of facts.targets) {
     const owner = ownerOf(facts, target);
     if (owner !== undefined) left.push(`target ${name} is owned by ${owner.metadata.name}`);
   }
   return left;
+}
+
+function isNodeReady({ status }: Node): boolean {
+  return status.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") === true;
 }
 
 function isRemediated(facts: Facts, nodeName: string): boolean {
