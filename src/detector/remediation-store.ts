@@ -1,4 +1,5 @@
 import type { RemediationRecord } from "../api/node-health-check.ts";
+import type { ObjectKey } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Change, Watched } from "../kube/watched.ts";
@@ -54,6 +55,14 @@ export class RemediationStore {
         yield this.#deleted.has(remediation.uid) ? { ...remediation, terminating: true } : remediation;
       }
     }
+  }
+
+  /** CRs of one name, of every kind. */
+  named(key: ObjectKey): Remediation[] {
+    return [...this.#views.values()].flatMap(({ through }) => {
+      const object = through.get(key);
+      return object === undefined ? [] : [readRemediation(object)];
+    });
   }
 
   /** @param replacedVersion undefined for a creation. */

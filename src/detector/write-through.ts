@@ -1,3 +1,4 @@
+import type { ObjectKey } from "../kube/client.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { Change, Watched } from "../kube/watched.ts";
 
@@ -35,6 +36,17 @@ export class WriteThrough<T extends KubeObject> {
       yield this.#written.get(uid)?.object ?? object;
     }
     for (const [uid, { object }] of this.#written) if (!seen.has(uid)) yield object;
+  }
+
+  /** The object of a name, in the newest version known. */
+  get(key: ObjectKey): T | undefined {
+    const shown = this.#view.get(key);
+    if (shown !== undefined) return this.newest(shown);
+    for (const { object } of this.#written.values()) {
+      const { name, namespace } = object.metadata;
+      if (name === key.name && namespace === key.namespace) return object;
+    }
+    return undefined;
   }
 
   /** The object in the newest version known. */

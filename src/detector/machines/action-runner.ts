@@ -9,6 +9,7 @@ import { judgeNow, stateKey } from "./check-state.ts";
 import type { MachineCheckStates } from "./check-states.ts";
 import type { MachineCheckStore } from "./check-store.ts";
 import { pausedCondition } from "./decide.ts";
+import { machineUidOf } from "./request.ts";
 import { judgeTrigger } from "./trigger.ts";
 
 /** Requests of one pass under way at a time: many machines may fail at once. */
@@ -84,22 +85,30 @@ export class MachineActionRunner {
    * and neither the machine nor another one of its control plane has one. One that may counts as started at once.
    */
   #mayStart(check: MachineHealthCheck, state: MachineCheckState, machine: Machine): boolean {
-    const { store, states } = this.#deps;
-    const { compiled, holds } = state;
+    const { store, states, remediations } = this.#deps;
+    const { compiled } = state;
     const current = store.get(parseKey(nameOf(check)));
     if (current === undefined || stateKey(current) !== state.key || "problem" in compiled) return false;
     if (pausedCondition(current, states.clusterOf(current)).status === "True") return false;
-    const { uid } = machine.metadata;
+    const { uid, namespace, name } = machine.metadata;
+    const { policy, tracker } = compiled;
+    tracker.advance(states.world.nowMs());
+    const { size, healthy } = tracker;
+    if (!judgeTrigger(policy.trigger, size, size - healthy).allowed) return false;
+    if (states.standstillOf(current) !== undefined || states.nodesOf(current)?.away !== undefined) return false;
     if (this.#starting.has(uid)) return false;
-    const { policy } = compiled;
-    const now = states.snapshot(current, compiled, holds, undefined, this.starting);
-    const expected = now.targetNames.length;
-    if (!judgeTrigger(policy.trigger, expected, expected - now.healthy).allowed) return false;
-    if (now.standstill !== undefined || now.away !== undefined) return false;
-    const facts = now.targets.find((target) => target.machine.metadata.uid === uid);
-    if (facts === undefined || facts.requests.length > 0) return false;
-    if (policy.step !== undefined && machine.isControlPlane && facts.controlPlaneBusy !== undefined) return false;
+    // Looked for by its name, which a request of the machine bears: this is asked for each of very many machines.
+    if (remediations.named({ namespace, name }).some(({ object }) => machineUidOf(object) === uid)) return false;
+    if (policy.step !== undefined && machine.isControlPlane && this.#isControlPlaneBusy(current, state, uid))
+      return false;
     this.#starting.set(uid, machine);
     return true;
+  }
+
+  #isControlPlaneBusy(check: MachineHealthCheck, { compiled, holds }: MachineCheckState, uid: string): boolean {
+    if ("problem" in compiled) return true;
+    const { targets } = this.#deps.states.snapshot(check, compiled, holds, undefined, this.starting);
+    const facts = targets.find(({ machine }) => machine.metadata.uid === uid);
+    return facts === undefined || facts.controlPlaneBusy !== undefined;
   }
 }

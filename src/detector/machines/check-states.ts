@@ -127,21 +127,22 @@ export class MachineCheckStates {
       isUnhealthyToOthers: (machine) => this.#findOther(check, machine),
       attemptsOf: (key) => attempts.get(key) ?? [],
       isBookFull: isBookFull(check),
-      standstill: this.#findStandstill(check),
+      standstill: this.standstillOf(check),
       away: this.nodesOf(check)?.away,
     });
   }
 
-  close(): void {
-    for (const nodes of this.#nodes.values()) nodes.close();
-  }
-
-  #findStandstill(check: MachineHealthCheck): string | undefined {
+  /** Why nothing may start just now though all is known, in words. */
+  standstillOf(check: MachineHealthCheck): string | undefined {
     const { clock, machines, clusterObjects } = this.#deps;
     if (this.clusterOf(check)?.metadata.deletionTimestamp !== undefined) return "the cluster is being deleted";
     const lastMs = Math.min(machines.lastContactMs, clusterObjects?.lastContactMs ?? Infinity);
     const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;
     return isStale ? "the API server has not told of machines for minutes" : undefined;
+  }
+
+  close(): void {
+    for (const nodes of this.#nodes.values()) nodes.close();
   }
 
   /** Another health check that finds the machine unhealthy; its name. */

@@ -64,6 +64,16 @@ describe("write-through view", () => {
     assert.deepEqual(seen(), ["u1@5"]);
   });
 
+  it("finds an object by its name, before the watch shows it and after", () => {
+    const found = (): string | undefined => through.get({ name: "a" })?.metadata.resourceVersion;
+    assert.equal(found(), undefined);
+    through.wrote(version("1"), undefined, 0);
+    assert.equal(found(), "1");
+    view.show(version("1"));
+    through.wrote(version("2"), "1", 0);
+    assert.equal(found(), "2");
+  });
+
   it("shows a patched object while the watch is behind, over several patches", () => {
     view.show(version("1"));
     through.wrote(version("2"), "1", 0);
