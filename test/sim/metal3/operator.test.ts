@@ -49,9 +49,7 @@ describe("an operator of BareMetalHosts", () => {
 
   it("that powers a host on behind our back voids the proof: the taint goes, the host is held off and proven anew", () =>
     Metal3World.run({}, async (world) => {
-      world.createPod("n1", "db");
-      await world.clock.advance(3_000);
-      await world.hang();
+      await world.hangWithPod();
       const taints: boolean[] = [];
       world.server.onChange(({ object }) => {
         if (object.kind === "Node" && object.metadata.name === "n1")
@@ -72,10 +70,7 @@ describe("an operator of BareMetalHosts", () => {
 
   it("whose hold somebody takes off ends the proof at once, before it has powered the host on", () =>
     Metal3World.run({}, async (world) => {
-      world.createPod("n1", "db");
-      await world.clock.advance(3_000);
-      await world.hang();
-      world.holdPod();
+      await world.hangWithHeldPod();
       world.remediate("n1", { drainTimeout: "60s" });
       await world.phase("Releasing");
       world.operator.setAway(true);
@@ -108,10 +103,7 @@ describe("an abort", () => {
   for (const phase of ["PoweringOff", "Releasing"]) {
     it(`takes the hold off and leaves the host on (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
-        world.createPod("n1", "db");
-        await world.clock.advance(3_000);
-        await world.hang();
-        world.holdPod();
+        await world.hangWithHeldPod();
         world.remediate("n1");
         if (phase !== "PoweringOff" && phase !== "Releasing") world.freePod();
         await world.phase(phase);
@@ -129,10 +121,7 @@ describe("an agent that is killed", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
     it(`comes back to one power cycle, asked for once (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
-        world.createPod("n1", "db");
-        await world.clock.advance(3_000);
-        await world.hang();
-        world.holdPod();
+        await world.hangWithHeldPod();
         world.remediate("n1");
         if (phase !== "PoweringOff" && phase !== "Releasing") world.freePod();
         await world.phase(phase);
@@ -150,10 +139,7 @@ describe("an agent that is killed", () => {
 describe("an agent that has not read its hosts yet", () => {
   it("takes none of them for gone", () =>
     Metal3World.run({}, async (world) => {
-      world.createPod("n1", "db");
-      await world.clock.advance(3_000);
-      await world.hang();
-      world.holdPod();
+      await world.hangWithHeldPod();
       world.remediate("n1");
       await world.phase("Releasing");
       await world.killAgent();
@@ -171,10 +157,7 @@ describe("an agent that has not read its hosts yet", () => {
 describe("a remediation that is taken away by force", () => {
   it("leaves its host held off, and a warning; the next one takes it over", () =>
     Metal3World.run({}, async (world) => {
-      world.createPod("n1", "db");
-      await world.clock.advance(3_000);
-      await world.hang();
-      world.holdPod();
+      await world.hangWithHeldPod();
       world.remediate("n1");
       await world.phase("Releasing");
       await world.killAgent();
@@ -202,10 +185,7 @@ describe("a remediation that is taken away by force", () => {
 describe("a host that serves another machine by now", () => {
   it("is let go, and its remediation ends", () =>
     Metal3World.run({}, async (world) => {
-      world.createPod("n1", "db");
-      await world.clock.advance(3_000);
-      await world.hang();
-      world.holdPod();
+      await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0 });
       await world.phase("Releasing");
       world.edit({ spec: { consumerRef: { name: "another-machine" } } });
@@ -220,10 +200,7 @@ describe("a host that serves another machine by now", () => {
 describe("two remediations of one host", () => {
   it("hand it over: the second proves it off anew, and its On takes off what the first has left", () =>
     Metal3World.run({}, async (world) => {
-      world.createPod("n1", "db");
-      await world.clock.advance(3_000);
-      await world.hang();
-      world.holdPod();
+      await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0 });
       await world.phase("Releasing");
       world.remediate("n1", {}, "second");
@@ -333,9 +310,7 @@ describe("a host whose status is trusted", () => {
 
   it("is proven off by what its operator says after our request, without a word to its BMC", () =>
     Metal3World.run(trusted, async (world) => {
-      world.createPod("n1", "db");
-      await world.clock.advance(3_000);
-      await world.hang();
+      await world.hangWithPod();
       world.remediate("n1");
       await world.phase("Succeeded");
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);

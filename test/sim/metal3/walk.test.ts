@@ -77,10 +77,7 @@ for (const seed of seeds) {
       const random = (): number => source.next();
       const names = Object.keys(deeds);
       const story: string[] = [];
-      world.createPod("n1", "db");
-      await world.clock.advance(3_000);
-      await world.hang();
-      world.holdPod();
+      await world.hangWithHeldPod();
       world.remediate("n1", TIMES);
       for (let done = 0; done < DEEDS; done += 1) {
         await world.clock.advance(random() * GAP_MAX_MS);

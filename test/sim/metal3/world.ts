@@ -238,6 +238,19 @@ export class Metal3World extends Cluster {
     return host;
   }
 
+  /** A dead node n1 with the pod db on it. */
+  async hangWithPod(): Promise<void> {
+    this.createPod("n1", "db");
+    await this.clock.advance(3_000);
+    await this.hang();
+  }
+
+  /** The same, and the pod stays until `freePod`. */
+  async hangWithHeldPod(): Promise<void> {
+    await this.hangWithPod();
+    this.holdPod();
+  }
+
   /** Keeps the pod db on its node, so that a walk stays in Releasing. */
   holdPod(): void {
     this.#finalizers(["test/held"]);
