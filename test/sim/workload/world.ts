@@ -72,7 +72,7 @@ export interface WorkloadOptions {
 }
 
 export class WorkloadWorld {
-  readonly clock = new VirtualClock();
+  readonly clock = new VirtualClock(undefined, 1);
   readonly management: Cluster;
   readonly workload: Cluster;
   readonly notes: EventNote[] = [];
