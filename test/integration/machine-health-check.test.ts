@@ -411,6 +411,19 @@ describe("what a MachineHealthCheck leaves alone", () => {
     assert.equal(world.fences().length, 1);
   });
 
+  it("a machine that is being remediated at another's word", async () => {
+    const world = await serve(2);
+    const { uid } = world.machineOf("m0").metadata;
+    const owner = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name: "m0", uid };
+    const fences = world.management.collection(vendorType("Fence"));
+    fences.create({ metadata: { namespace: NAMESPACE, name: "by-hand", ownerReferences: [owner] }, spec: {} });
+    world.ready("m0", "Unknown");
+    await world.until("it is told", () => world.told("RemediationSkipped").length > 0);
+    assert.deepEqual(world.fenceNames(), ["by-hand"]);
+    fences.delete({ namespace: NAMESPACE, name: "by-hand" });
+    await world.until("a request", () => world.fenceNames().join() === "m0");
+  });
+
   it("another control plane machine, as long as one is in remediation", async () => {
     const world = await start();
     world.template();

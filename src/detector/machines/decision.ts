@@ -24,7 +24,7 @@ export interface TargetFacts {
   health: MachineHealth;
   /** Requests that are the machine's own, of any kind: by its UID, not by its name. */
   requests: readonly Remediation[];
-  /** In words: something has the name that a request would get, and is not the machine's. */
+  /** In words: something has the name that a request would get, or remediates the machine at another's word. */
   foreign: string | undefined;
   /** Another health check that still finds the machine unhealthy; its name. */
   neededBy: string | undefined;

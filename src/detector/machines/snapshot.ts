@@ -1,5 +1,6 @@
 import type { Machine } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
+import type { KubeObject } from "../../kube/resource.ts";
 import type { CountedAttempt } from "../attempts.ts";
 import type { Remediation } from "../remediation.ts";
 import type { MachineHold, MachineSnapshot, TargetFacts } from "./decision.ts";
@@ -41,16 +42,15 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
     if (tracked === undefined) return [];
     const { machine, health } = tracked;
     const own = byMachine.get(machine.metadata.uid) ?? [];
-    const rival = requests.find(
-      ({ object }) => object.metadata.name === name && machineUidOf(object) !== machine.metadata.uid,
-    );
+    const rival = requests.find(({ object }) => isRival(object, machine));
     const key = attemptKey(machine, policy.step === undefined ? "askOwner" : "request");
     return [
       {
         machine,
         health,
         requests: own,
-        foreign: rival && `a ${rival.object.kind} of its name exists, and is not the machine's own`,
+        foreign:
+          rival && `${rival.object.kind} ${rival.object.metadata.name} is there, and no health check has made it`,
         neededBy: own.length > 0 ? world.isUnhealthyToOthers(machine) : undefined,
         controlPlaneBusy: busy.find(
           ({ metadata, clusterName }) => clusterName === machine.clusterName && metadata.name !== name,
@@ -71,6 +71,13 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
     away,
     isBookFull,
   };
+}
+
+/** Whether it stands in a request's way: it has the name that the request would get, or remediates the machine at another's word. */
+function isRival(object: KubeObject, { metadata }: Machine): boolean {
+  if (machineUidOf(object) === metadata.uid) return false;
+  const { name, ownerReferences = [] } = object.metadata;
+  return name === metadata.name || ownerReferences.some(({ uid }) => uid === metadata.uid);
 }
 
 /** The control plane machines in remediation, whichever health check saw to it. */
