@@ -21,6 +21,7 @@ import { readAnyMachine } from "../resolve-subject.ts";
 import type { Effect, Seen } from "../snapshot.ts";
 import { findMachine } from "./find-machine.ts";
 import type { MachineRef } from "../subject.ts";
+import { groupOf } from "../subject.ts";
 import { BARE_METAL_HOSTS, holdKey } from "../targets/bare-metal-host/host-store.ts";
 
 // Effects on what a reprovision acts on: Machines and BareMetalHosts, in the cluster that holds the remediation.
@@ -137,7 +138,8 @@ async function wouldReplace(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (owner.kind !== "MachineSet") return false;
-  const type = await context.runtime.client.discover(owner.apiVersion, owner.kind, signal);
+  // By the group: the version that an old reference names may be served no more.
+  const type = await context.runtime.client.discover(groupOf(owner.apiVersion), owner.kind, signal);
   if (type === undefined) return false;
   const set = await findObject(context.runtime.client, type, { namespace, name: owner.name }, signal);
   if (set === undefined || set.metadata.uid !== owner.uid || set.metadata.deletionTimestamp !== undefined) return false;

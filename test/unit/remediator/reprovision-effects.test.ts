@@ -220,6 +220,12 @@ describe("a look at a Machine", () => {
     });
   }
 
+  it("finds its MachineSet by a reference of a version that is served no more", async () => {
+    const world = await World.create();
+    const owner = { ...world.machineSet(), apiVersion: "cluster.x-k8s.io/v1alpha4" };
+    assert.equal((await look(world, owner)).isReplaced, true);
+  });
+
   it("takes a MachineSet that was made anew under the same name for no owner", async () => {
     const world = await World.create();
     const owner = world.machineSet();
