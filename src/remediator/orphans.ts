@@ -54,6 +54,8 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
     name: "orphans",
     concurrency: 1,
     reconcile: async (key, running) => {
+      // What was asked for while the last look was under way lost its hold at the end of that.
+      hold(key);
       const again = await tend(deps, left, key, running);
       if (again === undefined && !left.has(key)) {
         holds.get(key)?.();
@@ -62,9 +64,12 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
       return again;
     },
   });
+  const hold = (key: string): void => {
+    if (!holds.has(key)) holds.set(key, clusters.hold(parseNodeKey(key).cluster));
+  };
   const enqueue = (node: NodeId): void => {
     const key = nodeKey(node);
-    if (!holds.has(key)) holds.set(key, clusters.hold(node.cluster));
+    hold(key);
     controller.enqueue(key);
   };
   const unsubscribe = [
