@@ -1,6 +1,6 @@
 import type { Machine } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
-import type { KubeObject } from "../../kube/resource.ts";
+import type { KubeObject, OwnerReference } from "../../kube/resource.ts";
 import type { CountedAttempt } from "../attempts.ts";
 import type { Remediation } from "../remediation.ts";
 import type { MachineHold, MachineSnapshot, TargetFacts } from "./decision.ts";
@@ -35,14 +35,19 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
   const namespace = check.metadata.namespace;
   const requests = world.remediations.filter(({ object }) => object.metadata.namespace === namespace);
   const byMachine = Map.groupBy(requests, ({ object }) => machineUidOf(object) ?? "");
-  const names = new Set([...tracker.notable, ...requests.map(({ object }) => object.metadata.name)]);
+  const byName = Map.groupBy(requests, ({ object }) => object.metadata.name);
+  const byOwner = Map.groupBy(requests, ({ object }) => ownerOf(object)?.uid ?? "");
+  const names = new Set([...tracker.notable, ...byName.keys()]);
   const busy = busyControlPlanes(world, requests);
   const targets = [...names].sort().flatMap((name): TargetFacts[] => {
     const tracked = tracker.get(name);
     if (tracked === undefined) return [];
     const { machine, health } = tracked;
     const own = byMachine.get(machine.metadata.uid) ?? [];
-    const rival = requests.find(({ object }) => isRival(object, machine));
+    // What has the name that a request would get, or remediates the machine at another's word.
+    const rival = [...(byName.get(name) ?? []), ...(byOwner.get(machine.metadata.uid) ?? [])].find(
+      ({ object }) => machineUidOf(object) !== machine.metadata.uid,
+    );
     const key = attemptKey(machine, policy.step === undefined ? "askOwner" : "request");
     return [
       {
@@ -73,11 +78,9 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
   };
 }
 
-/** Whether it stands in a request's way: it has the name that the request would get, or remediates the machine at another's word. */
-function isRival(object: KubeObject, { metadata }: Machine): boolean {
-  if (machineUidOf(object) === metadata.uid) return false;
-  const { name, ownerReferences = [] } = object.metadata;
-  return name === metadata.name || ownerReferences.some(({ uid }) => uid === metadata.uid);
+/** The machine that a remediation belongs to, whoever made it. */
+function ownerOf({ metadata }: KubeObject): OwnerReference | undefined {
+  return metadata.ownerReferences?.find(({ kind }) => kind === "Machine");
 }
 
 /** The control plane machines in remediation, whichever health check saw to it. */
@@ -87,7 +90,7 @@ function busyControlPlanes(
 ): Machine[] {
   const { namespace } = check.metadata;
   const owners = requests.flatMap(({ object }) => {
-    const owner = (object.metadata.ownerReferences ?? []).find(({ kind }) => kind === "Machine");
+    const owner = ownerOf(object);
     return (owner && machineOf({ namespace, name: owner.name })) ?? [];
   });
   return [...owners, ...starting.filter(({ metadata }) => metadata.namespace === namespace)].filter(
