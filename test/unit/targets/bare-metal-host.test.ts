@@ -139,8 +139,30 @@ describe("the BareMetalHost of a Machine", () => {
     const index = indexOf([hostOf({ spec: taken("m2-m3") })], [machineOf("m1", "h1")]);
     assert.match(
       nameOf(index.locate(ofMachine("m1"), undefined)),
-      /^Ambiguous: .*has been taken by Metal3Machine m2-m3/,
+      /^Ambiguous: .*has been taken by Metal3Machine metal3\/m2-m3/,
     );
+  });
+
+  it("is not one that a machine merely claims by annotation or providerID, while a namesake of another namespace has it", () => {
+    const foreign = hostOf({ spec: { consumerRef: { ...CONSUMER, namespace: "others", name: "m1-m3" } } });
+    for (const claimant of [
+      machineOf("m1", "h1"),
+      machineOf("m1", undefined, { providerID: "metal3://uid-h1" }),
+      machineOf("m1", undefined, { providerID: "metal3://metal3/h1/m1-m3" }),
+      machineOf("m1", undefined, { providerID: "baremetalhost:///metal3/h1/uid-h1" }),
+    ]) {
+      assert.match(
+        nameOf(indexOf([foreign], [claimant]).locate(ofMachine("m1"), undefined)),
+        /^Ambiguous: .*has been taken by Metal3Machine others\/m1-m3/,
+      );
+    }
+  });
+
+  it("is not one of another namespace that does not say that it is the machine's", () => {
+    const host = hostOf();
+    const elsewhere: BareMetalHost = { ...host, metadata: { ...host.metadata, namespace: "others" } };
+    const index = indexOf([elsewhere], [machineOf("m1", undefined, { providerID: "metal3://uid-h1" })]);
+    assert.match(nameOf(index.locate(ofMachine("m1"), undefined)), /^Ambiguous: .*lies in another namespace/);
   });
 
   it("is not one that is gone, nor one that was made anew under its name", () => {

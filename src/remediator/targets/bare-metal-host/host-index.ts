@@ -166,6 +166,20 @@ function consumerOf(
   return { kind, namespace: namespace ?? host.metadata.namespace, name };
 }
 
+/**
+ * Why a host is not this consumer's, in words; undefined where it is, or may be: one that has no consumer yet, or not any more,
+ * is nobody's beyond its own namespace.
+ */
+function whyNotOf(host: BareMetalHost, consumer: Consumer): string | undefined {
+  const { consumerRef } = host;
+  if (consumerRef === undefined) {
+    return host.metadata.namespace === consumer.namespace ? undefined : "which lies in another namespace";
+  }
+  const taker = consumerOf(host, consumerRef);
+  if (consumerKey(taker) === consumerKey(consumer)) return undefined;
+  return `which has been taken by ${taker.kind} ${taker.namespace}/${taker.name}`;
+}
+
 type MachineKey = Pick<MachineRef, "namespace" | "name"> & Partial<Pick<MachineRef, "uid" | "apiVersion">>;
 
 function isTakenFor({ metadata }: Metal3Machine, { namespace, name, uid }: MachineKey): boolean {
@@ -204,28 +218,32 @@ class Search {
   byMetal3Machine(taken: Metal3Machine): void {
     const { namespace, name } = taken.metadata;
     const what = `Metal3Machine ${namespace}/${name}`;
-    if (taken.host !== undefined) this.#add(taken.host, `the annotation of ${what}`, taken.metadata);
-    this.byConsumer({ kind: "Metal3Machine", namespace, name });
-    if (taken.providerID !== undefined) this.byProviderID(taken.providerID, what);
+    const consumer: Consumer = { kind: "Metal3Machine", namespace, name };
+    if (taken.host !== undefined) this.#add(taken.host, `the annotation of ${what}`, [consumer]);
+    this.byConsumer(consumer);
+    if (taken.providerID !== undefined) this.byProviderID(taken.providerID, what, consumer);
   }
 
   byConsumer(consumer: Consumer): void {
     for (const host of this.#takenBy(consumer)) this.#name(host, `spec.consumerRef of ${hostText(host)}`);
   }
 
-  byProviderID(providerID: string, of: string): void {
+  /** @param consumer whose providerID it is; undefined for a Node's. */
+  byProviderID(providerID: string, of: string, consumer?: Consumer): void {
     const named = parseProviderID(providerID);
     if (named === undefined) return;
     const way = `spec.providerID of ${of}`;
-    if ("name" in named) {
-      const consumer = named.consumer === undefined ? undefined : { namespace: named.namespace, name: named.consumer };
-      this.#add(named, way, consumer, named.uid);
+    const takers = consumer === undefined ? [] : [consumer];
+    if (!("name" in named)) {
+      const host = this.#byUid.get(named.uid);
+      if (host === undefined)
+        this.#missing.push(`${way} names a BareMetalHost with UID ${named.uid}, which is not there`);
+      else this.#nameFor(takers, host, way);
       return;
     }
-    const host = this.#byUid.get(named.uid);
-    if (host === undefined)
-      this.#missing.push(`${way} names a BareMetalHost with UID ${named.uid}, which is not there`);
-    else this.#name(host, way);
+    const { namespace, consumer: name } = named;
+    if (name !== undefined) takers.push({ kind: "Metal3Machine", namespace, name });
+    this.#add(named, way, takers, named.uid);
   }
 
   /** A host by the node's own name, and nobody's as far as it says: hardware ids have to tell the rest (`judgeHost`). */
@@ -263,18 +281,25 @@ class Search {
     return { found: false, reason: "NoTarget", message: `no BareMetalHost of ${subjectText(subject)}: ${why}` };
   }
 
-  /** @param consumer who must have taken the host, for that way to be right. */
-  #add(key: ObjectKey & { namespace: string }, way: string, consumer?: ObjectKey, uid?: string): void {
+  #add(key: ObjectKey & { namespace: string }, way: string, takers: readonly Consumer[], uid?: string): void {
     const host = this.#hosts.get(keyText({ namespace: key.namespace, name: key.name }));
     if (host === undefined || (uid !== undefined && uid !== host.metadata.uid)) {
       this.#missing.push(`${way} names BareMetalHost ${key.namespace}/${key.name}, which is not there`);
       return;
     }
-    const { consumerRef } = host;
-    if (consumer !== undefined && consumerRef !== undefined && consumerRef.name !== consumer.name) {
-      this.#conflicts.push(
-        `${way} names ${hostText(host)}, which has been taken by ${consumerRef.kind} ${consumerRef.name}`,
-      );
+    this.#nameFor(takers, host, way);
+  }
+
+  /**
+   * Adds a host that is named by others than itself.
+   *
+   * @param takers who must have taken it, for that way to be right: else whoever may write to his own machines could have any
+   * host powered off.
+   */
+  #nameFor(takers: readonly Consumer[], host: BareMetalHost, way: string): void {
+    for (const taker of takers) {
+      const whose = whyNotOf(host, taker);
+      if (whose !== undefined) this.#conflicts.push(`${way} names ${hostText(host)}, ${whose}`);
     }
     this.#name(host, way);
   }
