@@ -14,7 +14,7 @@ export interface WorkloadCluster {
   readonly name: string;
   readonly controlPlane: ControlPlane;
   /** Makes the Secret `<cluster>-kubeconfig` with an administrator's certificate. */
-  publish(management: KubeApi): Promise<void>;
+  publish(management: KubeApi, namespace?: string): Promise<void>;
   /** Same with a token of an administrator's ServiceAccount, which is made where there is none. @returns that kubeconfig's file. */
   publishToken(management: KubeApi, serviceAccount: string): Promise<string>;
   /** Ends every token of a ServiceAccount. */
@@ -30,14 +30,14 @@ export async function startWorkloadCluster(name: string, signal: AbortSignal): P
     signal,
   );
   const { api } = controlPlane;
-  const publishFile = async (management: KubeApi, path: string): Promise<void> => {
+  const publishFile = async (management: KubeApi, path: string, namespace = CLUSTER_NAMESPACE): Promise<void> => {
     const value = (await readFile(path)).toString("base64");
     await applyObject(management, {
       apiVersion: "v1",
       kind: "Secret",
       type: "cluster.x-k8s.io/secret",
       metadata: {
-        namespace: CLUSTER_NAMESPACE,
+        namespace,
         name: `${name}-kubeconfig`,
         labels: { "cluster.x-k8s.io/cluster-name": name },
       },
@@ -47,7 +47,7 @@ export async function startWorkloadCluster(name: string, signal: AbortSignal): P
   return {
     name,
     controlPlane,
-    publish: (management) => publishFile(management, controlPlane.kubeconfig),
+    publish: (management, namespace) => publishFile(management, controlPlane.kubeconfig, namespace),
     publishToken: async (management, serviceAccount) => {
       await applyObject(api, {
         apiVersion: "v1",

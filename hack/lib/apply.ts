@@ -40,9 +40,17 @@ export async function readManifests(path: string): Promise<Manifest[]> {
   return nested.flat();
 }
 
-/** Applies manifests as `kubectl apply --server-side` does: CRDs first, namespaces next, then the rest in their order. */
-export async function applyManifests(api: KubeApi, path: string): Promise<Manifest[]> {
-  const manifests = await readManifests(path);
+/**
+ * Applies manifests as `kubectl apply --server-side` does: CRDs first, namespaces next, then the rest in their order.
+ *
+ * @param change what becomes of each before it is applied.
+ */
+export async function applyManifests(
+  api: KubeApi,
+  path: string,
+  change: (manifest: Manifest) => Manifest = (same) => same,
+): Promise<Manifest[]> {
+  const manifests = (await readManifests(path)).map(change);
   const rank = (manifest: Manifest): number =>
     manifest.kind === "CustomResourceDefinition" ? 0 : manifest.kind === "Namespace" ? 1 : 2;
   const ordered = manifests.toSorted((a, b) => rank(a) - rank(b));

@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { hasTaint, OUT_OF_SERVICE, readyOf } from "../../hack/e2e/chronicle.ts";
+import type { NodeView } from "../../hack/e2e/chronicle.ts";
+import { eventually } from "../../hack/e2e/eventually.ts";
+import type { ObjectView } from "../../hack/e2e/machines.ts";
+import { conditionForms, machinePaths } from "../../hack/e2e/machines.ts";
+import type { Metal3World } from "../../hack/e2e/metal3-world.ts";
+import { startMetal3World } from "../../hack/e2e/metal3-world.ts";
+import { repositoryPath } from "../../hack/e2e/world.ts";
+import { applyManifests } from "../../hack/lib/apply.ts";
+import type { Manifest } from "../../hack/lib/apply.ts";
+import type { HostSpec } from "../../hack/rack/host.ts";
+
+// MachineHealthChecks with Metal3RemediationTemplates, in the form of Metal3's documents, from the dead node to the end: management
+// and workload cluster are two real API servers, the hosts are a rack's, behind BareMetalHosts with their operator. The stories run
+// side by side, each on a host of its own.
+
+const WHERE = { version: "v1beta1", namespace: "metal3", cluster: "test1" } as const;
+const PATHS = machinePaths(WHERE);
+const STORY_TIMEOUT_MS = 120_000;
+const HOST: Omit<HostSpec, "name"> = { powerOffDelayMs: 1_000, powerOnDelayMs: 1_000, bootMs: 1_000 };
+/** What the examples' 600 s for a reboot become. */
+const REBOOT_TIMEOUT = "15s";
+const WORKERS = ["recovers", "retries", "fails", "returns"];
+const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
+/** Not covered by any health check: somebody else makes their requests. */
+const OTHERS = ["served", "withdrawn"];
+
+void describe("with the health checks of Metal3's documents, on two real API servers", { concurrency: true }, () => {
+  let world: Metal3World;
+
+  before(async () => {
+    const host =
+      (machineLabels: Record<string, string>, labels = {}) =>
+      (name: string) => ({
+        ...HOST,
+        name,
+        machineLabels,
+        labels,
+      });
+    world = await startMetal3World(WHERE, [
+      ...WORKERS.map(host({ nodepool: "nodepool-0" })),
+      ...CONTROL_PLANE.map(
+        host({ "cluster.x-k8s.io/control-plane": "" }, { "node-role.kubernetes.io/control-plane": "" }),
+      ),
+      ...OTHERS.map(host({ nodepool: "nodepool-1" })),
+    ]);
+    await applyManifests(world.api, repositoryPath("examples/metal3-machine-health-check.yaml"), withShortTimes);
+    await world.startAgent(["--families=machine-health-check,metal3-remediation,bare-metal-host"]);
+    await explain("the workers are healthy", async () => {
+      const check = await world.api.get<ObjectView>(`${PATHS.healthChecks}/worker-healthcheck`);
+      return check.status?.currentHealthy === WORKERS.length;
+    });
+  });
+  after(() => world?.stop());
+
+  const explain = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
+    eventually(what, STORY_TIMEOUT_MS, ask, async () => {
+      const [requests, children] = await Promise.all([
+        world.api.list<ObjectView>(PATHS.metal3Remediations),
+        world.api.list<ObjectView>(PATHS.remediations),
+      ]);
+      return [
+        ...[...requests, ...children].map((object) => JSON.stringify(object)),
+        ...world.agents.map((agent) => agent.log()),
+      ].join("\n");
+    });
+  const requestOf = (name: string): Promise<ObjectView | undefined> =>
+    world.api.find<ObjectView>(`${PATHS.metal3Remediations}/${name}`);
+  const machineOf = (name: string): Promise<ObjectView> => world.api.get<ObjectView>(`${PATHS.machines}/${name}`);
+  const hostOf = (name: string): Promise<ObjectView> => world.api.get<ObjectView>(`${PATHS.hosts}/${name}`);
+  const nodeOf = (name: string): Promise<NodeView> => world.workload.api.get<NodeView>(`/api/v1/nodes/${name}`);
+  const ordersOf = (name: string): string[] => {
+    const started = world.rack.host(name).orders.filter(({ outcome }) => outcome === "Started");
+    return started.map(({ type }) => type);
+  };
+  const holdsOf = async (name: string): Promise<string[]> =>
+    Object.keys((await hostOf(name)).metadata.annotations ?? {}).filter((key) => key.startsWith("reboot.metal3.io/"));
+  /** Waits until the node is Ready and untainted, its request and what that needed are gone. */
+  const isBack = (name: string): Promise<unknown> =>
+    explain(`${name} is back, and nothing is left of its remediation`, async () => {
+      const node = await nodeOf(name);
+      if (readyOf(node) !== "True" || (node.spec.taints ?? []).length > 0) return false;
+      return (await requestOf(name)) === undefined && (await holdsOf(name)).length === 0;
+    });
+  /** Creates a Metal3Remediation as Cluster API's own health check controller does. */
+  const request = async (name: string): Promise<void> => {
+    const machine = await machineOf(name);
+    const { apiVersion, metadata } = machine;
+    await world.api.create(PATHS.metal3Remediations, {
+      apiVersion: `infrastructure.cluster.x-k8s.io/${WHERE.version}`,
+      kind: "Metal3Remediation",
+      metadata: {
+        name,
+        namespace: WHERE.namespace,
+        labels: { "cluster.x-k8s.io/cluster-name": WHERE.cluster },
+        annotations: {
+          "cluster.x-k8s.io/cloned-from-name": "worker-remediation-request",
+          "cluster.x-k8s.io/cloned-from-groupkind": "Metal3RemediationTemplate.infrastructure.cluster.x-k8s.io",
+        },
+        ownerReferences: [{ apiVersion, kind: "Machine", name, uid: metadata.uid }],
+      },
+      spec: { strategy: { type: "Reboot", retryLimit: 1, timeout: "300s" } },
+    });
+  };
+
+  void test("a worker is rebooted: tainted only while its host is truly off, emptied, and back", async () => {
+    const name = "recovers";
+    const { api } = world.workload;
+    await api.create("/api/v1/namespaces/default/pods", {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "db-0" },
+      spec: { nodeName: name, containers: [{ name: "db", image: "db" }] },
+    });
+    const powerWhenTainted: string[] = [];
+    const watching = new AbortController();
+    const watched = api.watch<NodeView>(
+      `/api/v1/nodes?fieldSelector=metadata.name=${name}`,
+      ({ object }) => {
+        if (hasTaint(object, OUT_OF_SERVICE)) powerWhenTainted.push(world.rack.host(name).power);
+      },
+      watching.signal,
+    );
+    const before = await machineOf(name);
+    world.rack.host(name).hang();
+    const asked = await explain("a request", () => requestOf(name));
+    assert.deepEqual(asked.metadata.labels, { "cluster.x-k8s.io/cluster-name": WHERE.cluster });
+    assert.deepEqual(asked.spec, { strategy: { type: "Reboot", retryLimit: 1, timeout: REBOOT_TIMEOUT } });
+    await isBack(name);
+    watching.abort();
+    await watched;
+    assert.ok(powerWhenTainted.length > 0, "the out-of-service taint was seen");
+    assert.deepEqual(new Set(powerWhenTainted), new Set(["Off"]));
+    assert.equal(await api.find("/api/v1/namespaces/default/pods/db-0"), undefined);
+    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
+    assert.equal((await machineOf(name)).metadata.uid, before.metadata.uid);
+  });
+
+  void test("a worker whose first reboot does not help is rebooted once more", async () => {
+    const name = "retries";
+    const host = world.rack.host(name);
+    host.spec.bootMs = 600_000;
+    host.hang();
+    await explain("the first reboot has not helped", async () => {
+      return (await requestOf(name))?.status?.retryCount === 1;
+    });
+    host.spec.bootMs = 1_000;
+    await isBack(name);
+    assert.deepEqual(ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
+  });
+
+  void test("a worker that no reboot helps is left to its owner, in the words of old and new Cluster API", async () => {
+    const name = "fails";
+    world.rack.host(name).failDisk();
+    await explain("the end", async () => (await requestOf(name))?.status?.phase === "Deleting machine");
+    assert.deepEqual(ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
+    for (const handed of conditionForms(await machineOf(name), "OwnerRemediated")) {
+      assert.equal(handed?.status, "False");
+      assert.equal(handed.reason, "WaitingForRemediation");
+    }
+    const { metadata } = await hostOf(name);
+    assert.equal(metadata.annotations?.["capm3.metal3.io/unhealthy"], "capm3/UnhealthyNode");
+  });
+
+  void test("a node that is back before its power-off keeps its power, and the request goes", async () => {
+    const name = "returns";
+    // Its operator looks away from a host that is paused, so that the power-off waits.
+    const pause = (value: string | null): Promise<unknown> =>
+      world.api.mergePatch(`${PATHS.hosts}/${name}`, {
+        metadata: { annotations: { "baremetalhost.metal3.io/paused": value } },
+      });
+    await pause("");
+    world.rack.host(name).hang();
+    await explain("a request that is served", async () => (await requestOf(name))?.status?.phase === "Running");
+    world.rack.host(name).resume();
+    await isBack(name);
+    await pause(null);
+    assert.deepEqual(await world.api.list<ObjectView>(PATHS.remediations).then(childrenOf(name)), []);
+    assert.deepEqual(ordersOf(name), []);
+  });
+
+  void test("a node of the control plane is rebooted, and its Machine stays", async () => {
+    const name = "cp-1";
+    world.rack.host(name).hang();
+    await explain("a request", () => requestOf(name));
+    await isBack(name);
+    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
+    assert.equal(
+      (await machineOf(name)).status?.conditions?.some(({ type }) => type === "OwnerRemediated"),
+      false,
+    );
+  });
+
+  void test("a request that Cluster API's own health check made is served, and waits for it to be deleted", async () => {
+    const name = "served";
+    world.rack.host(name).hang();
+    await explain("the node is dead", async () => readyOf(await nodeOf(name)) === "Unknown");
+    await request(name);
+    const served = await explain("the node is back", async () => {
+      const found = await requestOf(name);
+      const { phase, lastRemediated } = found?.status ?? {};
+      return phase === "Waiting" && lastRemediated !== undefined && readyOf(await nodeOf(name)) === "True" && found;
+    });
+    assert.deepEqual(served.metadata.finalizers, ["metal3remediation.infrastructure.cluster.x-k8s.io"]);
+    await world.api.delete(`${PATHS.metal3Remediations}/${name}`);
+    await isBack(name);
+    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
+  });
+
+  void test("a request that is deleted in mid-way is taken back: the host is on, and nothing is left", async () => {
+    const name = "withdrawn";
+    await world.workload.api.create("/api/v1/namespaces/default/pods", {
+      apiVersion: "v1",
+      kind: "Pod",
+      // It keeps the host off until the request is deleted.
+      metadata: { name: "held", finalizers: ["example.com/held"] },
+      spec: { nodeName: name, containers: [{ name: "main", image: "none" }] },
+    });
+    world.rack.host(name).hang();
+    await explain("the node is dead", async () => readyOf(await nodeOf(name)) === "Unknown");
+    await request(name);
+    await explain("the node is tainted", async () => hasTaint(await nodeOf(name), OUT_OF_SERVICE));
+    assert.equal(world.rack.host(name).power, "Off");
+    await world.api.delete(`${PATHS.metal3Remediations}/${name}`);
+    await isBack(name);
+    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
+    await world.workload.api.mergePatch("/api/v1/namespaces/default/pods/held", { metadata: { finalizers: null } });
+  });
+});
+
+const childrenOf =
+  (name: string) =>
+  (remediations: readonly ObjectView[]): string[] =>
+    remediations.map(({ metadata }) => metadata.name).filter((child) => child.startsWith(`${name}-`));
+
+/** The examples with the waiting times of tests. */
+function withShortTimes(manifest: Manifest): Manifest {
+  const text = JSON.stringify(manifest).replaceAll('"300s"', '"1s"').replaceAll('"600s"', `"${REBOOT_TIMEOUT}"`);
+  return JSON.parse(text) as Manifest;
+}
