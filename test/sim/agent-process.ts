@@ -58,6 +58,8 @@ export interface AgentProcessOptions {
   /** Whether it leads under a lease; else it leads at once. */
   lease?: boolean;
   detector?: boolean;
+  /** Whether it serves BareMetalHosts. */
+  bareMetalHosts?: boolean;
   seed: number;
   interference?: Interference;
   /** How many hosts may be remediated at once: any number where absent. */
@@ -188,6 +190,7 @@ export class AgentProcess {
           targets,
           namespace: NAMESPACE,
           openDevice,
+          bareMetalHosts: this.#options.bareMetalHosts === true,
           options: this.#remediatorOptions(),
         },
         leading,

@@ -1,3 +1,4 @@
+import type { BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
 import { STATEFUL_SETS } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
@@ -9,6 +10,7 @@ import { AgentProcess } from "../agent-process.ts";
 import type { EffectFault, EventFault, Interference } from "../agent-process.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
+import { BareMetalHosts, providedHost } from "../metal3/bare-metal-hosts.ts";
 import type { CallFault } from "../rack-driver.ts";
 import { QUICK } from "./deeds.ts";
 import type { Fault, Run } from "./run.ts";
@@ -39,6 +41,7 @@ export class Arena extends Cluster {
   readonly #random: Random;
   readonly #faults: ReadonlyMap<string, Fault>;
   readonly #limits: TurnLimits;
+  readonly #bareMetalHosts: BareMetalHosts | undefined;
   readonly #agents: (AgentProcess | undefined)[] = [];
   #generations = 0;
   #isOver = false;
@@ -50,18 +53,22 @@ export class Arena extends Cluster {
     const names = Array.from({ length: shape.hosts ?? 3 }, (_, index) => `n${index + 1}`);
     super({
       hosts: names.map((name, index) => ({
-        name,
+        ...(shape.bareMetalHosts === undefined ? { name } : providedHost(name)),
         labels: {
           ...(shape.labels !== undefined && ["n1", "n2"].includes(name) && shape.labels),
           ...(shape.zones !== undefined && { [ZONE]: `zone-${1 + (index % shape.zones)}` }),
         },
       })),
+      targets: shape.bareMetalHosts === undefined,
       controllers: { nodeLifecycle: MONITOR },
       kubelets: { podPeriodMs: 4_000, leaseDurationSeconds: 20 },
       seed,
       turns: 1,
       invariants: INVARIANTS,
     });
+    if (shape.bareMetalHosts !== undefined) {
+      this.#bareMetalHosts = new BareMetalHosts(this, { used: shape.bareMetalHosts === "used" });
+    }
     this.#run = run;
     this.#random = seededRandom(seed + 1);
     this.#faults = new Map(run.faults.flatMap((fault) => placesOf(fault).map((place) => [place, fault])));
@@ -80,7 +87,13 @@ export class Arena extends Cluster {
     this.#isOver = true;
     for (const restart of this.#restarts) restart.cancel();
     for (const agent of this.#agents) await agent?.stop();
+    await this.#bareMetalHosts?.stop();
     await this.stopCluster();
+  }
+
+  /** Of the BareMetalHosts, where there are any. */
+  get operator(): BareMetalHostOperator | undefined {
+    return this.#bareMetalHosts?.operator;
   }
 
   crash(agent: number): void {
@@ -120,6 +133,7 @@ export class Arena extends Cluster {
       bmc.orderDelayMs = 0;
       host.restoreMains();
     }
+    this.operator?.setAway(false);
     this.#isHealed = true;
   }
 
@@ -140,6 +154,7 @@ export class Arena extends Cluster {
       limits: this.#limits,
       ...(shape.agents?.[agent] !== undefined && { clock: shape.agents[agent] }),
       ...(shape.detector === true && { detector: true }),
+      bareMetalHosts: shape.bareMetalHosts !== undefined,
       interference: this.#interference(),
       onEnd: (why) => {
         this.tell(`${name} ends: ${why.message}`);

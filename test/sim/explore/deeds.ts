@@ -75,6 +75,9 @@ export function perform(arena: Arena, deed: Deed): void {
       if (pod !== undefined && mayHold) server.collection(PODS).mergePatch(DB_POD, { metadata: { finalizers } });
       return undefined;
     }
+    case "operator":
+      if (deed.is === "restarted") return arena.operator?.restart();
+      return arena.operator?.setAway(deed.is === "away");
     case "pause":
       return arena.pause(deed.on);
     case "maintain": {
@@ -171,6 +174,8 @@ export function tell(deed: Deed): string {
       return "a finalizer holds pod db-0";
     case "freePod":
       return "nothing holds pod db-0 any more";
+    case "operator":
+      return `the operator of BareMetalHosts is ${deed.is}`;
     case "pause":
       return `the stop switch is turned ${deed.on ? "on" : "off"}`;
     case "maintain":

@@ -12,12 +12,12 @@ import { rackOf, walkOf } from "./walk.ts";
 
 const SLICE: Readonly<Record<string, number>> = {
   plain: 1,
-  crash: 149,
-  answers: 97,
-  events: 499,
-  calls: 2_003,
-  clocks: 23,
-  leaders: 211,
+  crash: 191,
+  answers: 127,
+  events: 599,
+  calls: 2_503,
+  clocks: 29,
+  leaders: 269,
 };
 const WALKS = 12;
 const RACK = 2;

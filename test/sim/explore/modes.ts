@@ -83,6 +83,8 @@ const LED: readonly string[] = [
   "drainTimeout",
   "turnedOn",
   "reprovisionGivenUp",
+  "operatorReboot",
+  "operatorUndone",
 ];
 
 const CODES: readonly BmcErrorCode[] = [

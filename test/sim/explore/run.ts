@@ -22,6 +22,8 @@ export interface Shape {
   /** How many hosts agents may remediate at once, and how many of one zone; any number where absent. */
   maxHosts?: number;
   maxHostsPerZone?: number;
+  /** BareMetalHosts and their operator in the place of FencingTargets: with a Metal3Machine that uses each, or free. */
+  bareMetalHosts?: "used" | "free";
   /** Pods with a volume of their own; one where absent. */
   pods?: number;
 }
@@ -39,6 +41,7 @@ export type Deed =
   | { do: "remediate"; node: string; name?: string; strategy?: Record<string, unknown> }
   | { do: "delete" | "timeOut"; name: string }
   | { do: "holdPod" | "freePod" }
+  | { do: "operator"; is: "away" | "back" | "restarted" }
   | { do: "pause"; on: boolean }
   | { do: "maintain"; host: string; on: boolean }
   | { do: "dropTarget" | "remakeTarget"; host: string }

@@ -5,6 +5,9 @@ const START = 28_000;
 const DEAD = { when: { atMs: 0 }, do: "hang", host: "n1" } as const;
 const ORDERED = { when: { atMs: START }, do: "remediate", node: "n1" } as const;
 
+/** The host has not been rebooted before. */
+const INSTALL = { type: "Reprovision", via: "BareMetalHost", requireReboot: false, timeout: "300s" } as const;
+
 type Scenario = Pick<Run, "script"> & Partial<Pick<Run, "shape">>;
 
 /** What a fence can come to, each told without a fault. Every mode of exploration plays them with faults. */
@@ -146,6 +149,31 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { on: "Releasing" }, do: "crash", agent: 0 },
       { when: { on: "Releasing" }, do: "crash", agent: 1 },
       { when: { on: "Rejoining" }, do: "compact" },
+    ],
+  },
+  // From here on hosts are powered by the operator of BareMetalHosts: what is done to their annotations counts as orders.
+  operatorReboot: {
+    shape: { bareMetalHosts: "used" },
+    script: [DEAD, ORDERED, { when: { on: "PoweringOff", afterMs: 1_000 }, do: "operator", is: "restarted" }],
+  },
+  operatorUndone: {
+    shape: { bareMetalHosts: "used" },
+    script: [
+      DEAD,
+      { when: { atMs: START - 1_000 }, do: "holdPod" },
+      ORDERED,
+      { when: { on: "Releasing" }, do: "delete", name: "n1" },
+      { when: { on: "Undoing" }, do: "operator", is: "away" },
+      { when: { on: "Undoing", afterMs: 10_000 }, do: "operator", is: "back" },
+    ],
+  },
+  hostInstalled: { shape: { bareMetalHosts: "free" }, script: [DEAD, { ...ORDERED, strategy: INSTALL }] },
+  hostInstallGivenUp: {
+    shape: { bareMetalHosts: "free" },
+    script: [
+      DEAD,
+      { ...ORDERED, strategy: INSTALL },
+      { when: { on: "Provisioning", afterMs: 1_000 }, do: "timeOut", name: "n1" },
     ],
   },
   detected: { shape: { hosts: 4, detector: true }, script: [DEAD] },

@@ -1,48 +1,30 @@
-import { readFileSync } from "node:fs";
 import assert from "node:assert/strict";
 import { Registry } from "prom-client";
 import type { OperatorOptions, BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
-import { startBareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
 import type { Host } from "../../../hack/rack/host.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
-import { NODES, PODS, SECRETS } from "../../../src/api/core-types.ts";
+import { NODES, PODS } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import type { BareMetalHost } from "../../../src/api/metal3.ts";
-import { readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../src/api/metal3.ts";
+import { REBOOT_ANNOTATION_PREFIX } from "../../../src/api/metal3.ts";
 import { trimNode } from "../../../src/api/trim.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
-import type { ResourceType } from "../../../src/kube/resource.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
 import { runRemediator } from "../../../src/remediator/remediator.ts";
-import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
-import { kubeletClient } from "../kubelet-client.ts";
+import { BareMetalHosts, METAL3, providedHost } from "./bare-metal-hosts.ts";
 
 // A simulated cluster whose hosts are BareMetalHosts with their operator at work: a third actor beside agent and nodes.
 
-/** Where BareMetalHosts, Metal3Machines and the BMCs' Secrets lie: not the agent's own namespace. */
-export const METAL3 = "metal3";
-
-const METAL3_MACHINES: ResourceType = {
-  group: "infrastructure.cluster.x-k8s.io",
-  version: "v1beta1",
-  kind: "Metal3Machine",
-  plural: "metal3machines",
-  namespaced: true,
-};
-
-const CRDS = ["metal3.io", "infrastructure.cluster.x-k8s.io"].map((file) =>
-  readFileSync(new URL(`../../../hack/foreign-crds/${file}.yaml`, import.meta.url), "utf8"),
-);
+export { METAL3 };
 
 export interface Metal3Options {
   operator?: OperatorOptions;
@@ -55,51 +37,26 @@ export interface Metal3Options {
 }
 
 export class Metal3World extends Cluster {
-  readonly operator: BareMetalHostOperator;
   /** Every power order that a host got, by whomever. */
   readonly powerLog: string[] = [];
   readonly phases: string[] = [];
   readonly notes: EventNote[] = [];
-  readonly #stop = new AbortController();
+  readonly #hosts: BareMetalHosts;
   #agent: { stop: AbortController; ended: Promise<void> } | undefined;
   #agents = 0;
   readonly #ownCluster: boolean;
 
   constructor({ operator = {}, annotations = {}, spec = {}, ownCluster = false }: Metal3Options) {
-    const host = (name: string) => ({ name, providerID: `metal3://${METAL3}/${name}/${name}-machine` });
     super({
-      hosts: [host("n1"), host("n2")],
+      hosts: ["n1", "n2"].map(providedHost),
       targets: false,
       controllers: { statefulSets: false, scheduler: false },
       invariants: INVARIANTS,
     });
     this.#ownCluster = ownCluster;
-    for (const text of CRDS) this.server.load(text);
-    this.create(
-      { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false },
-      { name: METAL3 },
-      {},
-    );
-    const base64 = (text: string): string => Buffer.from(text).toString("base64");
-    const data = { username: base64("admin"), password: base64(this.faults.password) };
-    this.create(SECRETS, { namespace: METAL3, name: "bmc" }, { data });
-    for (const { name, spec: truth } of this.rack.hosts) {
-      const mine = name === "n1";
-      this.#describe(name, truth.serialNumber, mine ? annotations : {}, mine ? spec : {});
-    }
-    const { clock, rack, server } = this;
-    const random = seededRandom(7);
-    const client = createKubeClient({ transport: server.transport({ client: "operator" }), clock, random });
-    this.operator = startBareMetalHostOperator(
-      {
-        client: { ...kubeletClient(server, clock), patch: (...call) => client.patch(...call) },
-        clock,
-        logger: createLogger("silent"),
-        rack,
-      },
-      operator,
-      this.#stop.signal,
-    );
+    this.#hosts = new BareMetalHosts(this, { operator });
+    this.edit({ metadata: { annotations }, spec });
+    const { rack, server } = this;
     rack.subscribe((event) => {
       if (event.type === "ordered" && event.outcome === "Started") this.powerLog.push(`${event.host} ${event.order}`);
     });
@@ -123,6 +80,10 @@ export class Metal3World extends Cluster {
     }
     assert.equal(world.devices.open(), 0, "every device session is closed");
     assert.equal(world.clock.pending, 0, "nothing is left running");
+  }
+
+  get operator(): BareMetalHostOperator {
+    return this.#hosts.operator;
   }
 
   get violations(): string[] {
@@ -185,21 +146,17 @@ export class Metal3World extends Cluster {
 
   async stop(): Promise<void> {
     await this.killAgent();
-    this.#stop.abort();
-    await this.clock.advance(0);
-    await this.operator.settled;
+    await this.#hosts.stop();
     await this.stopCluster();
   }
 
   bmh(name = "n1"): BareMetalHost {
-    const found = this.server.collection(BARE_METAL_HOSTS).get({ namespace: METAL3, name });
-    assert.ok(found, `BareMetalHost ${name}`);
-    return readBareMetalHost(found);
+    return this.#hosts.get(name) ?? assert.fail(`BareMetalHost ${name}`);
   }
 
   /** Changes host n1: a merge patch of the whole object, or of its status. */
   edit(patch: Record<string, unknown>, subresource?: "status", name = "n1"): void {
-    this.server.collection(BARE_METAL_HOSTS).mergePatch({ namespace: METAL3, name }, patch, subresource);
+    this.#hosts.edit(name, patch, subresource);
   }
 
   annotate(annotations: Record<string, string | null>): void {
@@ -287,43 +244,5 @@ export class Metal3World extends Cluster {
     const { status } = this.remediation("n1") ?? {};
     const steps = (status?.timeline ?? []).map(({ step, time, message }) => `  ${time} ${step}: ${message}`);
     return [...steps, `power: ${this.powerLog.join(", ")}`, JSON.stringify(this.bmh(), null, 1)].join("\n");
-  }
-
-  #describe(
-    name: string,
-    serialNumber: string,
-    annotations: Record<string, string>,
-    spec: Record<string, unknown>,
-  ): void {
-    const consumer = { namespace: METAL3, name: `${name}-machine` };
-    this.create(
-      METAL3_MACHINES,
-      { ...consumer, annotations: { "metal3.io/BareMetalHost": `${METAL3}/${name}` } },
-      { spec: {} },
-    );
-    this.create(
-      BARE_METAL_HOSTS,
-      { namespace: METAL3, name, annotations },
-      {
-        spec: {
-          online: true,
-          bmc: { address: `redfish://${name}`, credentialsName: "bmc" },
-          image: { url: "http://image" },
-          consumerRef: { apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1", kind: "Metal3Machine", ...consumer },
-          ...spec,
-        },
-      },
-    );
-    const status = {
-      operationalStatus: "OK",
-      poweredOn: true,
-      errorCount: 0,
-      errorMessage: "",
-      hardwareProfile: "unknown",
-      lastUpdated: "2026-01-01T00:00:00Z",
-      provisioning: { ID: "1", state: "provisioned" },
-      hardware: { systemVendor: { serialNumber } },
-    };
-    this.edit({ status }, "status", name);
   }
 }
