@@ -659,6 +659,14 @@ export const MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   remediator(
+    "operators-host-network-booted",
+    "reprovision/refuse",
+    "a host that its operator powers is refused for a network boot before it is powered off for one",
+    "if (!walk.host.found || !walk.host.facts.isPoweredByMark) return undefined;",
+    "if (!walk.host.found || walk.remainingMs > 0) return undefined;",
+    DECIDE,
+  ),
+  remediator(
     "image-taken-unproven",
     "reprovision/host-installation",
     "what is installed is taken off only while the host is proven off",

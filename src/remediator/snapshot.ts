@@ -63,7 +63,7 @@ export interface Snapshot {
   seen: Seen;
 }
 
-export type HostFacts = Pick<FencedHost, "ref" | "identity" | "owner" | "lastReboot">;
+export type HostFacts = Pick<FencedHost, "ref" | "identity" | "owner" | "lastReboot" | "isPoweredByMark">;
 
 export interface Sibling {
   uid: string;

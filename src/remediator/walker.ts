@@ -290,8 +290,8 @@ function wordsFor({ machine }: Subject): string {
   return `of Machine ${machine?.namespace ?? ""}/${machine?.name ?? ""}`;
 }
 
-function factsOf({ ref, identity, owner, lastReboot }: FencedHost): HostFacts {
-  return { ref, identity, owner, lastReboot };
+function factsOf({ ref, identity, owner, lastReboot, isPoweredByMark }: FencedHost): HostFacts {
+  return { ref, identity, owner, lastReboot, isPoweredByMark };
 }
 
 function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {

@@ -24,7 +24,7 @@ export function refuseReprovision(walk: Walk, node: Node | undefined, now: Now):
     const message = `node ${walk.nodeName} is gone, so nobody can tell whether it runs the control plane: it is not reprovisioned`;
     return fail(walk, now, "ControlPlaneNode", message);
   }
-  const installation = walk.plan.via === "BareMetalHost" ? refuseInstallation(walk, now) : undefined;
+  const installation = walk.plan.via === "BareMetalHost" ? refuseInstallation(walk, now) : refuseNetworkBoot(walk, now);
   return installation ?? refuseUnproven(walk, node, now);
 }
 
@@ -132,6 +132,14 @@ export function replaceTurnGate(walk: Walk, now: Now): Decision | undefined {
     attempt: { ...attempt, deadlineMs: now.epochMs + plan.powerOffTimeoutMs },
     conditions: processing("Resumed", message),
   });
+}
+
+/** The operator of a BareMetalHost chooses what its hosts boot from, so nobody else can have one installed by a network boot. */
+function refuseNetworkBoot(walk: Walk, now: Now): Decision | undefined {
+  if (!walk.host.found || !walk.host.facts.isPoweredByMark) return undefined;
+  const { kind, namespace, name } = walk.host.facts.ref;
+  const message = `${kind} ${namespace}/${name} is installed by its operator, not by a network boot: use via: BareMetalHost, via: MachineDeletion where a Machine uses it, or detach it`;
+  return fail(walk, now, "HostNotInstallable", message);
 }
 
 function refuseInstallation(walk: Walk, now: Now): Decision | undefined {

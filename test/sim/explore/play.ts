@@ -24,6 +24,8 @@ const QUIET_MS = 15_000;
 const LOOK_MS = 1_000;
 /** What is settled for so long stays so: nodes that come back late, and acts that wait for a state, have their turn. */
 const STAYS_MS = 8_000;
+/** The same where Metal3 installs hosts anew, which takes until the next boot but one. */
+const STAYS_INSTALLED_MS = 25_000;
 /** The same with a health check: a node that has just died is found to be dead. */
 const STAYS_DETECTED_MS = 36_000;
 
@@ -56,7 +58,7 @@ export async function play(run: Run, options: { story?: boolean } = {}): Promise
     schedule(arena, run.script, say);
     const lastMs = Math.max(0, ...run.script.map(({ when }) => ("atMs" in when ? when.atMs : 0)));
     await arena.clock.advance(lastMs);
-    const staysMs = run.shape.detector === true ? STAYS_DETECTED_MS : STAYS_MS;
+    const staysMs = staysMsOf(run);
     const workMax = WORK_MAX + WORK_EACH_MAX * run.script.filter((act) => ROUND_DEEDS.includes(act.do)).length;
     await settleDown(arena, staysMs, FAULTS_MS, workMax);
     arena.heal();
@@ -95,6 +97,11 @@ function fencesOf(orders: readonly OrderRecord[]): number {
 
 const HEALING = [{ do: "pause", on: false }, { do: "freePod" }] as const;
 const SETTLED_KINDS = ["Node", "Pod", "BareMetalRemediation"];
+
+function staysMsOf({ shape }: Run): number {
+  if (shape.detector === true) return STAYS_DETECTED_MS;
+  return shape.bareMetalHosts === "free" ? STAYS_INSTALLED_MS : STAYS_MS;
+}
 
 /** Lets time pass until all is settled and stays so for `staysMs`, `maxMs` at most. */
 async function settleDown(arena: Arena, staysMs: number, maxMs: number, workMax: number): Promise<void> {

@@ -59,7 +59,13 @@ function proven(kind: string): SnapshotChanges["other"] {
   const { host } = snapshot({ state: "Verifying" });
   if (!host.found) throw new Error("a snapshot has a host");
   const lastReboot = { time: "2026-01-01T11:30:00Z", offConfirmedAt: "2026-01-01T11:29:00Z" };
-  return { host: { found: true, facts: { ...host.facts, ref: { ...HOST, kind }, lastReboot } } };
+  const isPoweredByMark = kind === "BareMetalHost";
+  return { host: { found: true, facts: { ...host.facts, ref: { ...HOST, kind }, lastReboot, isPoweredByMark } } };
+}
+
+function detached(): SnapshotChanges["other"] {
+  const { host } = proven("BareMetalHost") ?? {};
+  return host?.found === true ? { host: { found: true, facts: { ...host.facts, isPoweredByMark: false } } } : {};
 }
 
 function replacing(
@@ -332,6 +338,19 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
     name: "a host that is no BareMetalHost is not installed by Metal3",
     changes: installing("Verifying", {}, undefined, { other: proven("FencingTarget") }),
     expected: "→ Undoing (HostNotInstallable)",
+  },
+  {
+    name: "a host that its operator powers is not powered off for a network boot, which nobody can order there",
+    changes: { ...installing("Verifying", {}), plan: { type: "Reprovision", via: "NetworkBoot" } },
+    expected: "→ Undoing (HostNotInstallable)",
+  },
+  {
+    name: "a BareMetalHost that its operator has let go of boots from the network",
+    changes: {
+      ...installing("Verifying", {}, undefined, { other: detached() }),
+      plan: { type: "Reprovision", via: "NetworkBoot" },
+    },
+    expected: "→ PoweringOff (PoweringOff), forceOff",
   },
   {
     name: "what is installed on a host is looked at before it is powered off for it",

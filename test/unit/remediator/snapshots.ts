@@ -124,6 +124,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
         identity: { systemUUID: "11111111-2222-4333-8444-000000000001" },
         owner: undefined,
         lastReboot: undefined,
+        isPoweredByMark: false,
       },
     },
     stop: undefined,

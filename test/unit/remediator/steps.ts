@@ -422,6 +422,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
             identity: undefined,
             owner: OWNER,
             lastReboot: undefined,
+            isPoweredByMark: false,
           },
         },
       },
