@@ -1,5 +1,6 @@
 import type { KubeObject, ObjectMeta } from "../kube/resource.ts";
 import { conditionOf, conditionsAt, fieldAt, flagAt, referenceAt, textAt } from "./foreign.ts";
+import type { Node } from "./core.ts";
 import type { Condition } from "./meta.ts";
 import { trimMeta } from "./trim.ts";
 
@@ -89,6 +90,14 @@ export function readMachine(raw: KubeObject): Machine {
     isControlPlane: metadata.labels?.[CONTROL_PLANE_LABEL] !== undefined,
     ...conditions,
   };
+}
+
+/**
+ * Whether a Node of the name that a Machine gives can be the Machine's: it is by its providerID that Cluster API finds a Machine's
+ * Node, so where both have one it is the same. The kubeconfig may lead to another cluster than the Machine's.
+ */
+export function mayBeNodeOf({ spec }: Pick<Node, "spec">, { providerID }: Pick<Machine, "providerID">): boolean {
+  return providerID === undefined || spec.providerID === undefined || spec.providerID === providerID;
 }
 
 /** Reads a Cluster of either version. */

@@ -1,3 +1,4 @@
+import { mayBeNodeOf } from "../api/cluster-api.ts";
 import type { Node } from "../api/core.ts";
 import { isReady, signedTaint } from "./marks.ts";
 import {
@@ -201,12 +202,18 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
   return orderOff(walk, now, attempt.id, "the host is to be powered off");
 }
 
-/** What the live Machine says that the record does not: it is gone, or has named its node since. */
+/** What the live Machine says that the record does not: it is gone, the node is another one's, or it has named its node since. */
 function checkMachine(walk: Walk, now: Now): Decision | undefined {
   const { subjectMachine: machine } = walk.seen;
   if (machine === undefined) return undefined;
   if (!machine.found) {
     return machine.reason === "MachineUnreadable" ? undefined : fail(walk, now, machine.reason, machine.message);
+  }
+  const node = walk.seen.examined?.node;
+  if (node !== undefined && !mayBeNodeOf(node, machine.machine)) {
+    const { namespace, name } = machine.machine.metadata;
+    const message = `node ${node.metadata.name} has another providerID than Machine ${namespace}/${name}: look whether the kubeconfig leads to the Machine's cluster`;
+    return fail(walk, now, "SubjectMismatch", message);
   }
   return recordNode(walk, now);
 }

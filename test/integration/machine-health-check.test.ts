@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
+import { NODES } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
 import { vendorType } from "./detector-fixture.ts";
 import { CLUSTER, MachineWorld, NAMESPACE } from "./machines-fixture.ts";
 import type { Version } from "./machines-fixture.ts";
@@ -291,6 +293,36 @@ describe("a MachineHealthCheck whose workload cluster is away", () => {
     world.workload.faults.clear();
     await world.until("a request", () => world.fences().length === 1);
     assert.equal(world.condition(world.machineOf("m1"), "HealthCheckSucceeded")?.reason, "NodeDeleted");
+  });
+});
+
+describe("a MachineHealthCheck whose kubeconfig leads to another cluster", () => {
+  it("takes none of its nodes for deleted, tells it, and asks for nothing before one of them is seen again", async () => {
+    const world = await serve(2);
+    world.away("the kubeconfig was exchanged");
+    for (const name of ["m0", "m1"]) world.deleteNode(name);
+    world.workload.collection<Node>(NODES).create({ metadata: { name: "stranger" }, spec: {} });
+    world.away(undefined);
+    await world.clock.advance(120_000);
+    assert.deepEqual(world.fenceNames(), []);
+    assert.match(world.told("RemediationRestricted")[0] ?? "", /none that a Machine names/);
+    world.workload.collection<Node>(NODES).create({ metadata: { name: "m0" }, spec: {} });
+    world.ready("m0", "True");
+    await world.until("a request for the one that is gone", () => world.fences().length === 1);
+    assert.deepEqual(world.fenceNames(), ["m1"]);
+  });
+
+  it("judges no machine by a namesake of its node, which has another providerID", async () => {
+    const world = await serve(2);
+    const machines = world.management.collection(world.type("Machine"));
+    machines.mergePatch({ namespace: NAMESPACE, name: "m0" }, { spec: { providerID: "metal3://tenant/h0/m0" } });
+    const nodes = world.workload.collection<Node>(NODES);
+    nodes.mergePatch({ name: "m0" }, { spec: { providerID: "metal3://others/h0/m0" } });
+    world.ready("m0", "Unknown");
+    await world.clock.advance(120_000);
+    assert.deepEqual(world.fenceNames(), []);
+    machines.mergePatch({ namespace: NAMESPACE, name: "m0" }, { spec: { providerID: "metal3://others/h0/m0" } });
+    await world.until("a request", () => world.fences().length === 1);
   });
 });
 

@@ -1,5 +1,6 @@
 import { ATTEMPT_BUDGET } from "../../api/annotations.ts";
 import type { Cluster, Machine } from "../../api/cluster-api.ts";
+import { mayBeNodeOf } from "../../api/cluster-api.ts";
 import { conditionOf } from "../../api/foreign.ts";
 import { agrees } from "../../api/machine-conditions.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
@@ -76,7 +77,14 @@ export function judgeNow(
 ): MachineHealth {
   const nodeSinceMs: Parameters<typeof kind.judge>[0]["nodeSinceMs"] = (condition) =>
     machine.nodeName === undefined ? undefined : nodesOf(check)?.sinceMs(machine.nodeName, condition);
-  return kind.judge({ machine, cluster, node, nodeSinceMs }, check.spec, nowMs());
+  return kind.judge({ machine, cluster, node: ownSight(machine, node), nodeSinceMs }, check.spec, nowMs());
+}
+
+/** A namesake of the machine's node tells nothing of the machine. */
+function ownSight(machine: Machine, sight: NodeSight): NodeSight {
+  if (sight.state !== "there" || mayBeNodeOf(sight.node, machine)) return sight;
+  const reason = `Node ${sight.node.metadata.name} has another providerID than the machine: look whether the kubeconfig leads to the machine's cluster`;
+  return { state: "unknown", reason };
 }
 
 /** What the view of its cluster's nodes shows of a machine's node. Before there is an API server there is no node either. */

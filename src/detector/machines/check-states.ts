@@ -138,7 +138,24 @@ export class MachineCheckStates {
     if (this.clusterOf(check)?.metadata.deletionTimestamp !== undefined) return "the cluster is being deleted";
     const lastMs = Math.min(machines.lastContactMs, clusterObjects?.lastContactMs ?? Infinity);
     const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;
-    return isStale ? "the API server has not told of machines for minutes" : undefined;
+    if (isStale) return "the API server has not told of machines for minutes";
+    return this.#isStrangeCluster(check)
+      ? "the cluster has nodes, but none that a Machine names: look whether the kubeconfig leads to another cluster"
+      : undefined;
+  }
+
+  /** Whether the nodes that are seen are another cluster's: then all of the machines' own would be taken for deleted. */
+  #isStrangeCluster(check: MachineHealthCheck): boolean {
+    const { clusterObjects, machines } = this.#deps;
+    // Machines of a kind without clusters are of the very cluster that they are objects of.
+    if (clusterObjects === undefined) return false;
+    const { namespace, name } = clusterRef(check);
+    const nodeNames = function* (): Generator<string> {
+      for (const { metadata, clusterName, nodeName } of machines.values()) {
+        if (metadata.namespace === namespace && clusterName === name && nodeName !== undefined) yield nodeName;
+      }
+    };
+    return this.nodesOf(check)?.hasOnlyOthers(nodeNames()) === true;
   }
 
   close(): void {

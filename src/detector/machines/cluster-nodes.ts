@@ -44,6 +44,18 @@ export class ClusterNodes {
     return connection.state === "away" ? `${cluster}: ${connection.message}` : `${cluster} is being connected to`;
   }
 
+  /** Whether there are nodes, and none of these names, of which there is one at least. */
+  hasOnlyOthers(nodeNames: Iterable<string>): boolean {
+    const { connection } = this.#held;
+    if (connection.state !== "connected" || connection.nodes.values().next().done === true) return false;
+    let isAnyNamed = false;
+    for (const name of nodeNames) {
+      if (connection.nodes.get({ name }) !== undefined) return false;
+      isAnyNamed = true;
+    }
+    return isAnyNamed;
+  }
+
   sight(nodeName: string): NodeSight {
     const { connection } = this.#held;
     if (connection.state !== "connected") return { state: "unknown", reason: this.away ?? "" };

@@ -92,12 +92,16 @@ const MACHINE = {
 const CLUSTER = { namespace: "caps", name: "w1" };
 
 /** A live Machine that names `nodeName`. */
-function machineSeen(nodeName: string | undefined, changes: Record<string, string> = {}): Pick<Seen, "subjectMachine"> {
+function machineSeen(
+  nodeName: string | undefined,
+  changes: Record<string, string> = {},
+  providerID?: string,
+): Pick<Seen, "subjectMachine"> {
   const raw = {
     apiVersion: MACHINE.apiVersion,
     kind: MACHINE.kind,
     metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1", labels: changes },
-    spec: { clusterName: "w1" },
+    spec: { clusterName: "w1", providerID },
     status: nodeName === undefined ? {} : { nodeRef: { name: nodeName } },
   };
   return { subjectMachine: { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } };
@@ -328,6 +332,18 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       other: NODELESS,
     },
     expected: "stay (NodeNamed)",
+  },
+  {
+    name: "a node with another providerID than its Machine is a namesake, and nothing is powered off for it",
+    changes: {
+      state: "Verifying",
+      seen: {
+        examined: { node: { ...node(), spec: { providerID: "metal3://others/h1/m1" } } },
+        identity: VERIFIED,
+        ...machineSeen("n1", {}, "metal3://caps/h1/m1"),
+      },
+    },
+    expected: "→ Undoing (SubjectMismatch)",
   },
   {
     name: "a Machine that is gone before the power-off is left alone",
