@@ -97,7 +97,7 @@ export async function createCluster(options: MachinesOptions): Promise<void> {
     metadata: { name: cluster },
     spec: { paused: false, infrastructureRef: reference(version, "Metal3Cluster", cluster) },
   });
-  const condition = (type: string) => ({ type, status: "True", reason: type, message: "", lastTransitionTime: BEFORE });
+  const condition = (type: string) => conditionsOf(type)[version];
   await api.mergePatch(`${paths.clusters}/${cluster}/status`, {
     status: { conditions: [condition("ControlPlaneInitialized"), condition("InfrastructureReady")] },
   });
@@ -137,8 +137,7 @@ export async function createMachine(
     spec: machineSpec(options, name),
   });
   // Conditions in both forms, as Cluster API's controllers of 1.9 and newer write them.
-  const old = { type: "Ready", status: "True", lastTransitionTime: BEFORE };
-  const current = { ...old, reason: "Ready", message: "" };
+  const { v1beta1: old, v1beta2: current } = conditionsOf("Ready");
   await api.mergePatch(`${paths.machines}/${name}/status`, {
     status:
       version === "v1beta1"
@@ -152,6 +151,12 @@ export async function createMachine(
 export function conditionForms({ status }: ObjectView, type: string): (ConditionView | undefined)[] {
   const other = status?.v1beta2?.conditions ?? status?.deprecated?.v1beta1?.conditions;
   return [status?.conditions, other].map((conditions) => conditions?.find((condition) => condition.type === type));
+}
+
+/** A condition that is true, in the form of each version. */
+function conditionsOf(type: string) {
+  const v1beta1 = { type, status: "True", lastTransitionTime: BEFORE };
+  return { v1beta1, v1beta2: { ...v1beta1, reason: type, message: "" } };
 }
 
 function machineSpec({ cluster, version }: MachinesOptions, name: string): object {
