@@ -14,7 +14,8 @@ servers that others wrote; and the simulated BMCs with clients and validators th
   npm run test:e2e [-- FILE…]      FILE: test files; test/e2e and the real half of test/conformance where absent
 
 $IRONFENCE_E2E_LOGS names a folder in which the agents keep their logs. $IRONFENCE_REDFISH_SCHEMAS names the folder of DMTF's
-CSDL files (the csdl folder of the bundle DSP8010); without it they are fetched from DMTF.
+CSDL files (the csdl folder of the bundle DSP8010); without it they are fetched from DMTF. $IRONFENCE_E2E_FOREIGN_CRDS
+names a folder of CRDs that stand in for hack/foreign-crds in the stories of Cluster API and Metal3, such as upstream's own.
 
 The first run prepares what is missing: the control plane's programs ($KUBEBUILDER_ASSETS, the cache folder, or a build with
 Go that takes about 7 minutes) and Python packages. The Debian packages in hack/e2e/debian-packages.txt must be there.
