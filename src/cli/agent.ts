@@ -74,7 +74,13 @@ export async function runAgentOn(
     await servePagesOf(options, registry, () => nodes.synced, logger, closeServers);
     background.push(runtime.run(running));
     logger.info(
-      { version: VERSION, components: [...options.components], namespace: options.namespace, identity },
+      {
+        version: VERSION,
+        components: [...options.components],
+        families: [...options.families],
+        namespace: options.namespace,
+        identity,
+      },
       "ironfence is starting",
     );
     const handOver = new HandOver(logger);

@@ -28,7 +28,7 @@ export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], Cl
     const cluster = resolveClusterOptions(flags, env);
     const output = requireOption(OUTPUT_OPTION, flags, env);
     const live = await withRuntime(this, cluster, (runtime) => readOne(runtime, name, this.signal));
-    if (live === undefined) throw new CommandFailure(`there is no MachineHealthCheck ${name}`);
+    if (live === undefined) throw new CommandFailure(`there is no MachineHealthCheck of Cluster API ${name}`);
     const explanation = explain(live, name);
     if (output === "json") printLine(this, JSON.stringify(explanation));
     else for (const line of render(explanation, live.nowMs)) printLine(this, line);

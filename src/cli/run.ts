@@ -25,6 +25,7 @@ export const runCommand = buildCommand<FlagTexts, [], CliContext>({
     customUsage: [
       { input: "--kubeconfig ~/.kube/config", brief: "from a workstation" },
       { input: "--components remediator", brief: "behind another health check controller" },
+      { input: "--families machine-health-check,bare-metal-host", brief: "for Cluster API on Metal3" },
       { input: "--metrics-bind-address 127.0.0.1:9090 --log-level debug", brief: "for a closer look" },
     ],
   },

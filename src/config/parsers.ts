@@ -98,7 +98,9 @@ function parseSet<T extends string>(text: string, known: readonly T[]): Readonly
   const names = text.split(",").map((name) => name.trim());
   const found = names.map((name) => {
     const match = known.find((candidate) => candidate === name);
-    if (match === undefined) throw new Error(`must be a comma-separated list of ${known.join(", ")}`);
+    if (match === undefined) {
+      throw new Error(`must be a comma-separated list of ${known.join(", ")}; ${JSON.stringify(name)} is none of them`);
+    }
     return match;
   });
   return new Set(found);

@@ -109,7 +109,7 @@ describe("ironfence in a management cluster", () => {
 
   it("says that there is no such health check", async () => {
     const { err, code } = await ironfence("explain", "mhc", "tenant/other");
-    assert.match(err, /there is no MachineHealthCheck tenant\/other/);
+    assert.match(err, /there is no MachineHealthCheck of Cluster API tenant\/other/);
     assert.equal(code, 1);
   });
 

@@ -56,6 +56,11 @@ describe("options of `ironfence run`", () => {
     });
   }
 
+  it("tells which of several families it does not know", () => {
+    const families = "machine-health-check,baremetalhost";
+    assert.throws(() => resolveRunOptions({ families }, {}), /bare-metal-host; "baremetalhost" is none of them/);
+  });
+
   it("names the environment variable where the wrong value came from there", () => {
     assert.throws(
       () => resolveRunOptions({}, { IRONFENCE_LOG_LEVEL: "loud" }),
