@@ -62,10 +62,16 @@ void describe("on a cluster with OKD's Machines", () => {
       return check.status?.currentHealthy === NODES.length;
     });
     await api.mergePatch("/api/v1/nodes/worker-1", { metadata: { labels: { "example.com/rack": "r7" } } });
-    // 40 % of two are none: the example's share is for more workers than this.
-    await api.mergePatch(HEALTH_CHECK, { spec: { maxUnhealthy: "50%" } });
     const [before, node] = await Promise.all([machineOf("worker-1"), api.get<Loose>("/api/v1/nodes/worker-1")]);
     await scenario.world.host("worker-1").hang();
+    // 40 % of two are none: the example's share is for more workers than this.
+    await explain(scenario, "too many are unhealthy", WALK_TIMEOUT_MS, async () => {
+      const { status } = await api.get<Loose>(HEALTH_CHECK);
+      const allowed = status?.conditions?.find(({ type }) => type === "RemediationAllowed");
+      return allowed?.status === "False" && status?.currentHealthy === 1;
+    });
+    assert.equal((await machineOf("worker-1"))?.metadata.annotations?.[REQUEST], undefined);
+    await api.mergePatch(HEALTH_CHECK, { spec: { maxUnhealthy: "50%" } });
     await explain(scenario, "power fencing is asked for", WALK_TIMEOUT_MS, async () => {
       return (await machineOf("worker-1"))?.metadata.annotations?.[REQUEST] !== undefined;
     });
