@@ -3,15 +3,16 @@ import type { Watched } from "../kube/watched.ts";
 import type { ActionContext, ActionDeps, SingleAction } from "./actions.ts";
 import { actionKey, takeAction } from "./actions.ts";
 import type { Announcer } from "./announcer.ts";
-import { judgeThreshold } from "./budget.ts";
+import { countThatCounts, judgeThreshold } from "./budget.ts";
 import type { CheckState, Compiled } from "./check-state.ts";
 import { isStateOf } from "./check-state.ts";
 import type { HealthCheckStore } from "./check-store.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import type { HostPower } from "./host-power.ts";
 import type { Platform } from "./platform.ts";
+import type { PresentNodes } from "./present-nodes.ts";
 import { sideBySide } from "./side-by-side.ts";
-import { takeCensusNow } from "./snapshot.ts";
+import { takeCensusNow, takeLiveCensus } from "./snapshot.ts";
 
 /** Requests of one pass under way at a time: many nodes may die at once. */
 const ACTIONS_PARALLEL_MAX = 32;
@@ -19,6 +20,7 @@ const ACTIONS_PARALLEL_MAX = 32;
 export interface ActionRunnerDeps extends ActionDeps {
   checks: HealthCheckStore;
   nodes: Watched<Node>;
+  present: PresentNodes;
   platform: Platform;
   hostPower: Pick<HostPower, "readSight" | "sightOf">;
   announcer: Announcer;
@@ -75,6 +77,7 @@ export class ActionRunner {
       ...compiled,
       state,
       isOkd: platform !== "pending" && platform.isOkd,
+      confirmNodes: (signal) => this.#deps.present.confirm(signal),
       mayStart: () => this.#mayStart(check, state, compiled),
       sightOf: (nodeName) => hostPower.sightOf(nodeName),
       tell: (type, reason, note, related) => announcer.tell(check, { type, reason, note }, related),
@@ -83,21 +86,26 @@ export class ActionRunner {
 
   /**
    * Whether a remediation that was decided on may still start: same spec, no upgrade or conflict, and the threshold holds as
-   * things are now.
+   * things are now, whether the view shows them so or a list.
    */
   #mayStart(check: HealthCheckObject, state: CheckState, { policy, tracker }: Compiled): boolean {
-    const { checks, clock, nodes, remediations } = this.#deps;
+    const { checks, clock, nodes, present, remediations } = this.#deps;
     const current = checks.get(check.metadata.name);
     if (current === undefined || !isStateOf(state, current) || current.metadata.deletionTimestamp !== undefined)
       return false;
+    if (!present.isKnown) return false;
     const nowMs = clock.nowMs();
+    const { listed } = present;
     // Asked for every creation, while nearly always nothing has changed but that there is one remediation more.
-    if (state.census?.countsVersion !== tracker.countsVersion) {
+    if (state.census?.countsVersion !== tracker.countsVersion || state.census.listed !== listed) {
       const platform = this.#deps.platform.read();
       if (platform === "pending" || (platform.upgrading ?? platform.conflict ?? platform.unknown) !== undefined)
         return false;
-      const census = takeCensusNow(check, tracker, nodes, [...remediations.values()], nowMs);
-      state.census = { census, countsVersion: tracker.countsVersion };
+      const all = [...remediations.values()];
+      const seen = takeCensusNow(check, tracker, nodes, all, nowMs);
+      const live = listed && takeLiveCensus(check, tracker, listed, all, nowMs);
+      const census = countThatCounts(policy.threshold, seen, live);
+      state.census = { census, countsVersion: tracker.countsVersion, listed };
     }
     return judgeThreshold(policy.threshold, state.census.census).holds;
   }

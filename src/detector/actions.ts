@@ -67,6 +67,8 @@ export interface ActionContext {
   state: CheckState;
   /** Whether this is OKD, which guards etcd's quorum. */
   isOkd: boolean;
+  /** Sees to it that it is known how the nodes are, by a list where the view may be behind. */
+  confirmNodes: (signal: AbortSignal) => Promise<void>;
   /** Whether a remediation may still start now: the decision is some requests old when its last action is taken. */
   mayStart: () => boolean;
   /** What is known of a node's host now, without a request. */
@@ -146,6 +148,7 @@ async function create(
   }
   const machine = await readMachine(deps, node, template.namespace, signal);
   if (!(await takeLease(deps, context, node, leaseDurationMs, signal))) return;
+  await context.confirmNodes(signal);
   // Nothing is awaited between this last look and the request.
   if (!mayStart() || !stillNeeds(deps, context, action.node, node, sight && context.sightOf(name))) return;
   const body = buildRemediation(template, node, { healthCheck: ownerReference(check), machine });

@@ -53,6 +53,16 @@ export function judgeThreshold(threshold: Threshold, census: Census): Allowance 
   return { required, holds: census.healthy >= required };
 }
 
+/**
+ * Which of two counts of the same nodes counts.
+ *
+ * @param seen by the watched view.
+ * @param live by a list of this moment; undefined where the view was fresh. It can only stop what the view would let start.
+ */
+export function countThatCounts(threshold: Threshold, seen: Census, live: Census | undefined): Census {
+  return live === undefined || judgeThreshold(threshold, live).holds ? seen : live;
+}
+
 /** Counts nodes; all that are unhealthy, soon will be or have a remediation must be in `nodes`. */
 export function takeCensus(selectedNodes: number, nodes: readonly Counted[]): Census {
   const ailing = nodes.filter(({ health, remediations }) => health.state !== "healthy" || remediations.length > 0);

@@ -4,6 +4,7 @@ import type { Hold } from "./decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { NodeTracker } from "./node-tracker.ts";
 import type { Policy } from "./policy.ts";
+import type { ListedNodes } from "./present-nodes.ts";
 import type { ConditionTimes } from "./steady-time.ts";
 import { compilePolicy, POLICY_ANNOTATIONS } from "./policy.ts";
 
@@ -22,7 +23,7 @@ export interface CheckState {
   /** The compiled spec and the nodes it covers, or what is wrong with it. */
   compiled: Compiled | { problem: string };
   /** The newest count of nodes, for as long as nothing has changed that it was made of. */
-  census: { census: Census; countsVersion: number } | undefined;
+  census: { census: Census; countsVersion: number; listed: ListedNodes | undefined } | undefined;
   /** Nodes that the last decision had something to say of; their changes matter though they may not be selected. */
   attention: ReadonlySet<string>;
   holds: Map<string, Hold>;

@@ -1,6 +1,7 @@
 import type { Node } from "../api/core.ts";
 import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../api/node-health-check.ts";
 import type { CountedAttempt } from "./attempts.ts";
+import type { Census } from "./budget.ts";
 import type { Health, Skipped } from "./health.ts";
 import type { PlatformFacts } from "./platform.ts";
 import type { Policy, Step } from "./policy.ts";
@@ -86,6 +87,8 @@ export interface Snapshot {
   selectedNodes: number;
   /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by a person. */
   nodes: readonly NodeFacts[];
+  /** The count of a live list, made because the view may be behind; undefined where there is none. */
+  liveCensus: Census | undefined;
   /** Control plane nodes that any health check has in remediation. */
   controlPlaneBusy: ReadonlySet<string>;
   /** Whether a CR with this name is there that this health check does not own. */

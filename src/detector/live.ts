@@ -101,6 +101,7 @@ export async function decideLive(
         state,
         peers: peers.filter((other) => other !== peer),
         nodes,
+        listed: undefined,
         remediations: found,
         starting: new Map<string, string>(),
         templates: resolved.get(check) ?? new Map(),

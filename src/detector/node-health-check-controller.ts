@@ -21,12 +21,14 @@ import { decide, decideInvalid } from "./plan.ts";
 import type { PlatformFacts } from "./platform.ts";
 import { Platform } from "./platform.ts";
 import { remediationKind } from "./policy.ts";
+import { PresentNodes } from "./present-nodes.ts";
 import { RemediationStore } from "./remediation-store.ts";
 import type { RemediationObject } from "./remediation.ts";
 import { isOwnedBy } from "./remediation.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { SteadyTimes, tellOffset } from "./steady-time.ts";
 import { TemplateResolver } from "./template-resolver.ts";
+import { ViewFreshness } from "./view-freshness.ts";
 
 /** Health checks worked on at a time. */
 const CONCURRENCY = 4;
@@ -64,6 +66,8 @@ export class NodeHealthCheckController {
   readonly #announcer: Announcer;
   readonly #actions: ActionRunner;
   readonly #times: SteadyTimes;
+  readonly #freshness = new ViewFreshness();
+  readonly #present: PresentNodes;
 
   /** @param signal ends everything that this controller starts. */
   constructor(deps: NodeHealthCheckDeps, signal: AbortSignal) {
@@ -76,6 +80,7 @@ export class NodeHealthCheckController {
       reconcile: (name, passSignal) => this.#reconcile(name, passSignal),
     });
     this.#times = new SteadyTimes(runtime.clock, runtime.clockOffset?.());
+    this.#present = new PresentNodes(runtime, this.#freshness);
     this.#checks = new HealthCheckStore(runtime, checks);
     this.#states = new CheckStates({ checks: this.#checks, nodes, clock: runtime.clock, times: this.#times, metrics });
     this.#remediations = new RemediationStore(runtime, (change) => this.#onRemediation(change), signal);
@@ -92,6 +97,7 @@ export class NodeHealthCheckController {
       remediations: this.#remediations,
       leases: new NodeLeases(runtime, leaseNamespace),
       metrics,
+      present: this.#present,
       platform: this.#platform,
       hostPower: this.#hostPower,
       announcer: this.#announcer,
@@ -100,7 +106,7 @@ export class NodeHealthCheckController {
     // The nodes that are there already: nobody saw when their conditions changed.
     let isNews = false;
     nodes.subscribe((change) => {
-      if (isNews) this.#times.observe(change);
+      if (isNews) this.#freshness.heard(runtime.clock.monotonicMs(), this.#times.observe(change));
       this.#onNode(change);
     });
     isNews = true;
@@ -185,9 +191,21 @@ export class NodeHealthCheckController {
     const errors: unknown[] = [];
     const taken = new Set<string>();
     let current = check;
+    let unlisted: string | undefined;
     const look = (): Decision =>
-      decide(this.#snapshot(current, state, compiled, { templates, platform }), clock.nowMs());
+      decide(this.#snapshot(current, state, compiled, { templates, platform, unlisted }), clock.nowMs());
     let decision = look();
+    if (decision.actions.some(({ type }) => type === "create") && !this.#present.isKnown) {
+      // The budget is judged by the nodes as they are, not as a watch that was held back shows them.
+      try {
+        await this.#present.confirm(signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        errors.push(error);
+        unlisted = `the view of the nodes may be behind, and they cannot be listed: ${error instanceof Error ? error.message : String(error)}`;
+      }
+      decision = look();
+    }
     // What was found comes before what is done about it, for those who read the events in their order.
     state.told = new Set([...state.told, ...this.#announcer.announce(check, state, decision.standing)]);
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
@@ -216,9 +234,10 @@ export class NodeHealthCheckController {
     check: HealthCheckObject,
     state: CheckState,
     compiled: Compiled,
-    found: { templates: Snapshot["templates"]; platform: PlatformFacts },
+    found: { templates: Snapshot["templates"]; platform: PlatformFacts; unlisted: string | undefined },
   ): Snapshot {
     const { nodes, runtime } = this.#deps;
+    const { unlisted, templates, platform } = found;
     const silentMs = runtime.clock.monotonicMs() - nodes.lastContactMs;
     return takeSnapshot(
       {
@@ -227,13 +246,15 @@ export class NodeHealthCheckController {
         state,
         peers: this.#states.peersOf(check),
         nodes,
+        listed: this.#present.listed,
         remediations: [...this.#remediations.values()],
         starting: this.#actions.starting,
         skewOf: (name) => this.#times.skewOf(name),
         clockSkew: tellOffset(runtime.clockOffset?.()),
-        ...found,
+        templates,
+        platform,
         canSee: (record) => this.#remediations.canSee(record),
-        standstill: silentMs > NODES_STALE_MS ? "the API server has not told of nodes for minutes" : undefined,
+        standstill: silentMs > NODES_STALE_MS ? "the API server has not told of nodes for minutes" : unlisted,
         hostPower: this.#hostPower,
       },
       runtime.clock.nowMs(),

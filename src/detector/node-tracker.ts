@@ -30,6 +30,11 @@ export class NodeTracker {
     for (const node of nodes) this.#take(node, nowMs);
   }
 
+  /** The same for other nodes, or for the same ones as they were seen elsewhere. */
+  over(nodes: Iterable<Node>, nowMs: number): NodeTracker {
+    return new NodeTracker(this.#policy, nodes, nowMs, this.#times);
+  }
+
   /** Changes whenever a node comes to be selected or not, or to be healthy or not: what counts of nodes are made of. */
   get countsVersion(): number {
     return this.#countsVersion;

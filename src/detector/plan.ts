@@ -1,7 +1,7 @@
 import { CURRENT_CONFIG, DESIRED_CONFIG } from "../api/annotations.ts";
 import type { NodeHealthCheckStatus, UnhealthyNode } from "../api/node-health-check.ts";
 import type { Allowance, Census } from "./budget.ts";
-import { judgeThreshold, takeCensus } from "./budget.ts";
+import { countThatCounts, judgeThreshold, takeCensus } from "./budget.ts";
 import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
 import { isOfStep } from "./escalation.ts";
 import type { Gate, Pass } from "./pass.ts";
@@ -14,6 +14,8 @@ import type { Storm } from "./storm.ts";
 import { judgeStorm } from "./storm.ts";
 
 const DISABLED_RETRY_MS = 15_000;
+/** How soon nodes are counted anew of which a live list showed too few healthy: nothing may tell when more are. */
+const RECOUNT_MS = 5_000;
 
 /**
  * Decides what one health check does now. It does no I/O and never looks at a clock: the same snapshot and time give the
@@ -25,7 +27,8 @@ export function decide(given: Snapshot, nowMs: number): Decision {
   const { policy, status: previous } = given;
   const nodes = given.nodes.map((facts) => ({ ...facts, health: skipDuration(facts, policy, nowMs) }));
   const snapshot = { ...given, nodes };
-  const census = takeCensus(snapshot.selectedNodes, snapshot.nodes);
+  const seen = takeCensus(snapshot.selectedNodes, snapshot.nodes);
+  const census = countThatCounts(policy.threshold, seen, snapshot.liveCensus);
   const allowance = judgeThreshold(policy.threshold, census);
   const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.holds, nowMs);
   const disabled = "reason" in snapshot.templates ? snapshot.templates : findEdit(snapshot);
@@ -48,6 +51,7 @@ export function decide(given: Snapshot, nowMs: number): Decision {
     const note = `No duration is skipped, whatever hosts are off: ${snapshot.sightProblem}`;
     decision.standing.push({ key: "sight", type: "Warning", reason: "OffProofUnavailable", note });
   }
+  if (census !== seen) checkAgain(pass, nowMs + RECOUNT_MS);
   if (disabled !== undefined) checkAgain(pass, nowMs + DISABLED_RETRY_MS);
   if (storm.state === "cooldown") checkAgain(pass, storm.sinceMs + (policy.stormCooldownMs ?? 0));
   const status = composeStatus(

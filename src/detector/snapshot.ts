@@ -1,4 +1,5 @@
 import type { Node } from "../api/core.ts";
+import type { ObjectKey } from "../kube/client.ts";
 import type { Watched } from "../kube/watched.ts";
 import type { Census } from "./budget.ts";
 import { takeCensus } from "./budget.ts";
@@ -12,6 +13,7 @@ import type { HostPower } from "./host-power.ts";
 import type { NodeTracker } from "./node-tracker.ts";
 import type { PlatformFacts } from "./platform.ts";
 import type { Policy } from "./policy.ts";
+import type { ListedNodes } from "./present-nodes.ts";
 import type { Remediation } from "./remediation.ts";
 import { isForControlPlane, isOwnedBy } from "./remediation.ts";
 import { readDisabled } from "./status.ts";
@@ -32,6 +34,8 @@ export interface World {
   /** The other health checks. */
   peers: readonly Peer[];
   nodes: Pick<Watched<Node>, "get">;
+  /** The nodes by a live list, where the view may be behind. */
+  listed: ListedNodes | undefined;
   /** Every remediation CR there is, whoever owns it. */
   remediations: readonly Remediation[];
   /** Nodes for which a CR is being created at this moment, and by which health check. */
@@ -90,6 +94,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
     isBookFull: isBookFull(check),
     selectedNodes: tracker.selectedNodes,
     nodes,
+    liveCensus: world.listed && takeLiveCensus(check, tracker, world.listed, remediations, nowMs),
     controlPlaneBusy: controlPlaneBusy(world),
     isForeign: (template, name) =>
       remediations.some(
@@ -126,6 +131,18 @@ export function takeCensusNow(
     remediations: own.get(name) ?? [],
   }));
   return takeCensus(tracker.selectedNodes, counted);
+}
+
+/** The same by a live list. */
+export function takeLiveCensus(
+  check: HealthCheckObject,
+  tracker: NodeTracker,
+  listed: ListedNodes,
+  remediations: readonly Remediation[],
+  nowMs: number,
+): Census {
+  const nodes = { get: ({ name }: ObjectKey) => listed.get(name) };
+  return takeCensusNow(check, tracker.over(listed.values(), nowMs), nodes, remediations, nowMs);
 }
 
 /** Who else cares for a node. */

@@ -49,20 +49,27 @@ export class SteadyTimes implements ConditionTimes {
     return parseTimeMs(condition.lastTransitionTime);
   }
 
-  /** Takes in a change of a node that happens now; what was there when watching began must not be handed in. */
-  observe(change: Change<Node>): void {
+  /**
+   * Takes in a change of a node that happens now; what was there when watching began must not be handed in.
+   *
+   * @returns how long ago the newest of its conditions says to have changed; undefined where none has.
+   */
+  observe(change: Change<Node>): number | undefined {
     const { name } = change.object.metadata;
     if (change.type === "deleted") {
       this.#corrected.delete(name);
-      return;
+      return undefined;
     }
+    let newestMs: number | undefined;
     const before = change.type === "updated" ? (change.previous.status.conditions ?? []) : [];
     for (const condition of change.object.status.conditions ?? []) {
       const { type, status, lastTransitionTime } = condition;
       const known = before.find((other) => other.type === type);
       if (known?.status === status && known.lastTransitionTime === lastTransitionTime) continue;
-      this.#see(name, condition);
+      const offMs = this.#see(name, condition);
+      if (offMs !== undefined) newestMs = Math.min(newestMs ?? Infinity, offMs);
     }
+    return newestMs;
   }
 
   /** How far a node's transition times were off when they were seen, in words; undefined where all can be believed. */
@@ -75,21 +82,18 @@ export class SteadyTimes implements ConditionTimes {
     return undefined;
   }
 
-  #see(nodeName: string, { type, lastTransitionTime }: NodeCondition): void {
+  #see(nodeName: string, { type, lastTransitionTime }: NodeCondition): number | undefined {
     const conditions = this.#corrected.get(nodeName) ?? new Map();
     conditions.delete(type);
     const writtenMs = parseTimeMs(lastTransitionTime);
-    const offMs = writtenMs === undefined ? 0 : this.nowMs() - writtenMs;
-    if (
-      writtenMs !== undefined &&
-      lastTransitionTime !== undefined &&
-      (offMs > LAG_MAX_MS || offMs < -SKEW_NOTABLE_MS)
-    ) {
+    const offMs = writtenMs === undefined ? undefined : this.nowMs() - writtenMs;
+    if (offMs !== undefined && lastTransitionTime !== undefined && (offMs > LAG_MAX_MS || offMs < -SKEW_NOTABLE_MS)) {
       const sinceMs = offMs > 0 ? this.nowMs() - LAG_MAX_MS : this.nowMs();
       conditions.set(type, { written: lastTransitionTime, sinceMs, offMs });
     }
     if (conditions.size > 0) this.#corrected.set(nodeName, conditions);
     else this.#corrected.delete(nodeName);
+    return offMs;
   }
 }
 

@@ -156,7 +156,7 @@ class ApiClient implements KubeClient {
     const items: T[] = [];
     const read = (path: string): Promise<TransportResponse> => this.#read(what, path, signal);
     const resourceVersion = await listPages(what, type, options, read, (page) => {
-      items.push(...(page as T[]));
+      items.push(...((options.trim === undefined ? page : page.map(options.trim)) as T[]));
     });
     return { items, resourceVersion };
   }

@@ -27,6 +27,8 @@ export interface ListOptions {
   fieldSelector?: string;
   /** Objects a page; 500 where absent. */
   pageSize?: number;
+  /** What is kept of each object: the rest is dropped page by page, so that a long list needs little memory. */
+  trim?: (raw: KubeObject) => KubeObject;
 }
 
 export interface ObjectList<T> {

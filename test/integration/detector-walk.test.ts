@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
+import { NODES } from "../../src/api/core-types.ts";
 import { DetectorWorld } from "./detector-fixture.ts";
 
 describe("detector: the walk of one node", () => {
@@ -90,6 +91,43 @@ describe("detector: the walk of one node", () => {
     assert.match(metrics, /nodehealthcheck_unhealthy_node_duration_seconds_count\{.*name="n1".*\} 1/);
   });
 
+  it("lists the nodes once before it creates CRs where the watch has been silent", async () => {
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    world.requests.length = 0;
+    world.ready("n1", "Unknown");
+    world.ready("n2", "Unknown");
+    await world.until("CRs", () => world.fences().length === 2);
+    assert.equal(world.requests.filter(({ watch, path }) => !watch && path.startsWith("/api/v1/nodes?")).length, 1);
+  });
+
+  it("starts nothing that a live list forbids, whatever the held watch shows, and goes on when that allows it", async () => {
+    world.edit({ minHealthy: 2 });
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    world.ready("n1", "Unknown");
+    await world.clock.advance(1_000);
+    world.server.faults.lagWatches({ pathPrefix: "/api/v1/nodes" }, 3_600_000);
+    world.ready("n2", "Unknown");
+    await world.clock.advance(30_000);
+    assert.deepEqual(world.fences(), []);
+    assert.match(world.told("RemediationSkipped").join(), /healthy nodes selected by the selector is 1 and should/);
+    world.ready("n2", "True");
+    await world.until("a CR", () => world.fences().length > 0);
+  });
+
+  it("starts nothing while a silent watch leaves open how nodes are and they cannot be listed, says so, and tries again", async () => {
+    await world.until("enabled", () => world.status().phase === "Enabled");
+    world.server.faults.inject({
+      match: { method: "GET", pathPrefix: "/api/v1/nodes", watch: false },
+      action: { kind: "status", status: 403 },
+      times: 3,
+    });
+    world.ready("n1", "Unknown");
+    await world.until("it is told", () => world.told("RemediationSkipped").length > 0);
+    assert.deepEqual(world.fences(), []);
+    assert.match(world.told("RemediationSkipped").join(), /cannot be listed/);
+    await world.until("a CR", () => world.fences().length > 0);
+  });
+
   it("needs three requests for a CR, and none at rest", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     await world.clock.advance(2_000);
@@ -100,7 +138,12 @@ describe("detector: the walk of one node", () => {
       [],
     );
     world.ready("n1", "Unknown");
-    await world.until("a CR", () => world.fences().length > 0);
+    // Kubelets report all the time where there are many: the watch has proven to be up to date, and goes on.
+    for (let second = 0; second < 20 && world.fences().length === 0; second += 1) {
+      const annotations = { second: String(second) };
+      world.server.collection(NODES).mergePatch({ name: "n2" }, { metadata: { annotations } });
+      await world.clock.advance(1_000);
+    }
     const asked = world.requests
       .filter(({ watch, path }) => !watch && !path.includes("/status"))
       .map(({ method, path }) => `${method} ${path.split("?")[0]}`);

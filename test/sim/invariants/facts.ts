@@ -56,7 +56,7 @@ export interface Facts {
   readonly calmSinceMs: number;
   /** Whether no device and no target has failed so far, so that a host has no excuse for being left off. */
   readonly devicesWell: boolean;
-  /** Whether a watch on Nodes is held back right now, which nobody can see through: what a detector counts is what it was shown. */
+  /** Whether a watch on Nodes is held back right now: what a detector counts is then the nodes as they were a moment ago. */
   readonly nodesLag: boolean;
   /** Whether the agents' clocks go as fast as the world's and agree with each other. */
   readonly clocksAgree: boolean;

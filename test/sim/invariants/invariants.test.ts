@@ -7,6 +7,7 @@ import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
 import { OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
+import { toTime } from "../../../src/runtime/time.ts";
 import { INVARIANTS } from "./all.ts";
 import { unsettled } from "./endings.ts";
 import type { Change, Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
@@ -399,11 +400,13 @@ describe("S7", () => {
 
 describe("S8", () => {
   const check = object<NodeHealthCheck>("NodeHealthCheck", "all", { spec: { selector: {}, minHealthy: 2 } });
-  const named = (name: string, ready: string, labels = {}): Node =>
+  const named = (name: string, ready: string, labels = {}, lastTransitionTime?: string): Node =>
     object<Node>("Node", name, {
       metadata: { labels },
       spec: {},
-      status: { conditions: [{ type: "Ready", status: ready }] },
+      status: {
+        conditions: [{ type: "Ready", status: ready, ...(lastTransitionTime !== undefined && { lastTransitionTime }) }],
+      },
     });
   const manual = (name: string): BareMetalRemediation =>
     object<BareMetalRemediation>("BareMetalRemediation", name, { spec: {}, status: {} });
@@ -423,7 +426,13 @@ describe("S8", () => {
   it("breaks where too few nodes are healthy, or another control plane node is in remediation", () => {
     const nodes = [named("n1", "Unknown"), named("n2", "True"), named("n3", "Unknown")];
     assertBroken("S8", facts(nodes, started("n1")), wrote(started("n1")), /1 healthy nodes of 2/);
-    assertHolds("S8", { ...facts(nodes, started("n1")), nodesLag: true }, wrote(started("n1")));
+    const lagging = (changed: string): Facts => ({
+      ...facts([named("n1", "Unknown"), named("n2", "True"), named("n3", "Unknown", {}, changed)]),
+      nodesLag: true,
+    });
+    const created = { ...started("n1"), metadata: { ...started("n1").metadata, creationTimestamp: toTime(60_000) } };
+    assertHolds("S8", lagging(toTime(58_000)), wrote(created));
+    assertBroken("S8", lagging(toTime(57_000)), wrote(created), /1 healthy nodes of 2/);
     assertHolds("S8", facts([...nodes, named("n4", "True")], started("n1")), wrote(started("n1")));
     assertHolds("S8", facts([...nodes, named("n4", "True")]), wrote(started("n1"), undefined, undefined));
     assertHolds("S8", facts([...nodes, named("n4", "True")], started("n1"), manual("n2")), wrote(started("n1")));

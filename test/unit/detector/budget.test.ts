@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { DEFAULT_THRESHOLD, judgeThreshold, parseAmount } from "../../../src/detector/budget.ts";
+import { countThatCounts, DEFAULT_THRESHOLD, judgeThreshold, parseAmount } from "../../../src/detector/budget.ts";
 import type { Threshold } from "../../../src/detector/budget.ts";
 
 function threshold(kind: Threshold["kind"], text: number | string): Threshold {
@@ -59,4 +59,20 @@ describe("threshold", () => {
   for (const text of ["-1", -1, "101%", "1000%", "1.5", 1.5, "", "%", "5 %", "many"]) {
     it(`refuses ${JSON.stringify(text)}`, () => assert.equal(parseAmount(text), undefined));
   }
+});
+
+describe("two counts of the same nodes", () => {
+  const minHealthy = threshold("minHealthy", 2);
+  const seen = { selected: 3, healthy: 2, away: 0 };
+
+  it("make the one count that lets nothing start", () => {
+    const live = { selected: 3, healthy: 1, away: 0 };
+    assert.equal(countThatCounts(minHealthy, seen, live), live);
+    assert.equal(countThatCounts(minHealthy, live, seen), live);
+  });
+
+  it("leave it to the view where both let remediations start, or nothing was listed", () => {
+    assert.equal(countThatCounts(minHealthy, seen, { selected: 3, healthy: 3, away: 0 }), seen);
+    assert.equal(countThatCounts(minHealthy, seen, undefined), seen);
+  });
 });

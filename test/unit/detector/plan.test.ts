@@ -41,6 +41,12 @@ describe("decide: who gets a remediation", () => {
     ["an unhealthy node", [unhealthy("a")], {}, { a: "create" }],
     ["none while the view is stale", [unhealthy("a")], { standstill: "no news" }, { a: "standstill" }],
     [
+      "none where a live list shows too few healthy nodes",
+      [unhealthy("a")],
+      { policy: policyOf({ minHealthy: 2 }), liveCensus: { selected: 10, healthy: 1, away: 0 } },
+      { a: "threshold" },
+    ],
+    [
       "none while disabled",
       [unhealthy("a")],
       { templates: { reason: "RemediationTemplateNotFound", message: "m" } },

@@ -152,6 +152,7 @@ export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Sna
     isForeign: () => false,
     canSee: () => true,
     standstill: undefined,
+    liveCensus: undefined,
     clockSkew: undefined,
     sightProblem: undefined,
     platform: { isOkd: false, upgrading: undefined, hasTerminationHandler: false },
