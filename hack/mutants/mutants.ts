@@ -1559,6 +1559,22 @@ export const MUTANTS: readonly Mutant[] = [
     killers: [BARE_METAL_HOST],
   },
   remediator(
+    "others-host-marked",
+    "machine-host",
+    "no host is written to that a Machine names and another one has taken",
+    "return whyNotOf(host, named.consumer) === undefined ? host : undefined;",
+    "return host;",
+    "test/unit/requests/metal3-remediation.test.ts",
+  ),
+  {
+    id: "okd-host-moved",
+    rule: "a host that another Machine of OKD has taken is not this one's",
+    file: "src/remediator/targets/bare-metal-host/host-index.ts",
+    find: 'if (consumer.kind === "Machine") {',
+    replace: 'if (consumer.kind === "machine") {',
+    killers: [BARE_METAL_HOST],
+  },
+  remediator(
     "machine-annotation",
     "decide-start",
     "a Machine that is another node than the annotation names is believed neither",

@@ -6,11 +6,14 @@ import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { machineType } from "./owner-remediated.ts";
 import type { MachineRef } from "./subject.ts";
+import type { Consumer } from "./targets/bare-metal-host/host-index.ts";
+import { whyNotOf } from "./targets/bare-metal-host/host-index.ts";
 import { BARE_METAL_HOSTS } from "./targets/bare-metal-host/host-store.ts";
 
 /**
  * The BareMetalHost that a Machine runs on, read live, by the way that its provider has written down: Machine → Metal3Machine
- * → annotation; OKD's Machines bear the annotation themselves. Undefined where any part of the way is missing.
+ * → annotation; OKD's Machines bear the annotation themselves. Undefined where any part of the way is missing, and where the
+ * host says that it is another's: whoever may write to his own machines must not have others' hosts written to.
  */
 export async function hostOfMachine(
   runtime: Pick<KubeRuntime, "client">,
@@ -26,23 +29,39 @@ export async function hostOfMachine(
     signal,
   );
   if (raw === undefined || raw.metadata.uid !== uid) return undefined;
-  const host = machine.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`)
+  const named = machine.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`)
     ? await metal3Host(runtime, raw, signal)
-    : parseHostName(raw.metadata.annotations?.[BARE_METAL_HOST_ANNOTATION]);
-  const found = host && (await findObject(client, BARE_METAL_HOSTS, host, signal));
-  return found === undefined ? undefined : readBareMetalHost(found);
+    : okdHost(raw, namespace);
+  const found = named?.host && (await findObject(client, BARE_METAL_HOSTS, named.host, signal));
+  if (named === undefined || found === undefined) return undefined;
+  const host = readBareMetalHost(found);
+  return whyNotOf(host, named.consumer) === undefined ? host : undefined;
+}
+
+/** The host that a consumer names. */
+interface NamedHost {
+  host: { namespace: string; name: string } | undefined;
+  consumer: Consumer;
+}
+
+function okdHost({ metadata }: KubeObject, namespace: string): NamedHost {
+  return {
+    host: parseHostName(metadata.annotations?.[BARE_METAL_HOST_ANNOTATION]),
+    consumer: { kind: "Machine", namespace, name: metadata.name },
+  };
 }
 
 async function metal3Host(
   runtime: Pick<KubeRuntime, "client">,
   machine: KubeObject,
   signal: AbortSignal,
-): Promise<{ namespace: string; name: string } | undefined> {
+): Promise<NamedHost | undefined> {
   const { infrastructureRef } = readMachine(machine);
   if (infrastructureRef === undefined) return undefined;
   const { group, kind, namespace, name } = infrastructureRef;
   const type = await runtime.client.discover(group, kind, signal);
   if (type === undefined) return undefined;
   const found = await findObject(runtime.client, type, { namespace, name }, signal);
-  return found === undefined ? undefined : readMetal3Machine(found).host;
+  if (found === undefined) return undefined;
+  return { host: readMetal3Machine(found).host, consumer: { kind: "Metal3Machine", namespace, name } };
 }

@@ -120,6 +120,14 @@ describe("a Metal3Remediation", () => {
     assert.ok(world.reasons().includes("DeletingMachine"));
   });
 
+  test("marks no host that its Machine names, but another one has taken", async () => {
+    const world = await asked();
+    world.changeHost({ spec: { consumerRef: { kind: "Metal3Machine", namespace: "others", name: "machine-0" } } });
+    await world.play(FAILED);
+    assert.equal(world.phase(), "Deleting machine");
+    assert.equal(world.host().metadata.annotations?.["capm3.metal3.io/unhealthy"], undefined);
+  });
+
   test("hands a Machine of v1beta1 over in the form that its Cluster API reads", async () => {
     const world = await asked(undefined, "v1beta1");
     await world.play(FAILED);

@@ -234,6 +234,22 @@ describe("a host that was taken", () => {
     assert.equal(index.strayed(host, ofMachine("m2"), undefined), undefined);
   });
 
+  it("has strayed once it serves another Machine of OKD, whatever the node's providerID says", () => {
+    const apiVersion = "machine.openshift.io/v1beta1";
+    const host = hostOf({ spec: { consumerRef: { apiVersion, kind: "Machine", namespace: "okd", name: "worker-1" } } });
+    const node = nodeOf("n1", { providerID: "baremetalhost:///metal3/h1/uid-h1" });
+    const subject = (name: string): Subject => ({
+      ...localNode("n1"),
+      machine: { apiVersion, kind: "Machine", namespace: "okd", name, uid: name },
+    });
+    const index = indexOf([host]);
+    for (const seen of [node, undefined]) {
+      assert.match(index.strayed(host, subject("worker-0"), seen) ?? "", /taken by Machine okd\/worker-1/);
+      assert.equal(index.strayed(host, subject("worker-1"), seen), undefined);
+    }
+    assert.match(nameOf(index.locate(subject("worker-0"), node)), /^Ambiguous: .*taken by Machine okd\/worker-1/);
+  });
+
   it("has strayed once its subject has another host", () => {
     const index = indexOf([hostOf(), hostOf({ name: "h2" })], [machineOf("m1", "h2")]);
     assert.match(index.strayed(hostOf(), ofMachine("m1"), undefined) ?? "", /BareMetalHost metal3\/h2 is/);

@@ -73,12 +73,15 @@ export class HostIndex {
     const takenBy = (consumer: Consumer): BareMetalHost[] =>
       [...this.#taken.under(consumerKey(consumer))].flatMap((uid) => this.#byUid.get(uid) ?? []);
     const search = new Search(this.#hosts, this.#byUid, takenBy);
+    let okdMachine: Consumer | undefined;
     if (machine !== undefined) {
       const group = machine.apiVersion?.split("/", 1)[0];
       if (group !== OKD_MACHINE_GROUP) for (const taken of this.#takenFor(machine)) search.byMetal3Machine(taken);
       if (group !== CLUSTER_API_GROUP) search.byConsumer({ ...machine, kind: "Machine" });
+      if (group === OKD_MACHINE_GROUP) okdMachine = { ...machine, kind: "Machine" };
     }
-    if (node?.spec.providerID !== undefined) search.byProviderID(node.spec.providerID, `Node ${node.metadata.name}`);
+    const { providerID } = node?.spec ?? {};
+    if (providerID !== undefined) search.byProviderID(providerID, `Node ${node?.metadata.name ?? ""}`, okdMachine);
     const found = search.result(subject);
     if (found !== undefined) return found;
     // A host that serves a machine has been found by it, or is another's.
@@ -96,7 +99,12 @@ export class HostIndex {
     }
     if (located.reason === "Ambiguous") return `cannot be trusted any more: ${located.message}`;
     const consumer = host.consumerRef;
-    if (subject.machine === undefined || consumer?.kind !== "Metal3Machine") return undefined;
+    if (subject.machine === undefined || consumer === undefined) return undefined;
+    if (consumer.kind === "Machine") {
+      const whose = whyNotOf(host, { ...subject.machine, kind: "Machine" });
+      return whose === undefined ? undefined : `is another's now, ${whose}`;
+    }
+    if (consumer.kind !== "Metal3Machine") return undefined;
     const taker = this.#machines.get(
       keyText({ namespace: consumer.namespace ?? host.metadata.namespace, name: consumer.name }),
     );
@@ -149,7 +157,7 @@ class Files {
 }
 
 /** Who has taken a host. */
-interface Consumer {
+export interface Consumer {
   kind: string;
   namespace: string;
   name: string;
@@ -170,7 +178,7 @@ function consumerOf(
  * Why a host is not this consumer's, in words; undefined where it is, or may be: one that has no consumer yet, or not any more,
  * is nobody's beyond its own namespace.
  */
-function whyNotOf(host: BareMetalHost, consumer: Consumer): string | undefined {
+export function whyNotOf(host: BareMetalHost, consumer: Consumer): string | undefined {
   const { consumerRef } = host;
   if (consumerRef === undefined) {
     return host.metadata.namespace === consumer.namespace ? undefined : "which lies in another namespace";
@@ -228,7 +236,7 @@ class Search {
     for (const host of this.#takenBy(consumer)) this.#name(host, `spec.consumerRef of ${hostText(host)}`);
   }
 
-  /** @param consumer whose providerID it is; undefined for a Node's. */
+  /** @param consumer who is known to have that providerID; undefined where that is not known of a Node. */
   byProviderID(providerID: string, of: string, consumer?: Consumer): void {
     const named = parseProviderID(providerID);
     if (named === undefined) return;
