@@ -10,6 +10,7 @@ import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
 import { conditionOf, nodeRejoined } from "./status.ts";
 import { groupOf } from "./subject.ts";
+import { holdKey } from "./targets/bare-metal-host/host-store.ts";
 import type { IdentityVerdict } from "./targets/host.ts";
 import { IDENTITY_AGE_MAX_MS, REORDER_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "./timings.ts";
 
@@ -48,8 +49,14 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
 function awaitTarget(walk: Walk, gone: string, now: Now): Decision | undefined {
   const owes = mayHaveTurnedOff(walk.attempt) || walk.attempt.bootOverride;
   if (!owes || inherits(walk) || walk.remainingMs <= 0) return undefined;
-  const message = `${gone}, and the host may be OFF: it is powered on if a FencingTarget with the same identity names node ${walk.nodeName} in time, else power it on by hand`;
+  const message = `${gone}, and the host may be OFF: it is powered on if a FencingTarget with the same identity names node ${walk.nodeName} in time, else ${byHand(walk)}`;
   return waitBecause(walk, now, "TargetGone", message, walk.remainingMs);
+}
+
+/** What a person has to do for a host that nobody here can power on. */
+function byHand({ host, status: { target }, remediation: { uid } }: Walk): string {
+  if (host.found || target?.kind !== "BareMetalHost") return "power it on by hand";
+  return `take annotation ${holdKey({ uid })} off BareMetalHost ${target.namespace}/${target.name} by hand, for which its operator holds it off`;
 }
 
 function inherits(walk: Walk): boolean {
@@ -240,7 +247,7 @@ function conclude(walk: Walk, outcome: Outcome, now: Now): Decision {
     ? ""
     : handedOver
       ? "; the host is handed over as it is to the remediation that waits for it"
-      : "; the host may still be OFF: power it on by hand";
+      : `; the host may still be OFF: ${byHand(walk)}`;
   const boot = walk.attempt.bootOverride
     ? "; its next boot may still be from the network and INSTALL IT ANEW: clear the boot override by hand before that"
     : "";

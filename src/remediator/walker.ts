@@ -235,7 +235,10 @@ function findRecorded({ directory }: WalkerDeps, session: Session): Lookup {
   if (target === undefined) return directory.find(session.subject);
   const host = directory.byUid(target.uid);
   const what = `${target.kind} ${target.namespace}/${target.name}`;
-  if (host === undefined) return { found: false, reason: "NoTarget", message: `${what} is gone` };
+  if (host === undefined) {
+    const orElse = target.kind === "BareMetalHost" ? ", or the family bare-metal-host is not served any more" : "";
+    return { found: false, reason: "NoTarget", message: `${what} is gone${orElse}` };
+  }
   const strayed = host.strayedFrom(session.subject);
   const isTakenBack = phase === "Undoing" && host.isPoweredByMark;
   if (strayed === undefined || isTakenBack) return { found: true, host };

@@ -182,6 +182,33 @@ describe("a remediation that is taken away by force", () => {
     }));
 });
 
+describe("a family that is switched off in mid-fence", () => {
+  it("leaves its host held off, without our taint, and the verdict says what to do; the next remediation takes it over", () =>
+    // Whose family is not served cannot be let go.
+    Metal3World.run({ breaks: ["S3", "S10"] }, async (world) => {
+      await world.hangWithHeldPod();
+      world.remediate("n1", { retryLimit: 0 });
+      await world.phase("Releasing");
+      await world.killAgent();
+      world.startAgent(false);
+      await world.phase("Failed");
+      const [hold = ""] = world.holds();
+      const { reason, message } = world.condition("Succeeded");
+      assert.equal(reason, "TargetGone");
+      assert.ok(message.includes("or the family bare-metal-host is not served any more"), message);
+      assert.ok(message.includes(`take annotation ${hold} off BareMetalHost metal3/n1 by hand`), message);
+      assert.equal(JSON.stringify(world.node("n1")).includes("out-of-service"), false);
+      assert.equal(world.rack.host("n1").power, "Off");
+      await world.killAgent();
+      world.startAgent();
+      world.freePod();
+      world.remediate("n1", {}, "second");
+      await world.phase("Succeeded", "second");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
 describe("a host that serves another machine by now", () => {
   it("is let go, and its remediation ends", () =>
     Metal3World.run({}, async (world) => {
@@ -191,7 +218,7 @@ describe("a host that serves another machine by now", () => {
       world.edit({ spec: { consumerRef: { name: "another-machine" } } });
       await world.phase("Failed");
       assert.equal(world.condition("Succeeded").reason, "TargetGone");
-      assert.match(world.condition("Succeeded").message, /taken by Metal3Machine another-machine/);
+      assert.match(world.condition("Succeeded").message, /taken by Metal3Machine metal3\/another-machine/);
       world.assertClean();
       await world.until("the host is on", () => world.rack.host("n1").power === "On");
     }));

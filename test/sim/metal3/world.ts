@@ -34,6 +34,8 @@ export interface Metal3Options {
   spec?: Record<string, unknown>;
   /** Whether the cluster is its own workload cluster, whatever the name: for Machines of Cluster API. */
   ownCluster?: boolean;
+  /** Names of the rules that are broken in the end, since nobody could keep them. */
+  breaks?: readonly string[];
 }
 
 export class Metal3World extends Cluster {
@@ -74,7 +76,8 @@ export class Metal3World extends Cluster {
     await world.clock.advance(15_000);
     try {
       await test(world);
-      assert.deepEqual(world.violations, [], "safety rules");
+      const broken = world.violations.filter((what) => options.breaks?.includes(what.split(":")[0] ?? "") !== true);
+      assert.deepEqual(broken, [], "safety rules");
     } finally {
       await world.stop();
     }
@@ -90,7 +93,8 @@ export class Metal3World extends Cluster {
     return this.observer.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
   }
 
-  startAgent(): void {
+  /** @param bareMetalHosts whether their family is served. */
+  startAgent(bareMetalHosts = true): void {
     this.#agents += 1;
     const stop = new AbortController();
     const { signal } = stop;
@@ -122,7 +126,7 @@ export class Metal3World extends Cluster {
         namespace: NAMESPACE,
         openDevice: devices.openDevice,
         registry: new Registry(),
-        bareMetalHosts: true,
+        bareMetalHosts,
         options: {
           concurrency: 10,
           limits: { hosts: Infinity, perZone: Infinity },
