@@ -16,6 +16,8 @@ export interface NodeCluster {
   readonly nodes: Pick<Watched<Node>, "get" | "values">;
   /** Why the cluster cannot be reached, for people; undefined where it can be. */
   readonly away: string | undefined;
+  /** Since when, by the wall clock, nothing says how to reach the cluster, as of one that was deleted; undefined where something does. */
+  readonly missingSinceMs?: number;
 }
 
 export interface NodeListener {
@@ -129,7 +131,9 @@ class Held {
       this.#stopNodes?.();
       this.#stopNodes = undefined;
       const why = connection.state === "away" ? `${connection.reason}: ${connection.message}` : "it is being connected";
-      this.#present = awayCluster(this.#runtime, ref, why);
+      const isMissing = connection.state === "away" && connection.reason === "KubeconfigMissing";
+      const missing = isMissing ? { missingSinceMs: connection.sinceMs } : {};
+      this.#present = { ...awayCluster(this.#runtime, ref, why), ...missing };
       return;
     }
     const { runtime, nodes } = connection;

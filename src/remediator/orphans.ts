@@ -35,6 +35,12 @@ export interface OrphanDeps {
   metrics: RemediatorMetrics;
 }
 
+/**
+ * A cluster that has had no kubeconfig for so long was deleted: its nodes are gone with it. Should one of them be there after all,
+ * it is told of by its marks once somebody is connected to it.
+ */
+const CLUSTER_GONE_MS = 600_000;
+
 /** Before a node that is still served is looked at again, beside the changes that usually tell. */
 const SERVED_RECHECK_MS = 5_000;
 
@@ -115,6 +121,10 @@ async function tend(
   if (deps.isServed(id)) {
     settle(false);
     return isMarked(cluster.nodes.get({ name: id.name })) ? { requeueAfterMs: SERVED_RECHECK_MS } : undefined;
+  }
+  if (runtime.clock.nowMs() - (cluster.missingSinceMs ?? Infinity) >= CLUSTER_GONE_MS) {
+    settle(false);
+    return undefined;
   }
   // Watches lag behind each other, so all of this is asked live.
   const node = await getNode(cluster.runtime.client, id.name, signal);

@@ -9,7 +9,7 @@ import { NODES } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
-import type { WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
+import type { ClusterConnection, WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import { createMetrics } from "../../../src/remediator/metrics.ts";
 import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
@@ -21,56 +21,90 @@ import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 const NODE: NodeId = { cluster: { namespace: "tenant", name: "w1" }, name: "n1" };
 
+/** Orphans are tended; the workload cluster is connected until the test says otherwise. */
+async function tending(clock: VirtualClock) {
+  const random = seededRandom(1);
+  const server = createApiServer({ clock, random });
+  for (const text of await readCrds()) server.load(text);
+  const transport = server.transport({ client: "agent" });
+  const logger = createLogger("silent");
+  const names = { controllerName: "ironfence.io/test", instance: "test" };
+  const runtime = createKubeRuntime({ transport, clock, random, logger, ...names });
+  const stop = new AbortController();
+  const nodes = runtime.watch<Node>({ type: NODES, trim: (raw) => raw as Node }, stop.signal);
+  const world = {
+    connection: { state: "connected", runtime, nodes } as ClusterConnection,
+    holders: 0,
+    looks: 0,
+    letGo: (_node: NodeId): void => assert.fail("nobody listens"),
+    onLook: (_node: NodeId): void => undefined,
+    stop: async (): Promise<void> => {
+      stop.abort(new Error("the test is over"));
+      await clock.advance(1_000);
+      await ended;
+    },
+  };
+  const workload: WorkloadClusters = {
+    hold: (ref) => {
+      world.holders += 1;
+      return { ref, connection: world.connection, release: () => void (world.holders -= 1) };
+    },
+  };
+  const ended = tendOrphans(
+    {
+      runtime,
+      clusters: new NodeClusters({ runtime, nodes, clusters: workload }),
+      targets: runtime.watch({ type: FENCING_TARGETS, trim: (raw) => raw as FencingTarget }, stop.signal),
+      remediations: runtime.watch(
+        { type: BARE_METAL_REMEDIATIONS, trim: (raw) => raw as BareMetalRemediation },
+        stop.signal,
+      ),
+      isServed: (node) => {
+        world.looks += 1;
+        world.onLook(node);
+        return false;
+      },
+      onLetGo: (listener) => {
+        world.letGo = listener;
+        return () => undefined;
+      },
+      metrics: createMetrics(new Registry()),
+    },
+    stop.signal,
+  );
+  await clock.advance(1_000);
+  return world;
+}
+
 describe("a node of a workload cluster that may have been left in mid-way", () => {
   it("that is asked for while it is looked at is looked at once more, with its cluster kept connected until then", async () => {
     const clock = new VirtualClock();
-    const random = seededRandom(1);
-    const server = createApiServer({ clock, random });
-    for (const text of await readCrds()) server.load(text);
-    const transport = server.transport({ client: "agent" });
-    const logger = createLogger("silent");
-    const names = { controllerName: "ironfence.io/test", instance: "test" };
-    const runtime = createKubeRuntime({ transport, clock, random, logger, ...names });
-    const stop = new AbortController();
-    const nodes = runtime.watch<Node>({ type: NODES, trim: (raw) => raw as Node }, stop.signal);
-    let holders = 0;
-    const workload: WorkloadClusters = {
-      hold: (ref) => {
-        holders += 1;
-        return { ref, connection: { state: "connected", runtime, nodes }, release: () => void (holders -= 1) };
-      },
+    const world = await tending(clock);
+    world.onLook = (node) => {
+      if (world.looks === 1) world.letGo(node);
     };
-    let letGo: (node: NodeId) => void = () => assert.fail("nobody listens");
-    let looks = 0;
-    const ended = tendOrphans(
-      {
-        runtime,
-        clusters: new NodeClusters({ runtime, nodes, clusters: workload }),
-        targets: runtime.watch({ type: FENCING_TARGETS, trim: (raw) => raw as FencingTarget }, stop.signal),
-        remediations: runtime.watch(
-          { type: BARE_METAL_REMEDIATIONS, trim: (raw) => raw as BareMetalRemediation },
-          stop.signal,
-        ),
-        isServed: (node) => {
-          looks += 1;
-          if (looks === 1) letGo(node);
-          return false;
-        },
-        onLetGo: (listener) => {
-          letGo = listener;
-          return () => undefined;
-        },
-        metrics: createMetrics(new Registry()),
-      },
-      stop.signal,
-    );
-    await clock.advance(1_000);
-    letGo(NODE);
+    world.letGo(NODE);
     await clock.advance(60_000);
-    assert.equal(looks, 2, "no look failed");
-    assert.equal(holders, 0, "its cluster is let go");
-    stop.abort(new Error("the test is over"));
-    await clock.advance(1_000);
-    await ended;
+    assert.equal(world.looks, 2, "no look failed");
+    assert.equal(world.holders, 0, "its cluster is let go");
+    await world.stop();
   });
+
+  for (const [reason, holders] of [
+    ["KubeconfigMissing", 0],
+    ["Unreachable", 1],
+  ] as const) {
+    const what = holders === 0 ? "let go for good" : "kept";
+    it(`has its cluster ${what} once that has been away for long: ${reason}`, async () => {
+      const clock = new VirtualClock();
+      const world = await tending(clock);
+      world.connection = { state: "away", reason, message: "no way", sinceMs: clock.nowMs() };
+      world.letGo(NODE);
+      await clock.advance(300_000);
+      assert.equal(world.holders, 1, "it may come back");
+      await clock.advance(600_000);
+      assert.equal(world.holders, holders);
+      await world.stop();
+    });
+  }
 });
