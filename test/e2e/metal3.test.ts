@@ -21,7 +21,7 @@ const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 120_000;
 const HOST: Omit<HostSpec, "name"> = { powerOffDelayMs: 1_000, powerOnDelayMs: 1_000, bootMs: 1_000 };
 /** What the examples' 600 s for a reboot become. */
-const REBOOT_TIMEOUT = "15s";
+const REBOOT_TIMEOUT = "12s";
 const WORKERS = ["recovers", "retries", "fails", "returns"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
 /** Not covered by any health check: somebody else makes their requests. */
