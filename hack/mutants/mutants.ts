@@ -1575,6 +1575,14 @@ export const MUTANTS: readonly Mutant[] = [
     killers: [BARE_METAL_HOST],
   },
   remediator(
+    "other-nodes-machine-deleted",
+    "reprovision/refuse",
+    "no Machine is deleted that is another node than the one that was fenced",
+    "look.nodeName !== undefined && nodeName !== undefined && look.nodeName !== nodeName",
+    'look.nodeName !== undefined && nodeName === ""',
+    DECIDE,
+  ),
+  remediator(
     "machine-annotation",
     "decide-start",
     "a Machine that is another node than the annotation names is believed neither",

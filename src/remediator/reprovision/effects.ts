@@ -104,9 +104,9 @@ async function examineMachine(
   if (raw === undefined || raw.metadata.uid !== uid) {
     const atMs = session.now().monotonicMs;
     const nothing = { owner: undefined, isControlPlane: false, isReplaced: false, externallyProvisioned: false };
-    return { state: "Gone", deletedAt: undefined, ...nothing, atMs };
+    return { state: "Gone", deletedAt: undefined, nodeName: undefined, ...nothing, atMs };
   }
-  const { metadata, isControlPlane } = readAnyMachine(raw);
+  const { metadata, nodeName, isControlPlane } = readAnyMachine(raw);
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   const [isReplaced, host, target] = await Promise.all([
     owner !== undefined && wouldReplace(context, owner, namespace, signal),
@@ -116,6 +116,7 @@ async function examineMachine(
   return {
     state: metadata.deletionTimestamp === undefined ? "Present" : "Deleting",
     deletedAt: metadata.deletionTimestamp,
+    nodeName,
     isControlPlane,
     owner: owner === undefined ? undefined : identityOf(owner),
     isReplaced,

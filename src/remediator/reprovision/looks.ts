@@ -14,6 +14,8 @@ export interface MachineLook {
   state: "Present" | "Deleting" | "Gone";
   /** RFC 3339: when it was deleted, as far as it tells. */
   deletedAt: string | undefined;
+  /** The Node that it names; OKD's forgets one that was deleted. */
+  nodeName: string | undefined;
   isControlPlane: boolean;
   /** Its controller; undefined where it has none. */
   owner: MachineOwner | undefined;

@@ -83,6 +83,12 @@ export function leaveToOwner(
   hasControlPlaneRole: boolean,
   now: Now,
 ): Decision | undefined {
+  const { nodeName } = walk.subject;
+  // Nor is its owner told anything of it: it would delete a Machine that is well.
+  if (look.nodeName !== undefined && nodeName !== undefined && look.nodeName !== nodeName) {
+    const message = `Machine ${walk.status.machine?.name ?? ""} is node ${look.nodeName}, not ${nodeName}, so it is not deleted: correct the remediation's ownerReferences or annotation`;
+    return fail(walk, now, "SubjectMismatch", message);
+  }
   const why = whyKept(walk, look, hasControlPlaneRole);
   if (why === undefined) return undefined;
   const { owner, state } = look;

@@ -19,6 +19,7 @@ const OWNER = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name
 const PRESENT: MachineLook = {
   state: "Present",
   deletedAt: undefined,
+  nodeName: "n1",
   isControlPlane: false,
   owner: OWNER,
   isReplaced: true,
@@ -180,6 +181,16 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
     name: "a Machine whose host is externally provisioned is not deleted",
     changes: replacing("Verifying", { machine: { ...PRESENT, externallyProvisioned: true }, handedToOwner: true }),
     expected: "→ Undoing (MachineNotReplaced)",
+  },
+  {
+    name: "a Machine that is another node is neither deleted nor handed to its owner",
+    changes: replacing("Verifying", { machine: { ...PRESENT, nodeName: "n2" } }),
+    expected: "→ Undoing (SubjectMismatch)",
+  },
+  {
+    name: "a Machine that has become another node by the time of its deletion is left alone",
+    changes: replacing("Provisioning", { machine: { ...PRESENT, nodeName: "n2" } }),
+    expected: "→ Undoing (SubjectMismatch)",
   },
   {
     name: "a Machine without a controller is not deleted: nobody would make another one",
