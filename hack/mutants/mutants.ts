@@ -1249,6 +1249,14 @@ export const MUTANTS: readonly Mutant[] = [
     killers: [BARE_METAL_POWER],
   },
   {
+    id: "managed-target-ready",
+    rule: "a FencingTarget whose host an operator powers is not said to be Ready, across a restart",
+    file: "src/remediator/targets/composite-directory.ts",
+    find: 'return said?.reason === "Ambiguous" ? said.message : undefined;',
+    replace: "return undefined;",
+    killers: ["test/sim/metal3/operator.test.ts"],
+  },
+  {
     id: "stray-host-kept-off",
     rule: "a host that strayed is let go all the same",
     file: "src/remediator/walker.ts",
@@ -1305,6 +1313,14 @@ export const MUTANTS: readonly Mutant[] = [
     "nothing is done to a machine that a live read shows otherwise",
     "if (live.health.state !== needed) {",
     "if (live.health.state === undefined) {",
+    MACHINES,
+  ),
+  machines(
+    "live-count",
+    "check-states",
+    "no machine is remediated that a live list of the nodes forbids",
+    "if (listed === undefined) return undefined;",
+    "if (listed === undefined || listed.size > 0) return undefined;",
     MACHINES,
   ),
   machines(
@@ -1541,22 +1557,6 @@ export const MUTANTS: readonly Mutant[] = [
     find: "return this.nodesOf(check)?.hasOnlyOthers(nodeNames()) === true;",
     replace: "return false;",
     killers: [MACHINES],
-  },
-  remediator(
-    "others-host-marked",
-    "machine-host",
-    "no host is written to that a Machine names and another one has taken",
-    "return whyNotOf(host, named.consumer) === undefined ? host : undefined;",
-    "return host;",
-    "test/unit/requests/metal3-remediation.test.ts",
-  ),
-  {
-    id: "okd-host-moved",
-    rule: "a host that another Machine of OKD has taken is not this one's",
-    file: "src/remediator/targets/bare-metal-host/host-index.ts",
-    find: 'if (consumer.kind === "Machine") {',
-    replace: 'if (consumer.kind === "machine") {',
-    killers: [BARE_METAL_HOST],
   },
   remediator(
     "others-host-marked",

@@ -144,6 +144,25 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.equal(world.check().status?.["remediationsAllowed"], 0);
     });
 
+    it("starts nothing that a live list of the nodes forbids, whatever the held watch shows, and goes on when that allows it", async () => {
+      const world = await start(version);
+      world.template();
+      world.machinesOf("m", 6);
+      world.healthCheck({ max: "40%" });
+      world.start();
+      await world.until("all are healthy", () => world.check().status?.["currentHealthy"] === 6);
+      world.ready("m0", "Unknown");
+      await world.clock.advance(1_000);
+      world.workload.faults.lagWatches({}, 3_600_000);
+      world.ready("m1", "Unknown");
+      world.ready("m2", "Unknown");
+      await world.clock.advance(60_000);
+      assert.deepEqual(world.fenceNames(), []);
+      world.ready("m2", "True");
+      await world.until("a request", () => world.fences().length > 0);
+      assert.deepEqual(world.fenceNames(), ["m0"]);
+    });
+
     it("saves that there is no template, and goes on when it comes", async () => {
       const world = await start(version);
       world.machinesOf("m", 2);

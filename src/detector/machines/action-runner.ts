@@ -72,12 +72,28 @@ export class MachineActionRunner {
         if (nodeName === undefined || nodes === undefined || isBefore) return { state: "none" };
         return nodes.readSight(nodeName, signal);
       },
+      findObjection: (signal) => this.#findObjection(check, state, signal),
       mayStart: (machine) => this.#mayStart(check, state, machine),
       wrote: (machine) => {
         if ("tracker" in compiled) compiled.tracker.observe({ type: "updated", object: machine, previous: machine });
       },
       tell,
     };
+  }
+
+  /** Why the threshold lets nothing start by the nodes as they are now, in words, where the view of them may be behind. */
+  async #findObjection(
+    check: MachineHealthCheck,
+    { compiled }: MachineCheckState,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const { states } = this.#deps;
+    if ("problem" in compiled) return undefined;
+    await states.nodesOf(check)?.confirm(signal);
+    const { size } = compiled.tracker;
+    const healthy = states.healthyByList(check, compiled) ?? compiled.tracker.healthy;
+    const verdict = judgeTrigger(compiled.policy.trigger, size, size - healthy);
+    return verdict.allowed ? undefined : verdict.message;
   }
 
   /**

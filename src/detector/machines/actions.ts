@@ -20,6 +20,8 @@ import type { MachineHealth, NodeSight } from "./target.ts";
 
 /** How soon a machine is looked at again whose view was seen to be behind: by then the watch has caught up. */
 const STALE_RETRY_MS = 1_000;
+/** How soon machines are counted anew of which a live list of their nodes showed too many unhealthy. */
+const RECOUNT_MS = 5_000;
 /** How soon a request is tried again that the API server refused for good reason. */
 const REFUSED_RETRY_MS = 15_000;
 
@@ -47,6 +49,8 @@ export interface MachineActionContext {
   judge: (machine: Machine, cluster: Cluster | undefined, node: NodeSight) => MachineHealth;
   /** Reads a machine's node now, as `judge` wants it. */
   readNode: (machine: Machine, cluster: Cluster | undefined, signal: AbortSignal) => Promise<NodeSight>;
+  /** Why the threshold lets nothing start by the nodes as they are now, in words: the view of them may be behind. */
+  findObjection: (signal: AbortSignal) => Promise<string | undefined>;
   /** Whether a remediation of the machine may still start: the decision is some requests old by then. */
   mayStart: (machine: Machine) => boolean;
   /** Takes in how a machine is after a write. */
@@ -89,6 +93,15 @@ export async function takeMachineAction(
       refused: false,
     });
   }
+  const objection = starts(action) ? await context.findObjection(signal) : undefined;
+  if (objection !== undefined) {
+    deps.logger.warn(
+      { machine: nameOf(action.machine), reason: objection },
+      "nothing starts: a live list of the nodes",
+    );
+    const { uid } = action.machine.metadata;
+    return hold(deps, context, uid, { reason: objection, forMs: RECOUNT_MS, refused: false });
+  }
   switch (action.type) {
     case "request":
       return request(deps, context, action, live, signal);
@@ -103,6 +116,12 @@ export async function takeMachineAction(
     default:
       return action satisfies never;
   }
+}
+
+/** Whether the action brings about a remediation. An owner that is asked deletes its machine. */
+function starts(action: SingleMachineAction): boolean {
+  if (action.type === "conditions") return action.wanted.some(({ type }) => type === "OwnerRemediated");
+  return action.type !== "withdraw";
 }
 
 /** Names an action, so that one that failed is not taken twice in one pass. */
@@ -196,12 +215,13 @@ async function withdraw(
 async function writeConditions(
   deps: MachineActionDeps,
   context: MachineActionContext,
-  { wanted, unwanted, marks, machine }: Extract<MachineAction, { type: "conditions" }>,
+  action: Extract<MachineAction, { type: "conditions" }>,
   live: Live,
   signal: AbortSignal,
 ): Promise<void> {
-  // An owner that is asked deletes its machine: that starts something, and is as late to be called off.
-  if (wanted.some(({ type }) => type === "OwnerRemediated") && !context.mayStart(live.machine)) return;
+  const { wanted, unwanted, marks, machine } = action;
+  // That starts something, and is as late to be called off.
+  if (starts(action) && !context.mayStart(live.machine)) return;
   const changes = changeConditions(live.raw, wanted, unwanted, deps.nowMs());
   const operations = changes.flatMap(({ path, conditions }) => setField(live.raw, path, conditions));
   await patchMachine(deps, context, live, operations, { subresource: "status" }, signal);

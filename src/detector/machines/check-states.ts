@@ -8,12 +8,13 @@ import { isBookFull, readAttempts } from "../attempts.ts";
 import type { RemediationStore } from "../remediation-store.ts";
 import type { SteadyTimes } from "../steady-time.ts";
 import type { Compiled, MachineCheckState, MachineWorld } from "./check-state.ts";
-import { newMachineCheckState, stateKey } from "./check-state.ts";
+import { judgeNow, newMachineCheckState, stateKey } from "./check-state.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
 
 import type { MachineSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 import { takeMachineSnapshot } from "./snapshot.ts";
+import type { NodeSight } from "./target.ts";
 
 /** Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute where nothing changes. */
 const VIEW_STALE_MS = 180_000;
@@ -132,6 +133,21 @@ export class MachineCheckStates {
     });
   }
 
+  /** How many targets are healthy by a list of nodes of this moment; undefined where there is none. */
+  healthyByList(check: MachineHealthCheck, { tracker }: Compiled): number | undefined {
+    const listed = this.nodesOf(check)?.listed;
+    if (listed === undefined) return undefined;
+    const cluster = this.clusterOf(check);
+    const isHealthy = (name: string): boolean => {
+      const { machine } = tracker.get(name) ?? {};
+      if (machine === undefined) return false;
+      const node = machine.nodeName === undefined ? undefined : listed.get(machine.nodeName);
+      const sight: NodeSight = node === undefined ? { state: absence(machine) } : { state: "there", node };
+      return judgeNow(this.world, check, machine, cluster, sight).state === "healthy";
+    };
+    return tracker.names.filter(isHealthy).length;
+  }
+
   /** Why nothing may start just now though all is known, in words. */
   standstillOf(check: MachineHealthCheck): string | undefined {
     const { clock, machines, clusterObjects } = this.#deps;
@@ -199,6 +215,10 @@ export class MachineCheckStates {
       this.#deps.onChange(key);
     }
   }
+}
+
+function absence({ nodeName }: Machine): "none" | "gone" {
+  return nodeName === undefined ? "none" : "gone";
 }
 
 function clusterRef({ metadata, spec }: MachineHealthCheck): ClusterRef {

@@ -6,7 +6,10 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { differs } from "../node-tracker.ts";
+import type { ListedNodes } from "../present-nodes.ts";
+import { PresentNodes } from "../present-nodes.ts";
 import { SteadyTimes } from "../steady-time.ts";
+import { ViewFreshness } from "../view-freshness.ts";
 import type { NodeSight } from "./target.ts";
 
 export interface ClusterNodesDeps {
@@ -23,7 +26,7 @@ export class ClusterNodes {
   readonly #deps: ClusterNodesDeps;
   readonly #held: HeldCluster;
   /** What is listened to at present, and since when its conditions stand: the cluster has a clock of its own. */
-  #heard: { nodes: Watched<Node>; times: SteadyTimes; unsubscribe: () => void } | undefined;
+  #heard: { nodes: Watched<Node>; times: SteadyTimes; present: PresentNodes; unsubscribe: () => void } | undefined;
 
   constructor(deps: ClusterNodesDeps, ref: ClusterRef) {
     this.#deps = deps;
@@ -61,6 +64,16 @@ export class ClusterNodes {
     if (connection.state !== "connected") return { state: "unknown", reason: this.away ?? "" };
     const node = connection.nodes.get({ name: nodeName });
     return node === undefined ? { state: "gone" } : { state: "there", node };
+  }
+
+  /** Lists the nodes unless the view is proven to show how they are. @throws KubeError where they cannot be listed. */
+  async confirm(signal: AbortSignal): Promise<void> {
+    if (this.#held.connection.state === "connected") await this.#heard?.present.confirm(signal);
+  }
+
+  /** What was listed a moment ago; undefined where nothing was. */
+  get listed(): ListedNodes | undefined {
+    return this.#heard?.present.listed;
   }
 
   /**
@@ -114,16 +127,23 @@ export class ClusterNodes {
     if (connection.state !== "connected" || this.#heard?.nodes === connection.nodes) return;
     this.#heard?.unsubscribe();
     const { nodes, runtime } = connection;
-    const times = new SteadyTimes(this.#deps.clock, runtime.clockOffset?.());
+    const { clock } = this.#deps;
+    const times = new SteadyTimes(clock, runtime.clockOffset?.());
+    const freshness = new ViewFreshness();
     // The nodes that are there already: nobody saw when their conditions changed.
     let isNews = false;
     const unsubscribe = nodes.subscribe((change) => {
       if (!isNews) return;
-      times.observe(change);
+      freshness.heard(clock.monotonicMs(), times.observe(change));
       if (change.type === "updated" && !differs(change.previous, change.object)) return;
       this.#deps.onChange(change.object.metadata.name);
     });
     isNews = true;
-    this.#heard = { nodes, times, unsubscribe };
+    this.#heard = {
+      nodes,
+      times,
+      present: new PresentNodes({ client: runtime.client, clock }, freshness),
+      unsubscribe,
+    };
   }
 }
