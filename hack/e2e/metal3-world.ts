@@ -10,6 +10,7 @@ import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { applyManifests } from "../lib/apply.ts";
 import { createCertificateAuthority } from "../lib/pki.ts";
 import { startBareMetalHostOperator } from "../rack/bare-metal-host-operator.ts";
+import { PROVISIONED_STATUS } from "../rack/bare-metal-host-status.ts";
 import type { HostSpec } from "../rack/host.ts";
 import { startKubelets } from "../rack/kubelet.ts";
 import { createRack } from "../rack/rack.ts";
@@ -183,13 +184,8 @@ async function createHost(
   });
   await api.mergePatch(`${paths.hosts}/${name}/status`, {
     status: {
-      operationalStatus: "OK",
-      poweredOn: true,
-      errorCount: 0,
-      errorMessage: "",
-      hardwareProfile: "unknown",
+      ...PROVISIONED_STATUS,
       lastUpdated: "2026-01-01T00:00:00Z",
-      provisioning: { ID: name, state: "provisioned" },
       hardware: { systemVendor: { serialNumber: rack.host(name).spec.serialNumber } },
     },
   });

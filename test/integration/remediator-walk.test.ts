@@ -4,6 +4,7 @@ import type { TestContext } from "node:test";
 import { Registry } from "prom-client";
 import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
 import { startBareMetalHostOperator } from "../../hack/rack/bare-metal-host-operator.ts";
+import { PROVISIONED_STATUS } from "../../hack/rack/bare-metal-host-status.ts";
 import type { Host } from "../../hack/rack/host.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
@@ -91,15 +92,7 @@ function describeHost(server: ApiServer, { spec: { serialNumber } }: Host, addre
       consumerRef: { apiVersion, kind: "Metal3Machine", namespace: "metal3", name: "m1" },
     },
   });
-  const status = {
-    operationalStatus: "OK",
-    poweredOn: true,
-    errorCount: 0,
-    errorMessage: "",
-    hardwareProfile: "unknown",
-    provisioning: { ID: "1", state: "provisioned" },
-    hardware: { systemVendor: { serialNumber } },
-  };
+  const status = { ...PROVISIONED_STATUS, hardware: { systemVendor: { serialNumber } } };
   hosts.mergePatch(key, { status }, "status");
 }
 

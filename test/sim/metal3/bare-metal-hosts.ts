@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { BareMetalHostOperator, OperatorOptions } from "../../../hack/rack/bare-metal-host-operator.ts";
 import { startBareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
+import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
 import type { HostSpec } from "../../../hack/rack/host.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { SECRETS } from "../../../src/api/core-types.ts";
@@ -110,13 +111,8 @@ export class BareMetalHosts {
       },
     );
     const status = {
-      operationalStatus: "OK",
-      poweredOn: true,
-      errorCount: 0,
-      errorMessage: "",
-      hardwareProfile: "unknown",
+      ...PROVISIONED_STATUS,
       lastUpdated: "2026-01-01T00:00:00Z",
-      provisioning: { ID: "1", state: "provisioned" },
       hardware: { systemVendor: { serialNumber } },
     };
     this.edit(name, { status }, "status");

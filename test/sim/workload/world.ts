@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { Registry } from "prom-client";
+import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
 import { FENCED_BY } from "../../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
@@ -248,12 +249,8 @@ export class WorkloadWorld {
       },
     );
     const status = {
+      ...PROVISIONED_STATUS,
       operationalStatus: "detached",
-      poweredOn: true,
-      errorCount: 0,
-      errorMessage: "",
-      hardwareProfile: "unknown",
-      provisioning: { ID: "1", state: "provisioned" },
       hardware: { systemVendor: { serialNumber: workload.rack.host(host).spec.serialNumber } },
     };
     management.server.collection(BARE_METAL_HOSTS).mergePatch({ namespace: CAPS, name: host }, { status }, "status");

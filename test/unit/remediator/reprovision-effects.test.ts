@@ -4,6 +4,7 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer, RequestRecord } from "../../../hack/kube-mock/api-server.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { readCrds, readForeignCrds } from "../../../hack/lib/crds.ts";
+import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../../src/api/core-types.ts";
@@ -121,14 +122,7 @@ class World {
   }
 
   provisioning(state: string): void {
-    const status = {
-      operationalStatus: "OK",
-      poweredOn: true,
-      errorCount: 0,
-      errorMessage: "",
-      hardwareProfile: "unknown",
-      provisioning: { ID: "1", state },
-    };
+    const status = { ...PROVISIONED_STATUS, provisioning: { ID: "1", state } };
     this.server.collection(HOSTS).mergePatch({ namespace: NAMESPACE, name: "host" }, { status }, "status");
   }
 

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
+import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
 import { SECRETS } from "../../../src/api/core-types.ts";
@@ -82,16 +83,7 @@ class Fixture {
     const bmc = { address: `redfish://${name}/redfish/v1/Systems/1`, credentialsName: "bmc" };
     const hosts = this.server.collection(BARE_METAL_HOSTS);
     hosts.create({ metadata: { namespace: "metal3", ...metadata, name }, spec: { online: true, bmc, ...spec } });
-    const whole = {
-      operationalStatus: "OK",
-      poweredOn: true,
-      errorCount: 0,
-      errorMessage: "",
-      hardwareProfile: "",
-      provisioning: { ID: "1", state: "provisioned" },
-      ...status,
-    };
-    hosts.mergePatch({ namespace: "metal3", name }, { status: whole }, "status");
+    hosts.mergePatch({ namespace: "metal3", name }, { status: { ...PROVISIONED_STATUS, ...status } }, "status");
   }
 
   secret(data: Record<string, string> = { username: "admin", password: "geheim\n" }, namespace = "metal3"): void {
