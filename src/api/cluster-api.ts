@@ -13,7 +13,7 @@ export const CLUSTER_API_VERSIONS = ["v1beta2", "v1beta1"] as const;
 /** On every object of a cluster: the cluster's name. */
 export const CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name";
 /** On a Machine: it belongs to the control plane, whatever the label's value. */
-export const CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane";
+const CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane";
 /** On any object: controllers leave it alone, whatever the annotation's value. */
 export const PAUSED_ANNOTATION = "cluster.x-k8s.io/paused";
 /** Its value on a MachineHealthCheck that ironfence serves in place of Cluster API's own controller, which sees it paused. */

@@ -12,7 +12,7 @@ import { trimMeta } from "./trim.ts";
 export const MACHINE_HEALTH_CHECK_KIND = "MachineHealthCheck";
 
 /** Upstream's, where a health check does not say. */
-export const DEFAULT_NODE_STARTUP_TIMEOUT_MS = 600_000;
+const DEFAULT_NODE_STARTUP_TIMEOUT_MS = 600_000;
 
 /** A condition that makes a machine unhealthy once it has stood for `durationMs`. */
 export interface UnhealthyCondition {

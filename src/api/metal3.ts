@@ -14,9 +14,9 @@ export const INFRASTRUCTURE_VERSIONS = ["v1beta2", "v1beta1"] as const;
 /** On a Metal3Machine or an OKD Machine: `namespace/name` of its host. */
 export const BARE_METAL_HOST_ANNOTATION = "metal3.io/BareMetalHost";
 /** On a host: its operator lets go of it, and says so in operationalStatus. */
-export const DETACHED_ANNOTATION = "baremetalhost.metal3.io/detached";
+const DETACHED_ANNOTATION = "baremetalhost.metal3.io/detached";
 /** On a host: its operator looks away. The power machinery behind the operator does not. */
-export const HOST_PAUSED_ANNOTATION = "baremetalhost.metal3.io/paused";
+const HOST_PAUSED_ANNOTATION = "baremetalhost.metal3.io/paused";
 /** On a host, followed by a key of the writer's own: it is rebooted, or held off while a key with `mode: hard` stays. */
 export const REBOOT_ANNOTATION_PREFIX = "reboot.metal3.io/";
 

@@ -18,9 +18,9 @@ export const OKD_MACHINE_HEALTH_CHECKS = {
   versions: OKD_MACHINE_VERSIONS,
 } as const;
 /** On a health check: what is done to an unhealthy machine where there is no template. */
-export const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strategy";
+const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strategy";
 /** As that annotation's value: the machine is annotated for power fencing, in place of being deleted. */
-export const EXTERNAL_BAREMETAL = "external-baremetal";
+const EXTERNAL_BAREMETAL = "external-baremetal";
 
 /** Reads OKD's MachineHealthCheck (machine.openshift.io/v1beta1): Cluster API's of old, without cluster, range and machine conditions. */
 export function readOkdMachineHealthCheck(raw: KubeObject): MachineHealthCheck {

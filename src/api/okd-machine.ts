@@ -11,9 +11,9 @@ export const OKD_MACHINE_VERSIONS = ["v1beta1"] as const;
 export const OKD_MACHINES = { group: OKD_MACHINE_GROUP, kind: "Machine", versions: OKD_MACHINE_VERSIONS } as const;
 
 /** On a Machine: `master` or `worker`, among others that users choose. */
-export const OKD_MACHINE_ROLE_LABEL = "machine.openshift.io/cluster-api-machine-role";
+const OKD_MACHINE_ROLE_LABEL = "machine.openshift.io/cluster-api-machine-role";
 /** On a Machine: what it is used for; the installer sets it to the same as the role. */
-export const OKD_MACHINE_TYPE_LABEL = "machine.openshift.io/cluster-api-machine-type";
+const OKD_MACHINE_TYPE_LABEL = "machine.openshift.io/cluster-api-machine-type";
 /** On a Machine: the health check's half of OKD's external remediation asks the other half for power fencing. */
 export const EXTERNAL_REMEDIATION_ANNOTATION = "host.metal3.io/external-remediation";
 

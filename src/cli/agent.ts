@@ -46,7 +46,7 @@ export async function runAgent(options: RunOptions, deps: AgentDeps, signal: Abo
 }
 
 /** Same, on a transport that is there already; it is closed at the end. */
-export async function runAgentOn(
+async function runAgentOn(
   transport: KubeTransport,
   options: RunOptions,
   deps: AgentDeps,

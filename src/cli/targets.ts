@@ -61,7 +61,7 @@ export async function readNode(runtime: KubeRuntime, name: string, signal: Abort
 }
 
 /** Why the stop switch holds power orders back; undefined where it does not. */
-export async function readPause(
+async function readPause(
   runtime: KubeRuntime,
   namespace: string,
   signal: AbortSignal,

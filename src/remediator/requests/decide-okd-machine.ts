@@ -23,7 +23,7 @@ import { backupAnnotations } from "./node-backup.ts";
 /** On a Machine, by OKD's own remediator: it has powered the host off. Ours never writes it. */
 export const POWERED_OFF_BY_OKD = "remediation.metal3.io/powered-off-for-remediation";
 /** On a BareMetalHost, by OKD's own remediator, of today and of old: it holds the host off. */
-export const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
+const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
   "reboot.metal3.io/capbm-requested-power-off",
   "reboot.metal3.io/machine-remediation",
 ];
