@@ -1257,6 +1257,14 @@ export const MUTANTS: readonly Mutant[] = [
     killers: ["test/sim/metal3/operator.test.ts"],
   },
   {
+    id: "managed-target-ready",
+    rule: "a FencingTarget whose host an operator powers is not said to be Ready, across a restart",
+    file: "src/remediator/targets/composite-directory.ts",
+    find: 'return said?.reason === "Ambiguous" ? said.message : undefined;',
+    replace: "return undefined;",
+    killers: [BARE_METAL_SIM],
+  },
+  {
     id: "stray-host-kept-off",
     rule: "a host that strayed is let go all the same",
     file: "src/remediator/walker.ts",

@@ -25,7 +25,7 @@ import { clusterKey } from "./subject.ts";
 import { createBareMetalHostDirectory } from "./targets/bare-metal-host/directory.ts";
 import { BARE_METAL_HOSTS } from "./targets/bare-metal-host/host-store.ts";
 import { tellOrphanedHolds } from "./targets/bare-metal-host/orphaned-holds.ts";
-import { createCompositeDirectory } from "./targets/composite-directory.ts";
+import { createCompositeDirectory, whyManaged } from "./targets/composite-directory.ts";
 import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
 import { startTargetController } from "./targets/target-controller.ts";
 import type { TurnLimits } from "./turn.ts";
@@ -214,7 +214,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const background: Promise<void>[] = [];
   try {
     await Promise.all([targets.whenSynced(running), nodes.whenSynced(running), remediations.whenSynced(running)]);
-    background.push(startTargetController({ runtime, targets, clusters, directory, namespace, openDevice }, running));
+    const managed = bareMetalHosts && {
+      whyManaged: (target: FencingTarget) => whyManaged(directory, bareMetalHosts, target),
+    };
+    background.push(
+      startTargetController({ runtime, targets, clusters, directory, namespace, openDevice, ...managed }, running),
+    );
     background.push(controller.run(running));
     const onLetGo = (listener: (node: NodeId) => void): (() => void) => {
       letGo.add(listener);

@@ -7,6 +7,7 @@ import { hostText, powerPathOf } from "./bare-metal-host/power-path.ts";
 import type { FencingTargetDirectory } from "./fencing-target.ts";
 import type { FencedHost, HostDirectory, LookupFailure } from "./host.ts";
 import { systemClaims, uuidClaim } from "./target-index.ts";
+import { readyOf } from "./target-status.ts";
 
 type Found = { found: true; host: FencedHost } | LookupFailure;
 
@@ -23,6 +24,24 @@ export function createCompositeDirectory(
     find: (subject) => find(targets, hosts, subject),
     byUid: (uid) => targets.byUid(uid) ?? hosts.byUid(uid),
   };
+}
+
+/**
+ * Why a target is not used although nothing is wrong with itself: a BareMetalHost's operator powers its host as well. In the words of
+ * a lookup. Before the BareMetalHosts have been read nobody can tell, and what the target's status says of it stands.
+ */
+export function whyManaged(
+  targets: FencingTargetDirectory,
+  hosts: BareMetalHostDirectory,
+  target: FencingTarget,
+): string | undefined {
+  if (hosts.problem !== undefined) {
+    const said = readyOf(target.status);
+    return said?.reason === "Ambiguous" ? said.message : undefined;
+  }
+  const { nodeName, clusterRef } = target.spec;
+  const found = find(targets, hosts, { nodeName, cluster: clusterRef, machine: undefined });
+  return !found.found && found.reason === "Ambiguous" ? found.message : undefined;
 }
 
 function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, subject: Subject): Found {

@@ -33,6 +33,8 @@ export interface TargetControllerDeps {
   /** The agent's own namespace. */
   namespace: string;
   openDevice: typeof openDevice;
+  /** Why somebody else powers the host of a target as well, as far as that is known; nobody does where absent. Nobody tells of changes. */
+  whyManaged?: (target: FencingTarget) => string | undefined;
   /** DEFAULT_PROBE_INTERVALS where absent. */
   intervals?: ProbeIntervals;
 }
@@ -147,17 +149,18 @@ class Prober {
     if (target === undefined || directory.index.byUid(target.metadata.uid) === undefined) return {};
     const trigger = this.#triggerOf(target);
     const memory = this.#memoryOf(target, trigger);
-    const conflict = directory.index.conflictOf(target.metadata.uid);
+    const conflict = this.#conflictOf(target);
     memory.dueAtMs = dueAtMs(memory, trigger, this.#intervals);
     if (trigger.outage !== memory.trigger.outage) this.#setInOutage(memory, 0);
     let proven: OffProof | undefined | "asBefore" = "asBefore";
-    // A target that nobody trusts is not probed; it becomes due again with the change that ends the conflict.
+    // A target that nobody trusts is not probed.
     if (conflict === undefined && memory.dueAtMs <= runtime.clock.monotonicMs()) {
       proven = await this.#probe(target, memory, signal);
       memory.trigger = trigger;
     }
     await this.#writeStatus(target, memory, proven, signal);
-    if (conflict !== undefined) return {};
+    // Of the end of a conflict with another kind of host nobody tells.
+    if (conflict !== undefined) return { requeueAfterMs: this.#intervals.retryMinMs };
     return { requeueAfterMs: Math.max(0, memory.dueAtMs - runtime.clock.monotonicMs()) };
   }
 
@@ -244,17 +247,21 @@ class Prober {
   }
 
   #factsOf(target: FencingTarget, memory: Memory): TargetFacts {
-    const { directory } = this.#deps;
     const { node, isKnown } = this.#nodeOf(target);
     const { probe } = memory;
     return {
       target,
-      conflict: directory.index.conflictOf(target.metadata.uid),
+      conflict: this.#conflictOf(target),
       nodeMissing: isKnown && node === undefined,
       nodeSystemUUID: node?.status.nodeInfo?.systemUUID,
       probe: probe?.generation === target.metadata.generation ? probe : undefined,
       outage: this.#outageOf(target),
     };
+  }
+
+  #conflictOf(target: FencingTarget): string | undefined {
+    const { directory, whyManaged } = this.#deps;
+    return directory.index.conflictOf(target.metadata.uid) ?? whyManaged?.(target);
   }
 
   #outageOf(target: FencingTarget): Outage | undefined {

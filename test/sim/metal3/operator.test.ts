@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { readyOf } from "../../../src/remediator/targets/target-status.ts";
 import { Metal3World } from "./world.ts";
 
 const FOREIGN = "reboot.metal3.io/metal3-remediation-4711";
@@ -329,6 +331,27 @@ describe("a host that must not be fenced as it is", () => {
         /FencingTarget ironfence\/n1 and BareMetalHost metal3\/n1 .* delete the FencingTarget, or detach/,
       );
       assert.deepEqual(world.powerLog, []);
+      const ready = readyOf(world.target("n1")?.status);
+      assert.deepEqual([ready?.status, ready?.reason, ready?.message], ["False", "Ambiguous", message]);
+    }));
+
+  it("leaves a FencingTarget beside it Ready=False for as long as its operator powers it, across a restart", () =>
+    Metal3World.run({}, async (world) => {
+      const seen: string[] = [];
+      world.server.onChange(({ object }) => {
+        const said = object.kind === "FencingTarget" ? readyOf((object as FencingTarget).status) : undefined;
+        if (said !== undefined && seen.at(-1) !== said.reason) seen.push(said.reason);
+      });
+      world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
+      await world.until("it is not ready", () => seen.length > 0);
+      const match = { client: "agent", pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
+      await world.killAgent();
+      world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 20_000 } });
+      world.startAgent();
+      await world.clock.advance(600_000);
+      assert.deepEqual(seen, ["Ambiguous"]);
+      world.annotate({ "baremetalhost.metal3.io/detached": "" });
+      await world.until("it is ready", () => readyOf(world.target("n1")?.status)?.status === "True");
     }));
 });
 
