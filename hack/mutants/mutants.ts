@@ -1591,6 +1591,14 @@ export const MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   remediator(
+    "foreign-infrastructure",
+    "machine-host",
+    "a Machine has no host by a Metal3Machine of another namespace",
+    "if (infrastructureRef?.namespace !== metadata.namespace) return undefined;",
+    "if (infrastructureRef === undefined || metadata.namespace === undefined) return undefined;",
+    "test/unit/requests/metal3-remediation.test.ts",
+  ),
+  remediator(
     "machine-annotation",
     "decide-start",
     "a Machine that is another node than the annotation names is believed neither",

@@ -56,8 +56,9 @@ async function metal3Host(
   machine: KubeObject,
   signal: AbortSignal,
 ): Promise<NamedHost | undefined> {
-  const { infrastructureRef } = readMachine(machine);
-  if (infrastructureRef === undefined) return undefined;
+  const { infrastructureRef, metadata } = readMachine(machine);
+  // In Cluster API both lie in one namespace: one elsewhere is another's, whatever the Machine says.
+  if (infrastructureRef?.namespace !== metadata.namespace) return undefined;
   const { group, kind, namespace, name } = infrastructureRef;
   const type = await runtime.client.discover(group, kind, signal);
   if (type === undefined) return undefined;

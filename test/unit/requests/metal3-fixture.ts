@@ -140,6 +140,19 @@ export class Metal3World {
     return found;
   }
 
+  /** The Machine names a Metal3Machine of another namespace, which has taken the host. */
+  nameForeignInfrastructure(namespace: string): void {
+    const bound = { [`metal3.io/BareMetalHost`]: `${NAMESPACE}/host-0` };
+    this.server.collection(NAMESPACES).create({ metadata: { name: namespace } });
+    this.server
+      .collection(namespaced(INFRASTRUCTURE, this.#version, "Metal3Machine"))
+      .create({ metadata: { namespace, name: "infra-0", annotations: bound }, spec: {} });
+    this.changeHost({ spec: { consumerRef: { kind: "Metal3Machine", namespace, name: "infra-0" } } });
+    this.server
+      .collection({ ...MACHINES, version: this.#version })
+      .mergePatch({ namespace: NAMESPACE, name: "machine-0" }, { spec: { infrastructureRef: { namespace } } });
+  }
+
   changeHost(patch: Record<string, unknown>): void {
     this.server.collection(HOSTS).mergePatch({ namespace: NAMESPACE, name: "host-0" }, patch);
   }

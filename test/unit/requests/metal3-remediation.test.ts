@@ -128,6 +128,14 @@ describe("a Metal3Remediation", () => {
     assert.equal(world.host().metadata.annotations?.["capm3.metal3.io/unhealthy"], undefined);
   });
 
+  test("marks no host of a Metal3Machine in another namespace, which its Machine names for its own", async () => {
+    const world = await asked(undefined, "v1beta1");
+    world.nameForeignInfrastructure("others");
+    await world.play(FAILED);
+    assert.equal(world.phase(), "Deleting machine");
+    assert.equal(world.host().metadata.annotations?.["capm3.metal3.io/unhealthy"], undefined);
+  });
+
   test("hands a Machine of v1beta1 over in the form that its Cluster API reads", async () => {
     const world = await asked(undefined, "v1beta1");
     await world.play(FAILED);
