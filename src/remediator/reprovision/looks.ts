@@ -48,7 +48,7 @@ export interface ReplacementLook {
 }
 
 /** How old a look may be that something is decided by which cannot be taken back. */
-export const LOOK_AGE_MAX_MS = 5_000;
+const LOOK_AGE_MAX_MS = 5_000;
 /** Between looks at what takes minutes. */
 export const LOOK_AGAIN_MS = 10_000;
 
