@@ -1254,14 +1254,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: "src/remediator/targets/composite-directory.ts",
     find: 'return said?.reason === "Ambiguous" ? said.message : undefined;',
     replace: "return undefined;",
-    killers: ["test/sim/metal3/operator.test.ts"],
-  },
-  {
-    id: "managed-target-ready",
-    rule: "a FencingTarget whose host an operator powers is not said to be Ready, across a restart",
-    file: "src/remediator/targets/composite-directory.ts",
-    find: 'return said?.reason === "Ambiguous" ? said.message : undefined;',
-    replace: "return undefined;",
     killers: [BARE_METAL_SIM],
   },
   {
