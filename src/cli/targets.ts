@@ -61,11 +61,7 @@ export async function readNode(runtime: KubeRuntime, name: string, signal: Abort
 }
 
 /** Why the stop switch holds power orders back; undefined where it does not. */
-async function readPause(
-  runtime: KubeRuntime,
-  namespace: string,
-  signal: AbortSignal,
-): Promise<string | undefined> {
+async function readPause(runtime: KubeRuntime, namespace: string, signal: AbortSignal): Promise<string | undefined> {
   const key = { namespace, name: STOP_SWITCH_NAME };
   const present = await runtime.client.get<ConfigMap>(CONFIG_MAPS, key, signal).catch(absent);
   if (present === undefined || !stops(present.data)) return undefined;
