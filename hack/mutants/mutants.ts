@@ -675,6 +675,14 @@ export const MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   remediator(
+    "image-lost-that-was-changed",
+    "reprovision/host-installation",
+    "what is taken off a host is what was saved of it",
+    "if (look.image !== installation.image) {",
+    "if (look.isGone) {",
+    DECIDE,
+  ),
+  remediator(
     "image-left-off",
     "reprovision/host-installation",
     "an undo puts back what was taken off a host",

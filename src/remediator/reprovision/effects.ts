@@ -216,11 +216,10 @@ async function examineHost(context: EffectContext, signal: AbortSignal): Promise
   const raw = await readTarget(context, signal);
   const host: BareMetalHost | undefined = raw === undefined ? undefined : readBareMetalHost(raw);
   const { consumerRef } = host ?? {};
-  const image = raw === undefined ? {} : imageOf(raw);
   return {
     isGone: host === undefined,
     provisioningState: host?.provisioningState,
-    image: Object.keys(image).length === 0 ? undefined : JSON.stringify(image),
+    image: raw === undefined ? undefined : savedImage(raw),
     consumer: consumerRef === undefined ? undefined : `${consumerRef.kind} ${consumerRef.name}`,
     externallyProvisioned: host?.externallyProvisioned === true,
     errorMessage: host?.errorMessage,
@@ -233,6 +232,12 @@ function imageOf(raw: KubeObject): Record<string, unknown> {
   return Object.fromEntries(present.filter(([, value]) => value !== undefined && value !== null));
 }
 
+/** What is installed, as `status.installation.image` holds it; undefined for nothing. */
+function savedImage(raw: KubeObject): string | undefined {
+  const image = imageOf(raw);
+  return Object.keys(image).length === 0 ? undefined : JSON.stringify(image);
+}
+
 /**
  * One guarded patch takes off what is installed and what holds the host off: by the second alone the old system would come up
  * again, and by the first alone the new one would be held off.
@@ -240,6 +245,8 @@ function imageOf(raw: KubeObject): Record<string, unknown> {
 async function takeImageOff(context: EffectContext, signal: AbortSignal): Promise<void> {
   const raw = await readTarget(context, signal);
   if (raw === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
+  // Somebody has changed it since it was saved: what is taken off is what an undo can put back.
+  if (savedImage(raw) !== context.session.status.installation?.image) return;
   const holds = [holdKey({ uid: context.session.uid }), POWER_OFF_REQUEST].filter(
     (key) => raw.metadata.annotations?.[key] !== undefined,
   );
@@ -256,6 +263,8 @@ async function putImageBack(context: EffectContext, signal: AbortSignal): Promis
   const raw = await readTarget(context, signal);
   // Who uses the host by now decides what is installed on it.
   if (raw === undefined || installation === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
+  // Somebody has given it an image meanwhile.
+  if (savedImage(raw) !== undefined) return;
   const saved: unknown = JSON.parse(installation.image);
   const operations = IMAGE_FIELDS.flatMap((field): JsonPatchOperation[] => {
     const value = fieldAt(saved, field);

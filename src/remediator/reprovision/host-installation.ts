@@ -1,6 +1,7 @@
 import { beginPowerOn, deleteNode, keepProof } from "../decide-release.ts";
 import { deviceGate, fail, failAttempt, move, run, wait } from "../moves.ts";
 import type { Decision, Now, Walk } from "../snapshot.ts";
+import type { Attempt } from "../state.ts";
 import { processing } from "../status.ts";
 import type { InstalledHost } from "./looks.ts";
 import { isFresh, LOOK_AGAIN_MS } from "./looks.ts";
@@ -44,13 +45,17 @@ function beginInstallation(walk: Walk, now: Now): Decision {
   const why = whyNotInstallable(walk, look);
   if (why !== undefined || look.image === undefined) return fail(walk, now, "HostNotInstallable", why ?? "no image");
   const message = `${hostText(walk)} is to be deprovisioned`;
+  return saveImage(walk, now, { ...attempt, deadlineMs: now.epochMs + plan.timeoutMs }, look.image, message);
+}
+
+function saveImage(walk: Walk, now: Now, attempt: Attempt, image: string, message: string): Decision {
   return move(walk, now, {
     to: "Provisioning",
     step: "Deprovisioning",
     message,
-    attempt: { ...attempt, deadlineMs: now.epochMs + plan.timeoutMs },
+    attempt,
     conditions: processing("Deprovisioning", message),
-    fields: { installation: { step: "Deprovisioning", image: look.image } },
+    fields: { installation: { step: "Deprovisioning", image } },
   });
 }
 
@@ -62,6 +67,10 @@ function deprovision(walk: Walk, installation: Installation, look: InstalledHost
     if (late !== undefined) return late;
     const unproven = deviceGate(walk, now) ?? keepProof(walk, now);
     if (unproven !== undefined) return unproven;
+    if (look.image !== installation.image) {
+      const message = `${hostText(walk)} is to have another image by now: that one is saved in place of the first`;
+      return saveImage(walk, now, walk.attempt, look.image, message);
+    }
     return isFresh(look, now.monotonicMs) ? run({ do: "takeImageOff" }) : run({ do: "examineHost" });
   }
   if (!EMPTY_STATES.includes(look.provisioningState)) return awaitOperator(walk, look, now);

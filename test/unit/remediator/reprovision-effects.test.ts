@@ -380,12 +380,14 @@ describe("a look for a replacement", () => {
 
 describe("what is installed on a BareMetalHost", () => {
   const IMAGE = { url: "http://image", checksum: "c" };
+  const SAVED = JSON.stringify({ image: IMAGE });
 
   it("is taken off with what holds the host off, in one write", async () => {
     const world = await World.create();
     const key = `reboot.metal3.io/ironfence-${world.remediation.metadata.uid}`;
     const annotations = { [key]: '{"mode":"hard"}', "example.com/note": "x" };
-    const status = { target: targetOf(world.host({ image: IMAGE }, "provisioned", { annotations })) };
+    const target = targetOf(world.host({ image: IMAGE }, "provisioned", { annotations }));
+    const status = { target, installation: { step: "Deprovisioning" as const, image: SAVED } };
     const writes: string[] = [];
     world.server.onRequest(({ method, path }) => {
       if (method === "PATCH" && path.includes("baremetalhosts")) writes.push(method);
@@ -401,7 +403,7 @@ describe("what is installed on a BareMetalHost", () => {
     const target = targetOf(world.host({ image: IMAGE, customDeploy: { method: "x" } }));
     const { installed } = await world.run({ do: "examineHost" }, { target });
     const image = installed?.image ?? "";
-    await world.run({ do: "takeImageOff" }, { target });
+    await world.run({ do: "takeImageOff" }, { target, installation: { step: "Deprovisioning", image } });
     assert.equal((await world.run({ do: "examineHost" }, { target })).installed?.image, undefined);
     await world.run({ do: "putImageBack" }, { target, installation: { step: "Provisioning", image } });
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
@@ -413,9 +415,19 @@ describe("what is installed on a BareMetalHost", () => {
     const target = targetOf(world.host({ image: IMAGE, consumerRef: { kind: "Metal3Machine", name: "theirs" } }));
     const { installed } = await world.run({ do: "examineHost" }, { target });
     assert.equal(installed?.consumer, "Metal3Machine theirs");
-    await world.run({ do: "takeImageOff" }, { target });
+    await world.run({ do: "takeImageOff" }, { target, installation: { step: "Deprovisioning", image: SAVED } });
     const installation = { step: "Provisioning" as const, image: '{"image":{"url":"http://ours"}}' };
     await world.run({ do: "putImageBack" }, { target, installation });
+    assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
+  });
+
+  it("stays where somebody has changed it since it was saved, and is not put back over what somebody has chosen since", async () => {
+    const world = await World.create();
+    const target = targetOf(world.host({ image: IMAGE }));
+    const image = '{"image":{"url":"http://before"}}';
+    await world.run({ do: "takeImageOff" }, { target, installation: { step: "Deprovisioning", image } });
+    assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
+    await world.run({ do: "putImageBack" }, { target, installation: { step: "Provisioning", image } });
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
   });
 
@@ -423,7 +435,7 @@ describe("what is installed on a BareMetalHost", () => {
     const world = await World.create();
     const target = { ...targetOf(world.host({ image: IMAGE })), uid: "an-older-one" };
     assert.equal((await world.run({ do: "examineHost" }, { target })).installed?.isGone, true);
-    await world.run({ do: "takeImageOff" }, { target });
+    await world.run({ do: "takeImageOff" }, { target, installation: { step: "Deprovisioning", image: SAVED } });
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
   });
 });

@@ -420,6 +420,15 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
     expected: "takeImageOff",
   },
   {
+    name: "an image that somebody has changed since it was stored is stored anew before it is taken off",
+    changes: installing(
+      "Provisioning",
+      { installed: { ...INSTALLED, image: '{"image":{"url":"newer"}}' } },
+      "Deprovisioning",
+    ),
+    expected: "stay (Deprovisioning)",
+  },
+  {
     name: "a restart while a host is deprovisioned needs no proof that it is off: Metal3 powers it",
     changes: installing(
       "Provisioning",
