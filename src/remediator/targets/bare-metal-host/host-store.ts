@@ -260,7 +260,8 @@ async function updateAnnotations(
       const guard = { uid, resourceVersion };
       return readBareMetalHost(await runtime.client.patch(BARE_METAL_HOSTS, key, guard, operations, {}, signal));
     } catch (error) {
-      if (tries >= WRITE_TRIES_MAX || !isKubeError(error, "Conflict", "Network", "Timeout")) throw error;
+      // Of no answer the caller judges anew: a power order must not go out minutes after what it rests on was looked at.
+      if (tries >= WRITE_TRIES_MAX || !isKubeError(error, "Conflict")) throw error;
     }
   }
 }
