@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { seededRandom } from "../../test/lib/seeded-random.ts";
 import { MUTANTS } from "./mutants.ts";
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 import { MutantWorkshop } from "./workshop.ts";
 
 const HELP = `Breaks our own code on purpose, one rule at a time, and runs the tests that must notice.

@@ -1,0 +1,67 @@
+import { WORKLOAD_CLUSTERS } from "./killers.ts";
+import { mutantsOf } from "./mutant.ts";
+import type { Mutant } from "./mutant.ts";
+
+const mutant = mutantsOf("src/clusters");
+
+export const CLUSTERS_MUTANTS: readonly Mutant[] = [
+  // Workload clusters.
+  mutant(
+    "workload-writes-unguarded",
+    "link",
+    "nothing is written to a workload cluster without the lease",
+    "guardWrites(transport, deps.mayWrite)",
+    "guardWrites(transport, () => true)",
+    WORKLOAD_CLUSTERS,
+  ),
+  mutant(
+    "kubeconfig-runs-programs",
+    "kubeconfig-secret",
+    "a kubeconfig from a Secret that names a program or a file is not used",
+    'refuse("user", user);',
+    'refuse("user", {});',
+    "test/unit/clusters/kubeconfig-secret.test.ts",
+  ),
+  mutant(
+    "silent-cluster-connected",
+    "link",
+    "nothing is decided on the nodes of a workload cluster that has told nothing for minutes",
+    " || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS",
+    "",
+    WORKLOAD_CLUSTERS,
+  ),
+  mutant(
+    "suspended-agent-connected",
+    "connection",
+    "a process that was suspended does not take the nodes of a workload cluster as they were for news",
+    "return isSame(this.#state, assessed) ? this.#state : assessed;",
+    "return this.#state ?? assessed;",
+    WORKLOAD_CLUSTERS,
+  ),
+  mutant(
+    "broken-watch-connected",
+    "link",
+    "nothing is decided on the nodes of a workload cluster whose API server does not answer",
+    "nowMs - this.#wellMs >= TROUBLE_MS || ",
+    "",
+    WORKLOAD_CLUSTERS,
+  ),
+  mutant(
+    "same-address-same-cluster",
+    "link",
+    "another CA at the same address is another cluster: its nodes are not taken for the old one's",
+    "credentials.tls.ca === tls.ca &&",
+    "",
+    WORKLOAD_CLUSTERS,
+  ),
+
+  // OKD.
+  mutant(
+    "own-cluster-stale",
+    "own-cluster",
+    "nothing follows from nodes of which the API server has not told for minutes",
+    "if (silentMs <= NODES_STALE_MS)",
+    "if (silentMs < Infinity)",
+    "test/unit/clusters/own-cluster.test.ts",
+  ),
+];

@@ -1,0 +1,91 @@
+import { METAL3, OKD_REQUESTS } from "./killers.ts";
+import { mutantsOf } from "./mutant.ts";
+import type { Mutant } from "./mutant.ts";
+
+const mutant = mutantsOf("src/remediator/requests");
+
+export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
+  // Requests of other kinds.
+  mutant(
+    "request-beside-another",
+    "decide-metal3-remediation",
+    "a request that another controller serves is left to it",
+    "if (other !== undefined) {",
+    "if (other === undefined && refused !== undefined) {",
+    METAL3,
+  ),
+  mutant(
+    "machine-given-up-unproven",
+    "decide-metal3-remediation",
+    "a Machine is handed to its owner only after each reboot proved its host off",
+    "return provenReboots > retryCount;",
+    "return provenReboots >= retryCount;",
+    METAL3,
+  ),
+  mutant(
+    "request-served-twice",
+    "decide-metal3-remediation",
+    "a host is not rebooted again for a request whose remediation somebody deleted",
+    "if (request.phase !== undefined) {",
+    "if (isEnded(request)) {",
+    METAL3,
+  ),
+  mutant(
+    "child-outlives-request",
+    "request",
+    "a child goes with its request, though the Machine owns it too",
+    "else await removeChild(runtime, found, signal);",
+    "",
+    METAL3,
+  ),
+
+  // OKD.
+  mutant(
+    "okd-live-request",
+    "okd-machine",
+    "no fence begins on a view that still shows a request that was met",
+    "const machine = await liveMachine(runtime, this.type, watched, signal);",
+    "const machine: Machine | undefined = watched;",
+    "test/sim/okd.test.ts",
+  ),
+  mutant(
+    "okd-steps-back",
+    "decide-okd-machine",
+    "of two remediators ours steps back",
+    "if (otherActor !== undefined) {",
+    "if (otherActor === null) {",
+    OKD_REQUESTS,
+  ),
+  mutant(
+    "okd-ready-is-no-recovery",
+    "decide-okd-machine",
+    "a node that was Ready all along has not recovered: its request must not be met and made for ever",
+    "if (nodeReady === true && status.node?.wasReady !== true)",
+    "if (nodeReady === true)",
+    OKD_REQUESTS,
+  ),
+  mutant(
+    "okd-backup-kept",
+    "decide-okd-machine",
+    "a child that failed stays while it alone holds what its deleted Node had",
+    '?.status === "True") return hold;',
+    '?.status === "Never") return hold;',
+    OKD_REQUESTS,
+  ),
+  mutant(
+    "okd-replacement-goes-on",
+    "decide-okd-machine",
+    "a remediation that deletes its Machine is not aborted for that",
+    '|| child.status?.phase === "Provisioning") return',
+    ") return",
+    OKD_REQUESTS,
+  ),
+  mutant(
+    "okd-no-replacement",
+    "decide-okd-machine",
+    "a Machine of the control plane, or that nobody makes anew, gets reboots alone",
+    "const replaceable = !machine.isControlPlane && hasController(machine);",
+    "const replaceable = machine.kind !== undefined;",
+    OKD_REQUESTS,
+  ),
+];
