@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import { runTests } from "../../../hack/mutants/run-tests.ts";
+
+const NEVER = new AbortController().signal;
+/** Far more than a test file here needs on a busy machine. */
+const TIMEOUT_MS = 60_000;
+
+const folder = mkdtempSync(join(tmpdir(), "ironfence-run-tests-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+async function outcomeOf(source: string, timeoutMs = TIMEOUT_MS): Promise<string | undefined> {
+  const preamble = `import assert from "node:assert/strict"; import { describe, it } from "node:test";\n`;
+  writeFileSync(join(folder, "a.test.mjs"), preamble + source);
+  return (await runTests(folder, "a.test.mjs", timeoutMs, NEVER)).failed;
+}
+
+const HANGS = `it("hangs", () => new Promise((resolve) => setTimeout(resolve, ${2 * TIMEOUT_MS})));`;
+
+describe("a test file of which a mutant's fate hangs", () => {
+  it("passes where all its tests do", async () => {
+    assert.equal(await outcomeOf(`it("not ok 1 - but well", () => {});`), undefined);
+  });
+
+  it("is told by the test that failed first and by its message, and not run on", async () => {
+    const failed = await outcomeOf(`
+      describe("outer", () => {
+        it("is well", () => {});
+        it("counts", () => assert.equal(1, 2, "one is not two"));
+        it("fails, too", () => assert.fail("another"));
+        ${HANGS}
+      });`);
+    assert.match(failed ?? "", /^counts: .*one is not two/);
+  });
+
+  it("is told with a message of several lines in one", async () => {
+    assert.match((await outcomeOf(`it("counts", () => assert.deepEqual([1], [2]));`)) ?? "", /^counts: .*\+ 1 - 2/);
+  });
+
+  it("that does not end in time says so: no test has failed then", async () => {
+    assert.equal(await outcomeOf(HANGS, 2_000), "no end within 2 s");
+  });
+
+  it("that cannot be loaded is told by its error", async () => {
+    const failed = await outcomeOf(`import "./absent.mjs";`);
+    assert.match(failed ?? "", /^exit code 1, and no test that failed: .*absent\.mjs/);
+  });
+});
