@@ -18,8 +18,11 @@ import { applyObject } from "../../hack/lib/apply.ts";
 
 const VICTIM = "worker-1";
 const KILLS_MIN = 12;
-/** One run that passes through every state: a reboot that does not help, then a reprovision. */
-const STRATEGY = { type: "Escalate", retryLimit: 0, timeout: "12s", drainTimeout: "60s", powerOnTimeout: "60s" };
+/**
+ * One run that passes through every state: a reboot that does not help, then a reprovision. The first waits out its whole
+ * timeout; in that of the second three starts of an agent must fit, on a loaded machine too.
+ */
+const STRATEGY = { type: "Escalate", retryLimit: 0, timeout: "30s", drainTimeout: "60s", powerOnTimeout: "60s" };
 /** What such a run stores, in the order of the first time. */
 const STATES = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Provisioning", "Restoring"];
 const LOOK_EVERY_MS = 5;
