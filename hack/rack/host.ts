@@ -184,6 +184,11 @@ export class Host {
     this.hang();
   }
 
+  /** Puts a new disk with the same OS in: the next boot from it succeeds. */
+  replaceDisk(): void {
+    this.#diskFailed = false;
+  }
+
   /** Takes the mains power away: the host is off at once, and its BMC is dead. */
   cutMains(): void {
     if (!this.#mains) return;

@@ -5,6 +5,7 @@ import type { Taint } from "../../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE, sameTaint } from "../../../src/api/taints.ts";
 import { NAMESPACE } from "../cluster.ts";
+import { isFinal } from "../invariants/facts.ts";
 import type { Arena } from "./arena.ts";
 import type { Deed } from "./run.ts";
 
@@ -29,6 +30,7 @@ export function perform(arena: Arena, deed: Deed): void {
     case "hang":
     case "resume":
     case "failDisk":
+    case "replaceDisk":
     case "cutMains":
     case "restoreMains":
       return rack.host(deed.host)[deed.do]();
@@ -75,6 +77,11 @@ export function perform(arena: Arena, deed: Deed): void {
       if (pod !== undefined && mayHold) server.collection(PODS).mergePatch(DB_POD, { metadata: { finalizers } });
       return undefined;
     }
+    case "tidy":
+      for (const { metadata } of arena.remediations().filter(isFinal)) {
+        server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: metadata.name });
+      }
+      return undefined;
     case "operator":
       if (deed.is === "restarted") return arena.operator?.restart();
       return arena.operator?.setAway(deed.is === "away");
@@ -146,6 +153,8 @@ export function tell(deed: Deed): string {
       return `${deed.host} goes on as if nothing had been`;
     case "failDisk":
       return `the disk of ${deed.host} fails`;
+    case "replaceDisk":
+      return `${deed.host} gets a disk that works`;
     case "cutMains":
       return `${deed.host} loses mains power`;
     case "restoreMains":
@@ -174,6 +183,8 @@ export function tell(deed: Deed): string {
       return "a finalizer holds pod db-0";
     case "freePod":
       return "nothing holds pod db-0 any more";
+    case "tidy":
+      return "remediations that have their verdict are deleted";
     case "operator":
       return `the operator of BareMetalHosts is ${deed.is}`;
     case "pause":

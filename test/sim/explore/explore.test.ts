@@ -20,7 +20,7 @@ const SLICE: Readonly<Record<string, number>> = {
   leaders: 269,
 };
 const WALKS = 12;
-const RACK = 2;
+const RACK = 14;
 
 /** Most modes ask for the same runs, to know where faults can be set. */
 const asked = new Map<string, Promise<Outcome>>();

@@ -33,14 +33,14 @@ export type When = { atMs: number } | { on: string; name?: string; afterMs?: num
 
 /** Something that happens in the world, whatever the agents do. */
 export type Deed =
-  | { do: "hang" | "resume" | "failDisk" | "cutMains" | "restoreMains"; host: string }
+  | { do: "hang" | "resume" | "failDisk" | "replaceDisk" | "cutMains" | "restoreMains"; host: string }
   | { do: "order"; host: string; order: PowerOrderType }
   | { do: "bmc"; host: string; is: "up" | "refused" | "silent" }
   | { do: "restartBmc" | "flapPower" | "freezePower" | "delayOrders"; host: string; forMs: number }
   | { do: "rewire"; host: string; to: string; lies?: boolean }
   | { do: "remediate"; node: string; name?: string; strategy?: Record<string, unknown> }
   | { do: "delete" | "timeOut"; name: string }
-  | { do: "holdPod" | "freePod" }
+  | { do: "holdPod" | "freePod" | "tidy" }
   | { do: "operator"; is: "away" | "back" | "restarted" }
   | { do: "pause"; on: boolean }
   | { do: "maintain"; host: string; on: boolean }

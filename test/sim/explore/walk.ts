@@ -27,6 +27,17 @@ export function walkOf(seed: number): Run {
 const ROUNDS_MAX = 5;
 /** From one round to the next: time for a fence, with a retry, and for the node to be seen as dead before. */
 const ROUND_MS = 75_000;
+/** Of hosts whose disk is broken: each is fenced over and over, in vain, until the end of the round. */
+const RETRIES_MAX = 8;
+const RETRY_MS = 40_000;
+
+interface Round {
+  index: number;
+  startMs: number;
+  endMs: number;
+  dies: "hang" | "failDisk";
+  strategy: Record<string, unknown>;
+}
 
 /**
  * A rack whose hosts die over and over, under the same faults as a random walk: many fences at once beside each other, in
@@ -36,15 +47,19 @@ export function rackOf(seed: number): Run {
   const random = seededRandom(seed);
   const shape = drawRack(random);
   const hosts = Array.from({ length: shape.hosts }, (_, index) => `n${index + 1}`);
-  const rounds = 2 + below(random, ROUNDS_MAX - 1);
-  const script = Array.from({ length: rounds }, (_, round) => drawRound(random, shape, hosts, round)).flat();
-  const lengthMs = rounds * ROUND_MS;
-  for (let more = below(random, 5 * rounds); more > 0; more -= 1) {
+  const rounds: Round[] = [];
+  for (let more = 2 + below(random, ROUNDS_MAX - 1); more > 0; more -= 1) {
+    rounds.push(drawRound(random, shape, rounds.length, rounds.at(-1)?.endMs ?? 0));
+  }
+  const script = rounds.flatMap((round) => [...drawDeaths(random, shape, hosts, round), ...mend(hosts, round)]);
+  const lengthMs = rounds.at(-1)?.endMs ?? 0;
+  const periods = Math.ceil(lengthMs / ROUND_MS);
+  for (let more = below(random, 5 * periods); more > 0; more -= 1) {
     script.push(...drawTrouble(random, shape, hosts, below(random, lengthMs)));
   }
   script.sort((a, b) => timeOf(a) - timeOf(b));
-  const points = rounds * shape.hosts * 20;
-  const faults = Array.from({ length: below(random, 6 * rounds) }, () => drawFault(random, shape, points));
+  const points = periods * shape.hosts * 20;
+  const faults = Array.from({ length: below(random, 6 * periods) }, () => drawFault(random, shape, points));
   return { name: "rack", seed, shape, script, faults };
 }
 
@@ -52,30 +67,46 @@ function drawRack(random: Random): Shape & { hosts: number } {
   const hosts = 20 + below(random, 29);
   const zones = 2 + below(random, 4);
   return {
-    ...drawShape(random, 3),
+    ...drawShape(random),
     hosts,
     pods: 1 + below(random, 12),
-    ...(below(random, 2) === 0 && { zones, maxHostsPerZone: pick(random, [1, 3, 5]) }),
-    ...(below(random, 2) === 0 && { maxHosts: pick(random, [4, 8, 16]) }),
+    ...(below(random, 2) === 0 && { zones, maxHostsPerZone: pick(random, [1, 4, 8]) }),
+    ...(below(random, 2) === 0 && { maxHosts: pick(random, [4, 12, 24]) }),
   };
 }
 
-/** Most hosts die, each at a moment of its own or all at once, and are remediated: by the health check where there is one. */
-function drawRound(random: Random, { detector }: Shape, hosts: readonly string[], round: number): Act[] {
-  const startMs = round * ROUND_MS;
+function drawRound(random: Random, { detector }: Shape, index: number, startMs: number): Round {
+  const strategy = drawStrategy(random);
+  // What no reboot mends is nothing that a health check with a reboot alone comes to an end with.
+  if (detector === true || below(random, 2) === 0) {
+    return { index, startMs, endMs: startMs + ROUND_MS, dies: "hang", strategy };
+  }
+  const retryLimit = below(random, 1 + RETRIES_MAX);
+  const endMs = startMs + ROUND_MS + retryLimit * RETRY_MS;
+  return { index, startMs, endMs, dies: "failDisk", strategy: { ...strategy, retryLimit, timeout: "10s" } };
+}
+
+/** Many hosts die, each at a moment of its own or all at once, and are remediated: by the health check where there is one. */
+function drawDeaths(random: Random, { detector }: Shape, hosts: readonly string[], round: Round): Act[] {
   const share = pick(random, [0.3, 0.6, 0.95]);
   const spreadMs = pick(random, [100, 3_000, 20_000]);
-  const strategy = drawStrategy(random);
   return hosts.flatMap((host): Act[] => {
     if (random.next() >= share) return [];
-    const atMs = startMs + below(random, spreadMs);
-    const death: Act = { when: { atMs }, do: "hang", host };
+    const atMs = round.startMs + below(random, spreadMs);
+    const death: Act = { when: { atMs }, do: round.dies, host };
     if (detector === true) return [death];
     // A node may be remediated while it is taken for alive still.
     const waitMs = pick(random, [0, DEAD_MS, DEAD_MS, DEAD_MS]);
-    const name = `${host}-${round + 1}`;
-    return [death, { when: { atMs: atMs + waitMs }, do: "remediate", node: host, name, strategy }];
+    const name = `${host}-${round.index + 1}`;
+    return [death, { when: { atMs: atMs + waitMs }, do: "remediate", node: host, name, strategy: round.strategy }];
   });
+}
+
+/** At the end of a round no disk is broken any more, and what has its verdict is cleared away, as health checks do. */
+function mend(hosts: readonly string[], { endMs, dies }: Round): Act[] {
+  const when = { atMs: endMs };
+  const disks = dies === "hang" ? [] : hosts;
+  return [...disks.map((host): Act => ({ when, do: "replaceDisk", host })), { when, do: "tidy" }];
 }
 
 /** One deed of a walk at a time of its own. What hampers all hosts alike ends soon, so that there are fences to be seen. */
@@ -100,15 +131,14 @@ function drawTrouble(random: Random, shape: Shape, hosts: readonly string[], atM
   }
 }
 
-/** @param detectorIn one of so many has a health check. */
-function drawShape(random: Random, detectorIn = 6): Shape {
+function drawShape(random: Random): Shape {
   const kind = below(random, 10);
   // A lease holds among clocks whose rates differ by less than its duration and its renewal deadline do: 15 s to 10 s.
   const clocks = [{}, { aheadMs: 15_000 }, { aheadMs: -600_000 }, { aheadMs: 600_000 }, { rate: 0.8 }, { rate: 1.15 }];
   return {
     ...(kind >= 6 && { agents: kind >= 9 ? [pick(random, clocks), pick(random, clocks)] : [{}, {}] }),
     ...(below(random, 2) === 0 && { latencyMs: pick(random, [20, 200, 1_000]) }),
-    ...(below(random, detectorIn) === 0 && { detector: true, hosts: 4 }),
+    ...(below(random, 6) === 0 && { detector: true, hosts: 4 }),
   };
 }
 

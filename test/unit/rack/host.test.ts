@@ -96,6 +96,20 @@ describe("a simulated host", () => {
     assert.equal(events.filter(({ type }) => type === "reinstalled").length, 1);
   });
 
+  it("comes up at the next boot from a disk that was replaced, and not before", async () => {
+    const { clock, host } = setUp();
+    const { machineID } = host;
+    host.failDisk();
+    host.order("PowerCycle");
+    await clock.advance(60_000);
+    host.replaceDisk();
+    assert.equal(host.os, "noBootDevice");
+    host.order("PowerCycle");
+    await clock.advance(60_000);
+    assert.equal(host.os, "running");
+    assert.equal(host.machineID, machineID);
+  });
+
   it("keeps the boot override while it is off, and uses it up at the first boot only", async () => {
     const { clock, host, events } = setUp();
     host.setBoot({ enabled: "Once", target: "Pxe", mode: "Legacy" });
