@@ -7,6 +7,14 @@ const mutant = mutantsOf("src/bmc");
 export const BMC_MUTANTS: readonly Mutant[] = [
   // The lease.
   mutant(
+    "suspended-leader-orders",
+    "open-device",
+    "no device is ordered without the lease, whatever its protocol",
+    "open(config, { ...deps, mayOrder });",
+    "open(config, { ...deps, mayOrder: () => mayOrder() || true });",
+    "test/sim/stopped-leader.test.ts",
+  ),
+  mutant(
     "suspended-leader-orders-redfish",
     "redfish/service",
     "no order goes to a BMC without the lease (Redfish)",

@@ -53,3 +53,8 @@ export function openDevice(config: DeviceConfig, deps: DeviceDeps): PowerDriver 
   const service = new Service({ connection, login: credentials, callTimeoutMs, deps });
   return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock, isHost: config.isHost });
 }
+
+/** The same; its devices send no order, and set no boot, while `mayOrder` says no: the process's lease may be another's. */
+export function guardOrders(open: typeof openDevice, mayOrder: () => boolean): typeof openDevice {
+  return (config, deps) => open(config, { ...deps, mayOrder });
+}

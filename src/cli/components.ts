@@ -3,7 +3,7 @@ import type { Node } from "../api/core.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../api/fencing-target.ts";
 import { trimMeta } from "../api/trim.ts";
-import { openDevice } from "../bmc/open-device.ts";
+import { guardOrders, openDevice } from "../bmc/open-device.ts";
 import type { WorkloadClusters } from "../clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
 import type { RunOptions } from "../config/run-options.ts";
@@ -98,7 +98,7 @@ function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal
       clusters,
       targets,
       namespace,
-      openDevice: (config, deviceDeps) => openDevice(config, { ...deviceDeps, mayOrder }),
+      openDevice: guardOrders(openDevice, mayOrder),
       registry,
       bareMetalHosts: families.has("bare-metal-host"),
       options: {

@@ -108,14 +108,16 @@ function succeeded(fixture: SocketWorld): string | undefined {
 }
 
 /** A dead node with a pod, and the order to remediate it. */
-async function order(fixture: SocketWorld): Promise<void> {
+async function order(fixture: SocketWorld, strategy: Record<string, unknown> = {}): Promise<void> {
   const { server, rack, ready } = fixture;
   await until("the node is Ready", () => ready("n1") === "True");
   const spec = { nodeName: "n1", containers: [{ name: "main", image: "none" }] };
   server.collection(PODS).create({ metadata: { namespace: "default", name: "db" }, spec });
   rack.host("n1").hang();
   await until("the node is Unknown", () => ready("n1") === "Unknown");
-  server.collection(BARE_METAL_REMEDIATIONS).create({ metadata: { namespace: NAMESPACE, name: "n1" }, spec: {} });
+  server
+    .collection(BARE_METAL_REMEDIATIONS)
+    .create({ metadata: { namespace: NAMESPACE, name: "n1" }, spec: { strategy } });
 }
 
 test("a dead node is fenced, freed and restored over real connections", async (t) => {
@@ -143,6 +145,36 @@ test("a BareMetalHost is fenced through its operator over real connections, and 
   );
   const host = fixture.server.collection(BARE_METAL_HOSTS).get({ namespace: "metal3", name: "n1" });
   assert.deepEqual(Object.keys(host?.metadata.annotations ?? {}), ["ironfence.io/last-reboot"]);
+});
+
+/** What etcd takes as one request where nobody says otherwise (`--max-request-bytes`). */
+const ETCD_REQUEST_BYTES_MAX = 1.5 * 1024 * 1024;
+
+test("a node with 200 labels and 100 KiB of annotations is deleted, and has all of them when it has joined anew", async (t) => {
+  const fixture = await setUp(t);
+  const { server, ready } = fixture;
+  const nodes = server.collection<Node>(NODES);
+  await until("the node is Ready", () => ready("n1") === "True");
+  const many = (count: number, value: string): Record<string, string> =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`example.com/of-the-owner-${index}`, value]));
+  const [labels, annotations] = [many(200, "x".repeat(63)), many(10, "x".repeat(10 * 1024))];
+  nodes.mergePatch({ name: "n1" }, { metadata: { labels, annotations }, spec: { unschedulable: true } });
+  const before = nodes.get({ name: "n1" })?.metadata.uid;
+  let largest = 0;
+  const stop = server.onChange(({ object }) => {
+    if (object.kind === "BareMetalRemediation") largest = Math.max(largest, Buffer.byteLength(JSON.stringify(object)));
+  });
+  await order(fixture, { workloadRelease: "DeleteNode" });
+  await until("there is a verdict", () => succeeded(fixture) !== undefined);
+  stop();
+  assert.equal(succeeded(fixture), "True NodeRestored");
+  const { metadata, spec } = nodes.get({ name: "n1" }) ?? assert.fail("the node has joined anew");
+  assert.notEqual(metadata.uid, before);
+  assert.deepEqual({ ...metadata.labels, ...labels }, metadata.labels);
+  assert.deepEqual({ ...metadata.annotations, ...annotations }, metadata.annotations);
+  assert.equal(spec.unschedulable, true);
+  t.diagnostic(`the remediation had ${largest} bytes at most`);
+  assert.ok(largest > 100 * 1024 && largest < ETCD_REQUEST_BYTES_MAX / 2, `${largest} bytes`);
 });
 
 test("a BMC that refuses the password gets no power order, and the verdict says what to correct", async (t) => {

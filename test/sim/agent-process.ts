@@ -5,6 +5,7 @@ import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { trimNode } from "../../src/api/trim.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
+import { guardOrders } from "../../src/bmc/open-device.ts";
 import { runDetector } from "../../src/detector/detector.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { KubeError } from "../../src/kube/errors.ts";
@@ -24,7 +25,8 @@ import type { ClockFault } from "./agent-clock.ts";
 import type { Cluster } from "./cluster.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { AGENT_LEASE } from "./invariants/observer.ts";
-import type { CallFault, CallName, DeviceUser } from "./rack-driver.ts";
+import { CHANGING_CALLS } from "./rack-driver.ts";
+import type { CallFault, DeviceUser } from "./rack-driver.ts";
 
 /** What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after: it is answered. */
 export type EffectFault =
@@ -175,8 +177,7 @@ export class AgentProcess {
     const runtime = { ...created, events: { record: (note: EventNote) => this.#onNote(note) } };
     const { signal } = this.#abort;
     const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
-    const open = devices.openDeviceFor(this.#deviceUser());
-    const openDevice: typeof open = (config, deps) => open(config, { ...deps, mayOrder: () => mayAct() });
+    const openDevice = guardOrders(devices.openDeviceFor(this.#deviceUser()), () => mayAct());
     const lead = async (leading: AbortSignal): Promise<void> => {
       const targets = runtime.watch<FencingTarget>(
         { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
@@ -289,7 +290,7 @@ export class AgentProcess {
     return {
       name: this.name,
       pass: (host, call, signal, send) =>
-        this.#pass(CHANGING.includes(call) ? `${call} ${host}` : undefined, signal, gone, send),
+        this.#pass(CHANGING_CALLS.includes(call) ? `${call} ${host}` : undefined, signal, gone, send),
       fault: (host, call) => interference.call?.(this.name, `${call} ${host}`),
     };
   }
@@ -325,8 +326,6 @@ export class AgentProcess {
     }
   }
 }
-
-const CHANGING: readonly CallName[] = ["ForceOff", "On", "setBootOverride"];
 
 function dead(): Error {
   return new KubeError("Network", "the process has ended");

@@ -112,4 +112,29 @@ describe("unlike the operators of today", () => {
         [],
       );
     }));
+
+  it("a conflict over the node costs no second: its taint comes off at the next try, at once", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      await world.clock.advance(1_000);
+      const match = { method: "PATCH", pathPrefix: "/api/v1/nodes/n1", client: "agent" };
+      world.server.faults.inject({ match, times: 1, action: { kind: "status", status: 409 } });
+      const tries: { status: number | undefined; atMs: number }[] = [];
+      world.server.onRequest(({ client, method, path, status }) => {
+        if (client === "agent" && method === "PATCH" && path === "/api/v1/nodes/n1")
+          tries.push({ status, atMs: world.clock.nowMs() });
+      });
+      world.freePod();
+      await world.phase("n1", "PoweringOn");
+      assert.deepEqual(
+        tries.map(({ status }) => status),
+        [409, 200],
+      );
+      assert.equal(tries[1]?.atMs, tries[0]?.atMs);
+      assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), false);
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
 });

@@ -12,8 +12,12 @@ import { abortReason, sleep } from "../../src/runtime/clock.ts";
 const CALL_MS = 20;
 /** How much later than acknowledged a late order is carried out. */
 const LATE_MS = 8_000;
+const NEVER = new AbortController().signal;
 
 export type CallName = "identify" | "readPower" | "ForceOff" | "On" | "setBootOverride" | "readBootOverride";
+
+/** Calls that change something. */
+export const CHANGING_CALLS: readonly CallName[] = ["ForceOff", "On", "setBootOverride"];
 
 /** One call to a BMC, in the order in which they were made. */
 export interface BmcCall {
@@ -131,7 +135,8 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     calls.push({ host, call: name, atMs: clock.nowMs() });
     const fault = user.fault(host, name);
     if (fault !== undefined || bmc.orderDelayMs > 0) deps.tell({ user: user.name, bmc: host, trouble: name });
-    await sleep(clock, CALL_MS, signal);
+    // What changes something is on the wire by now, and arrives whatever becomes of who has sent it.
+    await sleep(clock, CALL_MS, CHANGING_CALLS.includes(name) ? NEVER : signal);
     if (bmc.reachability === "refused") throw new BmcError("Unreachable", `${address}: connection refused`);
     if (bmc.reachability === "silent") return timeOut(name, signal);
     if (config.password.reveal() !== faults.password) throw new BmcError("AuthFailed", `${address}: refused`);

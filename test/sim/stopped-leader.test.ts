@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { play } from "./explore/play.ts";
+import type { Run } from "./explore/run.ts";
+import { scenario } from "./explore/scenarios.ts";
+
+/** Long enough for another agent to take the lease over. */
+const STOPPED_MS = 30_000;
+
+describe("a leader that is stopped between what it decides and its call to a BMC", () => {
+  it("sends nothing when it goes on under another's lease, be it before its timers tell it the time", async () => {
+    const base = scenario("reprovisionGivenUp");
+    const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
+    const { effects } = await play(run);
+    // Its own check of the time keeps a power order back; a boot override has the guard of all device calls alone.
+    const decided = effects.flatMap((what, index) =>
+      what === "PATCH baremetalremediations/status" && effects[index + 1]?.startsWith("setBootOverride") === true
+        ? [index]
+        : [],
+    );
+    assert.ok(decided.length > 1, effects.join(", "));
+    for (const index of decided) {
+      const stopped: Run = {
+        ...run,
+        faults: [{ at: "effect", index, how: "stop", forMs: STOPPED_MS, answersFirst: true }],
+      };
+      const { violations, verdicts } = await play(stopped);
+      assert.deepEqual(violations, []);
+      assert.deepEqual(verdicts, ["Failed TimedOut"]);
+    }
+  });
+});
