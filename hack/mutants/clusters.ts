@@ -47,6 +47,22 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
     WORKLOAD_CLUSTERS,
   ),
   mutant(
+    "unidentified-cluster-connected",
+    "link",
+    "a cluster of which nobody can tell which it is, is not worked with",
+    'if (this.#uid !== undefined) return { state: "connected", uid: this.#uid };',
+    'if (this.#openedMs >= 0) return { state: "connected", uid: this.#uid ?? "" };',
+    WORKLOAD_CLUSTERS,
+  ),
+  mutant(
+    "identified-once",
+    "link",
+    "another cluster that has come to be at the same address is told from the one before",
+    "this.#uid === undefined ? UID_RETRY_MS : UID_READ_MS",
+    "this.#uid === undefined ? UID_RETRY_MS : 10 * UID_READ_MS",
+    WORKLOAD_CLUSTERS,
+  ),
+  mutant(
     "same-address-same-cluster",
     "link",
     "another CA at the same address is another cluster: its nodes are not taken for the old one's",

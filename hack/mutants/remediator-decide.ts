@@ -500,7 +500,7 @@ export const REMEDIATOR_DECIDE_MUTANTS: readonly Mutant[] = [
     "time-runs-while-away",
     "decide-away",
     "an attempt is not spent on a cluster that is away",
-    'if (conditionOf(snapshot.status, "Processing")?.reason !== "ClusterUnreachable") return undefined;',
+    'if (!reasons.includes(conditionOf(snapshot.status, "Processing")?.reason)) return undefined;',
     'if (state.name !== "Resolving") return undefined;',
     DECIDE,
   ),

@@ -303,6 +303,22 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     CLUSTERS,
   ),
   mutant(
+    "exchanged-cluster",
+    "node-clusters",
+    "nothing is read or written in another cluster than the one with which a remediation began",
+    "if (uid === undefined || ref.uid === undefined || uid === ref.uid) return present;",
+    "if (uid === undefined || ref.uid === undefined || uid !== undefined) return present;",
+    CLUSTERS,
+  ),
+  mutant(
+    "unrecorded-cluster",
+    "decide-start",
+    "which cluster a Machine's node is in is on record before anything is done there",
+    "...(clusterUid !== undefined && { uid: clusterUid })",
+    "...(clusterUid === undefined && { uid: clusterUid })",
+    WORKLOAD_SIM,
+  ),
+  mutant(
     "signed-for-another-cluster",
     "marks",
     "marks that another cluster's agent has signed are not taken for lost ones",

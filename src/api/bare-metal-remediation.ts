@@ -91,9 +91,17 @@ const bareMetalRemediationStatusSchema = z.object({
   node: z
     .object({
       name: z.string().optional().meta({ description: "Absent for a Machine that has not become a Node." }),
-      cluster: clusterRefSchema.optional().meta({
-        description: "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent lives in.",
-      }),
+      cluster: clusterRefSchema
+        .extend({
+          uid: z.string().optional().meta({
+            description:
+              "UID of its namespace kube-system then: where a kubeconfig leads to another one, nothing is done there.",
+          }),
+        })
+        .optional()
+        .meta({
+          description: "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent lives in.",
+        }),
       uid: z.string().optional(),
       bootID: z.string().optional().meta({ description: "The boot that the present attempt ends." }),
       wasReady: z.boolean().optional().meta({

@@ -11,6 +11,7 @@ const core = (kind: string, plural: string, namespaced: boolean): ResourceType =
 });
 
 export const NODES = core("Node", "nodes", false);
+export const NAMESPACES = core("Namespace", "namespaces", false);
 export const PODS = core("Pod", "pods", true);
 export const SECRETS = core("Secret", "secrets", true);
 export const CONFIG_MAPS = core("ConfigMap", "configmaps", true);

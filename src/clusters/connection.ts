@@ -24,6 +24,11 @@ export interface ClusterRef {
   name: string;
 }
 
+/** The Secret by which a workload cluster is reached. */
+export function kubeconfigSecret({ namespace, name }: ClusterRef): { namespace: string; name: string } {
+  return { namespace, name: `${name}-kubeconfig` };
+}
+
 /** Why a workload cluster cannot be worked with. */
 export type AwayReason = "KubeconfigMissing" | "KubeconfigInvalid" | "Unreachable" | "Unauthorized";
 
@@ -31,8 +36,11 @@ export type AwayReason = "KubeconfigMissing" | "KubeconfigInvalid" | "Unreachabl
 export type ClusterConnection =
   /** Not known yet. */
   | { state: "connecting" }
-  /** `nodes` are listed in full and not old. Both stay the same objects until a kubeconfig leads to another API server. */
-  | { state: "connected"; runtime: KubeRuntime; nodes: Watched<Node> }
+  /**
+   * `nodes` are listed in full and not old. Both stay the same objects until a kubeconfig leads to another API server. `uid`
+   * tells which cluster answers (`readClusterUid`); absent for the agent's own.
+   */
+  | { state: "connected"; runtime: KubeRuntime; nodes: Watched<Node>; uid?: string }
   /** `message` is for people, without credentials; `sinceMs` by the wall clock. */
   | { state: "away"; reason: AwayReason; message: string; sinceMs: number };
 
@@ -61,7 +69,7 @@ export class WorkloadConnection {
   constructor(deps: LinkDeps, ref: ClusterRef, onChange: () => void) {
     this.#deps = deps;
     this.#cluster = `${ref.namespace}/${ref.name}`;
-    this.#secret = { namespace: ref.namespace, name: `${ref.name}-kubeconfig` };
+    this.#secret = kubeconfigSecret(ref);
     this.#onChange = onChange;
   }
 
@@ -149,13 +157,10 @@ export class WorkloadConnection {
 
   #open(kubeconfig: WorkloadKubeconfig, signal: AbortSignal): Link {
     const source = { cluster: this.#cluster, secret: `${this.#secret.namespace}/${this.#secret.name}` };
-    const link = new Link(this.#deps, source, kubeconfig, () => this.#read(signal));
-    // What somebody waits for is told at once.
-    link.nodes.whenSynced(signal).then(
-      () => this.#review(),
-      () => undefined,
-    );
-    return link;
+    return new Link(this.#deps, source, kubeconfig, {
+      refused: () => this.#read(signal),
+      changed: () => this.#review(),
+    });
   }
 
   #drop(link: Link | undefined): void {
@@ -191,7 +196,7 @@ export class WorkloadConnection {
     const link = this.#link;
     const health = link?.health() ?? { state: "connecting" };
     if (link !== undefined && health.state === "connected") {
-      return { state: "connected", runtime: link.runtime, nodes: link.nodes };
+      return { state: "connected", runtime: link.runtime, nodes: link.nodes, uid: health.uid };
     }
     const next = this.#next?.health();
     const trouble = this.#problem ?? (next?.state === "away" ? next : health);
@@ -226,7 +231,7 @@ function readKubeconfig({ data }: SecretObject): WorkloadKubeconfig {
 }
 
 function isSame(a: ClusterConnection, b: ClusterConnection): boolean {
-  if (a.state === "connected" && b.state === "connected") return a.runtime === b.runtime;
+  if (a.state === "connected" && b.state === "connected") return a.runtime === b.runtime && a.uid === b.uid;
   if (a.state === "away" && b.state === "away") return a.reason === b.reason && a.message === b.message;
   return a.state === b.state;
 }

@@ -3,10 +3,14 @@ import type { Node } from "../api/core.ts";
 import { trimNode } from "../api/trim.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
 import type { ClusterAccess, Credentials } from "../kube/credentials.ts";
+import type { KubeError } from "../kube/errors.ts";
+import { isKubeError } from "../kube/errors.ts";
 import { guardWrites } from "../kube/guarded-transport.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import type { Watched } from "../kube/watched.ts";
+import { sleep } from "../runtime/clock.ts";
+import { readClusterUid } from "./cluster-uid.ts";
 import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
 
 /** A fault of the nodes' watch is told once it has lasted so long: an API server that restarts is back sooner. */
@@ -15,6 +19,10 @@ const TROUBLE_MS = 15_000;
 const FIRST_ANSWER_MS = 30_000;
 /** The API server tells of a quiet collection about every minute; a view that has heard nothing for so long is not worth acting on. */
 const CONTACT_AGE_MAX_MS = 180_000;
+/** How often it is asked which cluster answers: another one may have come to be at the same address. */
+const UID_READ_MS = 60_000;
+/** The same until the first answer. */
+const UID_RETRY_MS = 5_000;
 
 export interface LinkDeps {
   /** Of the management cluster: clock, chance and log are taken from it. */
@@ -30,30 +38,35 @@ export interface LinkDeps {
 
 export type LinkHealth =
   | { state: "connecting" }
-  | { state: "connected" }
+  | { state: "connected"; uid: string }
   | { state: "away"; reason: "Unreachable" | "Unauthorized"; message: string };
 
-/** The connections to one API server of a workload cluster, and what is seen of its nodes. */
+/** The connections to one API server of a workload cluster, which cluster that is, and what is seen of its nodes. */
 export class Link {
   readonly kubeconfig: WorkloadKubeconfig;
   readonly runtime: KubeRuntime;
   readonly nodes: Watched<Node>;
   readonly #transport: KubeTransport;
   readonly #stop = new AbortController();
-  readonly #events: Promise<void>;
+  readonly #running: Promise<unknown>;
+  readonly #changed: () => void;
   readonly #openedMs: number;
   #credentials: Credentials;
   #wellMs: number;
+  #uid: string | undefined;
+  /** Why nobody can tell which cluster it is. */
+  #unidentified: KubeError | undefined;
 
   /**
    * @param source names the cluster and its Secret, for people.
-   * @param refused is called when the server refuses the credentials, and should take over newer ones before it resolves.
+   * @param on `refused` is called when the server refuses the credentials, and should take over newer ones before it resolves;
+   * `changed` when more is known of `health`.
    */
   constructor(
     deps: LinkDeps,
     source: { cluster: string; secret: string },
     kubeconfig: WorkloadKubeconfig,
-    refused: () => Promise<void>,
+    on: { refused: () => Promise<void>; changed: () => void },
   ) {
     const { clock, random } = deps.runtime;
     this.kubeconfig = kubeconfig;
@@ -65,7 +78,7 @@ export class Link {
       namespace: undefined,
       source: `Secret ${source.secret}`,
       loadCredentials: async ({ discardCached }) => {
-        if (discardCached) await refused();
+        if (discardCached) await on.refused();
         return this.#credentials;
       },
     });
@@ -75,7 +88,11 @@ export class Link {
     const runtime = createKubeRuntime({ transport: this.#transport, clock, random, logger, controllerName, instance });
     this.runtime = runtime;
     this.nodes = runtime.watch({ type: NODES, trim: trimNode }, this.#stop.signal);
-    this.#events = runtime.run(this.#stop.signal);
+    this.#changed = on.changed;
+    const { signal } = this.#stop;
+    this.#running = Promise.allSettled([runtime.run(signal), this.#keepIdentified(signal)]);
+    // What somebody waits for is told at once.
+    this.nodes.whenSynced(signal).then(this.#changed, () => undefined);
   }
 
   /** Takes over newer credentials for the same server; false where they are for another one. */
@@ -97,9 +114,9 @@ export class Link {
     if (problem === undefined) this.#wellMs = nowMs;
     if (nodes.synced) {
       const isTroubled = nowMs - this.#wellMs >= TROUBLE_MS || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS;
-      return isTroubled
-        ? this.#away(problem ?? "it has told nothing of its nodes for minutes")
-        : { state: "connected" };
+      if (isTroubled) return this.#away(problem ?? "it has told nothing of its nodes for minutes");
+      if (this.#uid !== undefined) return { state: "connected", uid: this.#uid };
+      if (this.#unidentified !== undefined) return this.#away(this.#unidentified.message, this.#unidentified.code);
     }
     if (problem !== undefined) return this.#away(problem);
     if (nowMs - this.#openedMs < FIRST_ANSWER_MS) return { state: "connecting" };
@@ -109,12 +126,24 @@ export class Link {
   /** Ends all that it has begun. */
   async close(): Promise<void> {
     this.#stop.abort(new Error("the connection to the workload cluster was closed"));
-    await Promise.allSettled([this.#events, this.#transport.close()]);
+    await Promise.allSettled([this.#running, this.#transport.close()]);
   }
 
-  #away(message: string): LinkHealth {
-    const { problemCode } = this.nodes;
-    const isRefused = problemCode === "Unauthorized" || problemCode === "Forbidden";
+  async #keepIdentified(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        this.#uid = await readClusterUid(this.runtime.client, signal);
+        this.#changed();
+      } catch (error) {
+        if (signal.aborted || !isKubeError(error)) throw error;
+        this.#unidentified = error;
+      }
+      await sleep(this.runtime.clock, this.#uid === undefined ? UID_RETRY_MS : UID_READ_MS, signal);
+    }
+  }
+
+  #away(message: string, code = this.nodes.problemCode): LinkHealth {
+    const isRefused = code === "Unauthorized" || code === "Forbidden";
     return { state: "away", reason: isRefused ? "Unauthorized" : "Unreachable", message };
   }
 }

@@ -6,6 +6,7 @@ import type { ClusterConnection, ClusterRef } from "./connection.ts";
 import type { LinkDeps } from "./link.ts";
 
 export type { AwayReason, ClusterConnection, ClusterRef } from "./connection.ts";
+export { kubeconfigSecret } from "./connection.ts";
 
 /** How long a connection that nobody holds any more stays: one remediation ends, and the next one begins. */
 const LINGER_MS = 60_000;

@@ -1,11 +1,12 @@
 import { move, waitBecause } from "./moves.ts";
+import type { Away } from "./node-clusters.ts";
 import type { Plan } from "./plan.ts";
 import type { Decision, Effect, Now, Snapshot } from "./snapshot.ts";
 import type { StateName } from "./state.ts";
 import { conditionOf, processing } from "./status.ts";
 import { POWER_REREAD_MS } from "./timings.ts";
 
-// What becomes of a remediation whose node lies in a cluster that cannot be reached. Pure.
+// What becomes of a remediation whose node lies in a cluster that cannot be reached, or that is another by now. Pure.
 
 /** States that can do nothing without the node's cluster. In the others the power is looked after meanwhile. */
 const WAITING_STATES: readonly StateName[] = ["Verifying", "Provisioning", "Rejoining", "Restoring"];
@@ -39,7 +40,7 @@ const NEEDS_CLUSTER: ReadonlySet<Effect["do"]> = new Set<Effect["do"]>([
 export function decideAway(
   snapshot: Snapshot,
   now: Now,
-  away: string,
+  away: Away,
   decisions: {
     abort: (snapshot: Snapshot, now: Now) => Decision | undefined;
     usual: (snapshot: Snapshot, now: Now) => Decision;
@@ -50,15 +51,15 @@ export function decideAway(
     const aborted = decisions.abort(snapshot, now);
     if (aborted !== undefined) return aborted;
     if (state.name !== "Verifying" || state.attempt.action === "ForceOff" || state.attempt.action === "On") {
-      return waitBecause(snapshot, now, "ClusterUnreachable", away);
+      return waitBecause(snapshot, now, away.reason, away.message);
     }
     return move(snapshot, now, {
       to: "Resolving",
-      step: "ClusterUnreachable",
-      message: away,
+      step: away.reason,
+      message: away.message,
       warning: true,
       attempt: { ...state.attempt, deadlineMs: now.epochMs + plan.powerOffTimeoutMs },
-      conditions: processing("ClusterUnreachable", away),
+      conditions: processing(away.reason, away.message),
     });
   }
   // Before a host was taken no mark can have been put on.
@@ -66,13 +67,17 @@ export function decideAway(
   const known = unmarked ? { ...snapshot, seen: { ...seen, taintCleared: true, marksCleared: true } } : snapshot;
   const decision = decisions.usual(known, now);
   if (!decision.effects.some((effect) => NEEDS_CLUSTER.has(effect.do))) return decision;
-  return waitBecause(snapshot, now, "ClusterUnreachable", away, POWER_REREAD_MS);
+  return waitBecause(snapshot, now, away.reason, away.message, POWER_REREAD_MS);
 }
 
 /** The node's cluster is back: the state that waited for it begins its time anew. Undefined where none did. */
 export function decideBack(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, plan } = snapshot;
-  if (conditionOf(snapshot.status, "Processing")?.reason !== "ClusterUnreachable") return undefined;
+  const reasons: readonly (string | undefined)[] = [
+    "ClusterUnreachable",
+    "ClusterExchanged",
+  ] satisfies Away["reason"][];
+  if (!reasons.includes(conditionOf(snapshot.status, "Processing")?.reason)) return undefined;
   if (state.name === "Resolving" || !("attempt" in state)) return undefined;
   const message = "the node's cluster can be reached again";
   return move(snapshot, now, {

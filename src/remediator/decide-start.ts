@@ -25,6 +25,7 @@ import type { Decision, HostFacts, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
 import { conditionOf, nodeRejoined, processing } from "./status.ts";
 import { CLAIM_RECHECK_MS, FREED_RECHECK_MS, IDENTITY_AGE_MAX_MS, RENEWAL_TIMEOUT_MS } from "./timings.ts";
+import { clusterKey, clusterOf } from "./subject.ts";
 import { quorumMessage } from "./turn.ts";
 
 /** Looks the node and its host up and takes the host, or says what is in the way. */
@@ -35,7 +36,7 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
     turn === undefined ? block(snapshot, attempt, now, reason, message) : run({ do: "leaveTurn" });
   if (snapshot.unresolved) return resolve(snapshot, attempt, now);
   if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
-  if (snapshot.away !== undefined) return blocked("ClusterUnreachable", snapshot.away);
+  if (snapshot.away !== undefined) return blocked(snapshot.away.reason, snapshot.away.message);
   if (snapshot.node === undefined && snapshot.status.node === undefined) {
     return blocked("NodeNotFound", `there is no node ${nodeName}`);
   }
@@ -61,30 +62,37 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   return beginFirstAttempt(snapshot, attempt, host.facts, now);
 }
 
-/** Stores whom the live Machine means, before anything else: its name alone would be no proof. */
+/**
+ * Stores whom the live Machine means, before anything else: its name alone would be no proof. Nor would be that of its cluster, so
+ * it is waited for until that can be asked which it is.
+ */
 function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
-  const { seen, subject } = snapshot;
+  const { seen, subject, away, clusterUid } = snapshot;
   const read = seen.subjectMachine;
   if (read === undefined) return run({ do: "resolveSubject" });
+  const isOld = now.monotonicMs - read.atMs >= CLAIM_RECHECK_MS;
   if (!read.found) {
     const { reason, message } = read;
     // No Machine comes back under its UID.
     if (reason !== "MachineUnreadable") return fail(snapshot, now, reason, message);
-    const inMs = read.atMs + CLAIM_RECHECK_MS - now.monotonicMs;
-    return inMs <= 0 ? run({ do: "resolveSubject" }) : block(snapshot, attempt, now, reason, message, inMs);
+    return isOld ? run({ do: "resolveSubject" }) : block(snapshot, attempt, now, reason, message);
   }
-  const { metadata, apiVersion, kind, nodeName, clusterName } = read.machine;
+  const { metadata, apiVersion, kind, nodeName } = read.machine;
   const { namespace, name, uid } = metadata;
   const { named } = snapshot.remediation;
   if (named !== undefined && named !== nodeName) {
     const message = `the remediation names node ${named}, but Machine ${namespace}/${name} ${nodeName === undefined ? "has no node" : `is node ${nodeName}`}: correct its annotation`;
     return fail(snapshot, now, "SubjectMismatch", message);
   }
+  if (away !== undefined) {
+    return isOld ? run({ do: "resolveSubject" }) : block(snapshot, attempt, now, away.reason, away.message);
+  }
+  const cluster = clusterOf(read.machine);
   const node = {
     ...(nodeName !== undefined && { name: nodeName }),
-    ...(clusterName !== "" && { cluster: { namespace, name: clusterName } }),
+    ...(cluster !== undefined && { cluster: { ...cluster, ...(clusterUid !== undefined && { uid: clusterUid }) } }),
   };
-  const where = clusterName === "" ? "" : ` of cluster ${namespace}/${clusterName}`;
+  const where = cluster === undefined ? "" : ` of cluster ${clusterKey(cluster)}`;
   return move(snapshot, now, {
     to: "Resolving",
     step: "SubjectResolved",
@@ -109,7 +117,7 @@ function block(
   const said = conditionOf(snapshot.status, "Processing");
   if (said?.reason === reason && said.message === message && attempt !== undefined) {
     if (bounded && snapshot.remainingMs <= 0) return fail(snapshot, now, reason, message);
-    const nextCheckMs = bounded ? snapshot.remainingMs : recheckMs;
+    const nextCheckMs = bounded ? Math.min(snapshot.remainingMs, recheckMs) : recheckMs;
     return { notes: [], effects: [], nextCheckMs };
   }
   const timeoutMs = snapshot.plan.powerOffTimeoutMs;

@@ -1,9 +1,11 @@
 import type { Node } from "../api/core.ts";
 import type { ClusterRef, HeldCluster, WorkloadClusters } from "../clusters/workload-clusters.ts";
+import { kubeconfigSecret } from "../clusters/workload-clusters.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { KubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Change, Watched } from "../kube/watched.ts";
+import type { KnownCluster } from "./subject.ts";
 import { clusterKey } from "./subject.ts";
 
 /** A cluster whose nodes are fenced, as it can be worked with now. Ask for it anew each time. */
@@ -14,10 +16,19 @@ export interface NodeCluster {
   readonly runtime: KubeRuntime;
   /** Empty while the cluster is away, which then means nothing. */
   readonly nodes: Pick<Watched<Node>, "get" | "values">;
-  /** Why the cluster cannot be reached, for people; undefined where it can be. */
-  readonly away: string | undefined;
+  /** Which cluster answers (`readClusterUid`); undefined where that does not matter, or it is away. */
+  readonly uid?: string | undefined;
+  /** Why the cluster cannot be worked with; undefined where it can be. */
+  readonly away: Away | undefined;
   /** Since when, by the wall clock, nothing says how to reach the cluster, as of one that was deleted; undefined where something does. */
   readonly missingSinceMs?: number;
+}
+
+export interface Away {
+  /** ClusterExchanged: another cluster answers than the one that was meant. */
+  reason: "ClusterUnreachable" | "ClusterExchanged";
+  /** For people, with the next step. */
+  message: string;
 }
 
 export interface NodeListener {
@@ -43,10 +54,16 @@ export class NodeClusters {
     this.#local = { ref: undefined, runtime: deps.runtime, nodes: deps.nodes, away: undefined };
   }
 
-  /** A workload cluster that nobody holds is away. */
-  of(ref: ClusterRef | undefined): NodeCluster {
+  /** A workload cluster that nobody holds is away, and so is one that is another by now: its nodes are others, namesakes at best. */
+  of(ref: KnownCluster | undefined): NodeCluster {
     if (ref === undefined) return this.#local;
-    return this.#held.get(clusterKey(ref))?.present() ?? awayCluster(this.#runtime, ref, "it is not connected");
+    const present =
+      this.#held.get(clusterKey(ref))?.present() ?? unreachable(this.#runtime, ref, "it is not connected");
+    const { uid } = present;
+    if (uid === undefined || ref.uid === undefined || uid === ref.uid) return present;
+    const secret = kubeconfigSecret(ref);
+    const message = `Secret ${secret.namespace}/${secret.name} leads to another cluster than when the remediation began: namespace kube-system has UID ${uid} there, and had ${ref.uid}; put a kubeconfig of that cluster back`;
+    return awayCluster(this.#runtime, ref, { reason: "ClusterExchanged", message });
   }
 
   /** Keeps a cluster connected until the answer is called. */
@@ -100,7 +117,7 @@ class Held {
   constructor(runtime: KubeRuntime, clusters: WorkloadClusters, ref: ClusterRef, listeners: ReadonlySet<NodeListener>) {
     this.#runtime = runtime;
     this.#listeners = listeners;
-    this.#present = awayCluster(runtime, ref, "it is being connected");
+    this.#present = unreachable(runtime, ref, "it is being connected");
     this.#held = clusters.hold(ref, () => this.#update());
     this.#take();
   }
@@ -133,23 +150,28 @@ class Held {
       const why = connection.state === "away" ? `${connection.reason}: ${connection.message}` : "it is being connected";
       const isMissing = connection.state === "away" && connection.reason === "KubeconfigMissing";
       const missing = isMissing ? { missingSinceMs: connection.sinceMs } : {};
-      this.#present = { ...awayCluster(this.#runtime, ref, why), ...missing };
+      this.#present = { ...unreachable(this.#runtime, ref, why), ...missing };
       return;
     }
-    const { runtime, nodes } = connection;
-    if (this.#present.away === undefined && this.#present.runtime === runtime) return;
+    const { runtime, nodes, uid } = connection;
+    const isKnown = this.#present.away === undefined && this.#present.runtime === runtime;
+    this.#present = { ref, runtime, nodes, uid, away: undefined };
+    if (isKnown) return;
     this.#stopNodes?.();
-    this.#present = { ref, runtime, nodes, away: undefined };
     this.#stopNodes = nodes.subscribe((change) => {
       for (const listener of this.#listeners) listener.onNode(ref, change);
     });
   }
 }
 
-/** A cluster that is away, as one whose API server cannot be reached: nothing is read from it, and nothing written. */
-function awayCluster(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCluster {
-  const away = `cluster ${ref.namespace}/${ref.name} cannot be reached: ${why}`;
-  const fail = (): Promise<never> => Promise.reject(new KubeError("Unavailable", away));
+function unreachable(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCluster {
+  const message = `cluster ${ref.namespace}/${ref.name} cannot be reached: ${why}`;
+  return awayCluster(runtime, ref, { reason: "ClusterUnreachable", message });
+}
+
+/** A cluster that is away: nothing is read from it, and nothing written. */
+function awayCluster(runtime: KubeRuntime, ref: ClusterRef, away: Away): NodeCluster {
+  const fail = (): Promise<never> => Promise.reject(new KubeError("Unavailable", away.message));
   const client: KubeClient = {
     get: fail,
     list: fail,
@@ -161,7 +183,7 @@ function awayCluster(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCl
   };
   const nodes: NodeCluster["nodes"] = { get: () => undefined, values: () => [].values() };
   const watch: KubeRuntime["watch"] = () => {
-    throw new KubeError("Unavailable", away);
+    throw new KubeError("Unavailable", away.message);
   };
   return { ref, runtime: { ...runtime, client, watch }, nodes, away };
 }

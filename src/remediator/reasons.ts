@@ -8,6 +8,7 @@ export const REASONS = [
   "MachineUnreadable",
   "SubjectMismatch",
   "ClusterUnreachable",
+  "ClusterExchanged",
   "NodeNotFound",
   "NoTarget",
   "Ambiguous",

@@ -2,7 +2,7 @@ import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { Change } from "../kube/watched.ts";
-import { clusterKey, nodeKey, subjectOf } from "./subject.ts";
+import { nodeKey, subjectOf } from "./subject.ts";
 
 /**
  * The watched remediations by node and by Machine, so that a change of one node wakes none but its own. A node is known by its
@@ -28,11 +28,6 @@ export class RemediationIndex {
   /** The remediations of a node. */
   ofNode(cluster: ClusterRef | undefined, name: string): BareMetalRemediation[] {
     return this.#of([nodeKeyOf(cluster, name)]);
-  }
-
-  /** The remediations of a cluster's nodes and Machines. */
-  ofCluster(cluster: ClusterRef): BareMetalRemediation[] {
-    return this.#of([clusterKeyOf(cluster)]);
   }
 
   /** The other remediations of the same node or Machine. */
@@ -72,11 +67,9 @@ function keysOf(remediation: BareMetalRemediation): string[] {
   return [
     ...(nodeName === undefined ? [] : [nodeKeyOf(cluster, nodeName)]),
     ...(machine === undefined ? [] : [`${MACHINE}${machine.uid}`]),
-    ...(cluster === undefined ? [] : [clusterKeyOf(cluster)]),
     ...(target === undefined ? [] : [targetKeyOf(target)]),
   ];
 }
 
 const nodeKeyOf = (cluster: ClusterRef | undefined, name: string): string => `${NODE}${nodeKey({ cluster, name })}`;
-const clusterKeyOf = (cluster: ClusterRef): string => `cluster ${clusterKey(cluster)}`;
 const targetKeyOf = (uid: string): string => `target ${uid}`;

@@ -196,7 +196,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
         if (mayRunEtcd(object)) turns.review();
       },
       onConnection: (cluster) => {
-        wake(index.ofCluster(cluster));
+        for (const [key, session] of sessions) {
+          if (clusterKey(session.cluster.ref) === clusterKey(cluster)) controller.enqueue(key);
+        }
         turns.review();
       },
     }),

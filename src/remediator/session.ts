@@ -19,7 +19,7 @@ import type { State, StateName } from "./state.ts";
 import { parseState } from "./state.ts";
 import type { NodeCluster, NodeClusters } from "./node-clusters.ts";
 import type { Subject } from "./subject.ts";
-import { clusterKey, machineResource, subjectOf } from "./subject.ts";
+import { clusterKey, clusterOf, isUnresolved, machineResource, subjectOf } from "./subject.ts";
 import type { FencedHost, HostPower } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
 
@@ -84,9 +84,14 @@ export class Session {
     return this.subject.nodeName;
   }
 
-  /** The cluster that holds the node, its lease and its pods, as it is now. It is kept connected from the first question on. */
+  /**
+   * The cluster that holds the node, its lease and its pods, as it is now: of a Machine that was read, and is not on record yet, its
+   * own. It is kept connected from the first question on.
+   */
   get cluster(): NodeCluster {
-    const { cluster } = this.subject;
+    const { subjectMachine: read } = this.seen;
+    const isNews = isUnresolved(this.remediation) && read?.found === true;
+    const cluster = isNews ? clusterOf(read.machine) : this.subject.cluster;
     const key = clusterKey(cluster);
     if (key !== this.#heldKey) {
       const previous = this.#release;

@@ -8,6 +8,7 @@ import type { Attempt, State } from "./state.ts";
 import type { EtcdMember } from "./quorum.ts";
 import type { InstalledHost, MachineLook, NodeMachine, ReplacementLook } from "./reprovision/looks.ts";
 import type { FencedHost, HostOwner, IdentityVerdict, LookupFailure } from "./targets/host.ts";
+import type { Away } from "./node-clusters.ts";
 import type { Subject } from "./subject.ts";
 import type { Turn } from "./turn.ts";
 
@@ -41,8 +42,10 @@ export interface Snapshot {
   subject: Subject;
   /** The subject is known by its Machine alone, which has to be read first. */
   unresolved: boolean;
-  /** Why the node's cluster cannot be reached; undefined where it can be. */
-  away: string | undefined;
+  /** Why the node's cluster cannot be worked with; undefined where it can be. */
+  away: Away | undefined;
+  /** Which cluster answers; undefined for the agent's own, and while it is away. */
+  clusterUid: string | undefined;
   /** The node as watched: it may lag, so it wakes and informs, but nothing unsafe rests on it alone. */
   node: Node | undefined;
   host: { found: true; facts: HostFacts } | LookupFailure;

@@ -1,5 +1,6 @@
 import { NODE_NAME } from "../api/annotations.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
+import type { Machine } from "../api/cluster-api.ts";
 import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
 import { OKD_MACHINE_GROUP } from "../api/okd-machine.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
@@ -14,12 +15,17 @@ export interface MachineRef {
   uid: string;
 }
 
+/** A Cluster, and what tells it from one that its kubeconfig may lead to later (`readClusterUid`), where that is on record. */
+export interface KnownCluster extends ClusterRef {
+  uid?: string | undefined;
+}
+
 /** What a remediation is about. */
 export interface Subject {
   /** Undefined for a Machine that has not become a Node. */
   nodeName: string | undefined;
   /** The Cluster of Cluster API whose Node it is; undefined for the cluster that the agent lives in. */
-  cluster: ClusterRef | undefined;
+  cluster: KnownCluster | undefined;
   /** Undefined where a Node alone was named. */
   machine: MachineRef | undefined;
 }
@@ -53,6 +59,11 @@ export function isUnresolved(remediation: BareMetalRemediation): boolean {
   if (remediation.status?.machine !== undefined) return false;
   const { nodeName, machine } = subjectOf(remediation);
   return machine !== undefined && nodeName === undefined;
+}
+
+/** The Cluster whose node a Machine is; undefined for the cluster that the agent lives in. */
+export function clusterOf({ metadata, clusterName }: Machine): ClusterRef | undefined {
+  return clusterName === "" ? undefined : { namespace: metadata.namespace, name: clusterName };
 }
 
 /** The references to Machines among an object's owners. */

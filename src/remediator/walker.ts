@@ -257,7 +257,7 @@ function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: 
   const { metadata } = session.remediation;
   const { plan } = session;
   const { subject, nodeName } = session;
-  const { nodes, away } = session.cluster;
+  const { nodes, away, uid: clusterUid } = session.cluster;
   const node = nodeName === undefined ? undefined : nodes.get({ name: nodeName });
   return {
     remediation: {
@@ -276,6 +276,7 @@ function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: 
     subject,
     unresolved: isUnresolved(session.remediation),
     away,
+    clusterUid,
     node,
     turn: deps.turns.of(session.uid),
     zone: zoneOf(node, deps.zoneLabel),

@@ -6,6 +6,7 @@ import { request as httpRequest } from "node:http";
 import { createServer } from "node:https";
 import type { Server } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -15,7 +16,7 @@ import type { CertificateAuthority } from "../../hack/lib/pki.ts";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { createApiServer } from "../../hack/kube-mock/api-server.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
-import { NODES, SECRETS } from "../../src/api/core-types.ts";
+import { NAMESPACES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { ClusterConnection, HeldCluster } from "../../src/clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
@@ -37,6 +38,7 @@ class WorkloadServer {
   requests = 0;
   readonly #authority: CertificateAuthority;
   readonly #upstream: string;
+  readonly #sockets = new Set<Duplex>();
   #front: Server | undefined;
   #port = 0;
 
@@ -74,6 +76,11 @@ class WorkloadServer {
       response.on("close", () => forward.destroy());
       request.pipe(forward);
     });
+    // All of them: `closeAllConnections` leaves those out that are shaking hands still.
+    front.on("connection", (socket) => {
+      this.#sockets.add(socket);
+      socket.on("close", () => this.#sockets.delete(socket));
+    });
     front.listen(this.#port, "127.0.0.1");
     await once(front, "listening");
     this.#port = (front.address() as AddressInfo).port;
@@ -84,7 +91,7 @@ class WorkloadServer {
     if (this.#front === undefined) return;
     const closed = once(this.#front, "close");
     this.#front.close();
-    this.#front.closeAllConnections();
+    for (const socket of this.#sockets) socket.destroy();
     this.#front = undefined;
     await closed;
   }
@@ -101,6 +108,8 @@ interface World {
   workload: WorkloadServer;
   lines: Record<string, unknown>[];
   folder: string;
+  /** Of the namespace kube-system in the workload cluster. */
+  uid: string | undefined;
   hold: (name?: string) => HeldCluster;
   writeSecret: (text: string, name?: string) => void;
 }
@@ -143,6 +152,7 @@ async function startWorld(t: TestContext, authority: CertificateAuthority): Prom
     workload,
     lines,
     folder,
+    uid: mock.server.collection(NAMESPACES).get({ name: "kube-system" })?.metadata.uid,
     hold: (name = "alpha") => clusters.hold({ namespace: NAMESPACE, name }, () => undefined),
     writeSecret: (text, name = "alpha") => {
       const key = { namespace: NAMESPACE, name: `${name}-kubeconfig` };
@@ -209,6 +219,17 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
     await until("its certificate is not believed", () => awayReason(strange) === "Unreachable");
     assert.match(messageOf(strange.connection), /certificate/);
     assert.doesNotMatch(JSON.stringify(lines) + messageOf(refused.connection), /t0ken/);
+  });
+
+  it("says which cluster it is", async (t) => {
+    const { workload, hold, writeSecret, uid } = await startWorld(t, authority);
+    writeSecret(workload.kubeconfig());
+    const held = hold();
+    await until("it is connected", () => isConnected(held));
+    const { connection } = held;
+    assert.ok(connection.state === "connected");
+    assert.notEqual(uid, undefined);
+    assert.equal(connection.uid, uid);
   });
 
   it("runs no program and reads no file that a Secret names, and sends nothing to its server", async (t) => {

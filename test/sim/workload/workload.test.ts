@@ -18,7 +18,8 @@ describe("the remediation of a Machine", () => {
       await world.phase("Succeeded", "m1");
       assert.deepEqual(world.powerLog, FENCED);
       const { node, machine } = world.remediation("m1")?.status ?? {};
-      assert.deepEqual([node?.name, node?.cluster, machine?.uid], ["n1", WORKLOAD, uid]);
+      const cluster = { ...WORKLOAD, uid: world.clusterUid("workload") };
+      assert.deepEqual([node?.name, node?.cluster, machine?.uid], ["n1", cluster, uid]);
       assert.equal(world.workload.pods("n1").length, 0, "the pod of the fenced host is gone");
       assert.equal(world.management.pods("n1").length, 1, "the other one runs on");
       assert.equal(world.workload.isReady("n1"), true);
@@ -236,6 +237,78 @@ describe("a workload cluster that is away", () => {
       world.mend();
       await world.until("it is gone", () => world.remediation("m1") === undefined);
       assert.deepEqual(world.powerLog, FENCED);
+    }));
+});
+
+describe("a kubeconfig that leads to another cluster", () => {
+  const told = (world: WorkloadWorld): string => {
+    const found = world.remediation("m1")?.status?.conditions?.find(({ type }) => type === "Processing");
+    return found?.reason === "ClusterExchanged" ? found.message : "";
+  };
+
+  for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
+    for (const restarts of [false, true]) {
+      const how = restarts ? ", also by an agent that began meanwhile" : "";
+      it(`from ${phase} on is told of, the namesakes there are let alone${how}, and nothing is left off once it is put right`, () =>
+        WorkloadWorld.run({}, async (world) => {
+          const uid = world.machine("m1", "n1");
+          world.workload.createPod("n1", "db");
+          world.stranger.createPod("n1", "db");
+          await Promise.all([world.hang("workload", "n1"), world.hang("stranger", "n1")]);
+          world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
+          await world.phase(phase, "m1");
+          world.leadTo("stranger");
+          if (restarts) {
+            await world.killAgent();
+            world.startAgent();
+          }
+          await world.until("it is told", () => told(world) !== "");
+          assert.match(told(world), /Secret caps\/w1-kubeconfig /);
+          for (const place of ["workload", "stranger"] as const) {
+            assert.ok(told(world).includes(world.clusterUid(place)), told(world));
+          }
+          await world.clock.advance(300_000);
+          assert.equal(world.stranger.pods("n1").length, 1);
+          world.assertUntouched("stranger");
+          world.leadTo("workload");
+          await world.phase("Succeeded", "m1");
+          assert.deepEqual(world.powerLog, FENCED);
+          assert.equal(bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE), false);
+          world.assertUntouched("stranger");
+        }));
+    }
+  }
+
+  it("is seen before the power-off, which is not ordered then", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await Promise.all([world.hang("workload", "n1"), world.hang("stranger", "n1")]);
+      world.management.pause(true);
+      world.remediateMachine("m1", uid);
+      await world.until("it waits", () => world.condition("Processing", "m1") === "True Paused");
+      world.leadTo("stranger");
+      world.management.pause(false);
+      await world.phase("Failed", "m1");
+      assert.equal(world.condition("Succeeded", "m1"), "False ClusterExchanged");
+      assert.deepEqual(world.powerLog, []);
+      world.assertUntouched("stranger");
+    }));
+
+  it("does not let an abort in mid-fence power the host on before the taint is off", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      world.workload.createPod("n1", "db");
+      await Promise.all([world.hang("workload", "n1"), world.hang("stranger", "n1")]);
+      world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
+      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      world.leadTo("stranger");
+      world.delete("m1");
+      await world.clock.advance(300_000);
+      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"], "the taint stands");
+      world.leadTo("workload");
+      await world.until("it is gone", () => world.remediation("m1") === undefined);
+      assert.deepEqual(world.powerLog, FENCED);
+      world.assertUntouched("stranger");
     }));
 });
 

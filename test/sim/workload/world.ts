@@ -27,7 +27,7 @@ import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
 import { bears } from "../world.ts";
 
-// A management cluster and a workload cluster whose nodes, pods and hosts have the same names.
+// A management cluster, a workload cluster, and a stranger that its kubeconfig may lead to: nodes, pods and hosts of all have the same names.
 
 /** Where the workload cluster's Cluster and Machines lie. */
 export const CAPS = "caps";
@@ -61,7 +61,8 @@ const CRDS = ["cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "metal3.io"
   readFileSync(new URL(`../../../hack/foreign-crds/${group}.yaml`, import.meta.url), "utf8"),
 );
 
-type Place = "management" | "workload";
+type Place = "management" | "workload" | "stranger";
+const PLACES: readonly Place[] = ["management", "workload", "stranger"];
 
 export interface WorkloadOptions {
   /** The node of the management cluster that the agent runs on. */
@@ -76,6 +77,7 @@ export class WorkloadWorld {
   readonly clock = new VirtualClock(undefined, 1);
   readonly management: Cluster;
   readonly workload: Cluster;
+  readonly stranger: Cluster;
   readonly notes: EventNote[] = [];
   /** Power orders that took effect, as `place host order`. */
   readonly powerLog: string[] = [];
@@ -85,6 +87,7 @@ export class WorkloadWorld {
   readonly #holders = new Set<() => void>();
   #connection: ClusterConnection = { state: "connecting" };
   #isCut = false;
+  #leadsTo: Place = "workload";
   #agent: { stop: AbortController; ended: Promise<void> } | undefined;
   #agents = 0;
 
@@ -99,12 +102,13 @@ export class WorkloadWorld {
     };
     this.management = new Cluster({ ...common, seed: 1 });
     this.workload = new Cluster({ ...common, seed: 2 });
+    this.stranger = new Cluster({ ...common, seed: 3 });
     const { management } = this;
     for (const text of CRDS) management.server.load(text);
     management.create(NAMESPACES, { name: CAPS }, {});
     if (options.targets !== false)
       for (const { name, spec } of this.workload.rack.hosts) this.#aim(name, spec.systemUUID);
-    for (const place of ["management", "workload"] as const) {
+    for (const place of PLACES) {
       this[place].rack.subscribe((event) => {
         if (event.type !== "ordered" || event.outcome !== "Started") return;
         this.powerLog.push(`${place} ${event.host} ${event.order}`);
@@ -129,7 +133,7 @@ export class WorkloadWorld {
     } finally {
       await world.stop();
     }
-    for (const { devices } of [world.management, world.workload]) {
+    for (const { devices } of [world.management, world.workload, world.stranger]) {
       assert.equal(devices.open(), 0, "every device session is closed");
     }
     assert.equal(world.clock.pending, 0, "nothing is left running");
@@ -183,6 +187,7 @@ export class WorkloadWorld {
   async stop(): Promise<void> {
     await this.killAgent();
     await this.workload.stopCluster();
+    await this.stranger.stopCluster();
     await this.management.stopCluster();
   }
 
@@ -199,6 +204,16 @@ export class WorkloadWorld {
   mend(): void {
     this.#isCut = false;
     this.#reconnect();
+  }
+
+  /** From now on the kubeconfig of the workload cluster leads to that one. */
+  leadTo(place: Place): void {
+    this.#leadsTo = place;
+    this.#reconnect();
+  }
+
+  clusterUid(place: Place): string {
+    return this[place].server.collection(NAMESPACES).get({ name: "kube-system" })?.metadata.uid ?? assert.fail();
   }
 
   /** A Machine of the workload cluster; with its node unless that is undefined. @returns its UID. */
@@ -365,7 +380,7 @@ export class WorkloadWorld {
 
   /** The out-of-service taint stands only while the host of that very node, in that very cluster, is off. */
   #check(): void {
-    for (const place of ["management", "workload"] as const) {
+    for (const place of PLACES) {
       const { rack } = this[place];
       for (const host of rack.hosts) {
         const node = this[place].node(host.name);
@@ -388,18 +403,23 @@ export class WorkloadWorld {
 
   #clusters(signal: AbortSignal): WorkloadClusters {
     this.#connection = { state: "connecting" };
-    const inner = this.workload.server.transport({ client: "agent" });
     const broken = (): KubeError => new KubeError("Network", "no connection");
-    const transport: KubeTransport = {
-      send: (request, signal) => (this.#isCut ? Promise.reject(broken()) : inner.send(request, signal)),
-      stream: (request, signal) => (this.#isCut ? Promise.reject(broken()) : inner.stream(request, signal)),
-      close: () => inner.close(),
+    const open = (place: Place): (() => void) => {
+      const inner = this[place].server.transport({ client: "agent" });
+      const transport: KubeTransport = {
+        send: (request, signal) => (this.#isCut ? Promise.reject(broken()) : inner.send(request, signal)),
+        stream: (request, signal) => (this.#isCut ? Promise.reject(broken()) : inner.stream(request, signal)),
+        close: () => inner.close(),
+      };
+      const runtime = this.#runtime(transport);
+      const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
+      const connect = (): void => this.#connect({ state: "connected", runtime, nodes, uid: this.clusterUid(place) });
+      return () => void nodes.whenSynced(signal).then(connect, () => undefined);
     };
-    const runtime = this.#runtime(transport);
-    const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
+    const ways: Partial<Record<Place, () => void>> = {};
     this.#reconnect = () => {
-      const connect = (): void => this.#connect({ state: "connected", runtime, nodes });
-      void nodes.whenSynced(signal).then(connect, () => undefined);
+      ways[this.#leadsTo] ??= open(this.#leadsTo);
+      ways[this.#leadsTo]?.();
     };
     if (!this.#isCut) this.#reconnect();
     return {

@@ -5,7 +5,7 @@ import { Registry } from "prom-client";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
-import { NODES, SECRETS } from "../../../src/api/core-types.ts";
+import { NAMESPACES, NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { SecretObject } from "../../../src/api/core.ts";
 import { createWorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
 import type { ClusterConnection, HeldCluster } from "../../../src/clusters/workload-clusters.ts";
@@ -351,6 +351,37 @@ describe("a workload cluster", () => {
     );
     assert.equal(server.collection(NODES).get({ name: "n1" })?.metadata.labels, undefined);
     assert.equal((await client.get(NODES, { name: "n1" }, signal)).metadata.name, "n1");
+  });
+
+  it("says which cluster answers, by its namespace kube-system, also when that changes at the same address", async (t) => {
+    const world = new Clusters(t);
+    const uidOf = (server: ApiServer) => server.collection(NAMESPACES).get({ name: "kube-system" })?.metadata.uid;
+    const first = world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    let changes = 0;
+    const held = world.hold(() => (changes += 1));
+    await world.clock.advance(5_000);
+    assert.notEqual(uidOf(first), undefined);
+    assert.equal(connected(held).uid, uidOf(first));
+    const second = world.start("10.0.0.1");
+    first.close();
+    await world.clock.advance(70_000);
+    assert.notEqual(uidOf(second), uidOf(first));
+    assert.equal(connected(held).uid, uidOf(second));
+    assert.equal(changes, 2);
+  });
+
+  it("is away while nobody may ask which it is, and no longer", async (t) => {
+    const world = new Clusters(t);
+    const { faults } = world.start("10.0.0.1");
+    const match = { pathPrefix: "/api/v1/namespaces/kube-system" };
+    faults.inject({ match, times: 5, action: { kind: "status", status: 403 } });
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const held = world.hold();
+    await world.clock.advance(12_000);
+    assert.match(away(held, "Unauthorized").message, /give the right to get namespace kube-system/);
+    await world.clock.advance(60_000);
+    assert.equal(held.connection.state, "connected");
   });
 
   it("lets the management cluster be away: what was read last holds", async (t) => {

@@ -115,14 +115,12 @@ describe("the index of remediations", () => {
     assert.deepEqual(names(index.ofTarget(target)), ["uid-there"]);
   });
 
-  it("finds those of one Machine, of one cluster, and what has moved", () => {
+  it("finds those of one Machine, and what has moved", () => {
     const other = remediation("other", { owners: [CLUSTER_API] });
     index.apply({ type: "added", object: other });
     assert.deepEqual(names(index.siblings(unresolved)), ["uid-other"]);
-    assert.deepEqual(names(index.ofCluster(W1)), ["uid-there"]);
     const moved = { ...there, status: stored(undefined) };
     index.apply({ type: "updated", previous: there, object: moved });
-    assert.deepEqual(names(index.ofCluster(W1)), []);
     assert.deepEqual(names(index.siblings(here)), ["uid-there"]);
   });
 });
@@ -150,7 +148,7 @@ describe("the clusters of nodes", () => {
     there: World;
     set: (connection: ClusterConnection) => void;
     held: () => number;
-    connected: ClusterConnection;
+    connected: Extract<ClusterConnection, { state: "connected" }>;
   } {
     const [here, there] = [new World(), new World()];
     let connection: ClusterConnection = { state: "connecting" };
@@ -175,7 +173,7 @@ describe("the clusters of nodes", () => {
       connection = next;
       for (const tell of holders) tell();
     };
-    const connected: ClusterConnection = {
+    const connected: Extract<ClusterConnection, { state: "connected" }> = {
       state: "connected",
       runtime: there.runtime,
       nodes: there.view<Node>(NODES),
@@ -213,7 +211,8 @@ describe("the clusters of nodes", () => {
       if (connection !== undefined) set(connection);
       const { runtime, nodes, away } = clusters.of(W1);
       assert.equal(nodes.get({ name: "n1" }), undefined);
-      assert.match(away ?? "", /^cluster caps\/w1 cannot be reached: /);
+      assert.equal(away?.reason, "ClusterUnreachable");
+      assert.match(away.message, /^cluster caps\/w1 cannot be reached: /);
       await assert.rejects(runtime.client.get(NODES, { name: "n1" }, SIGNAL), (error: unknown) =>
         isKubeError(error, "Unavailable"),
       );
@@ -221,6 +220,26 @@ describe("the clusters of nodes", () => {
     set(connected);
     assert.deepEqual(seen, ["w1 changed", "w1 n1", "w1 changed"]);
     assert.equal(clusters.of(W1).away, undefined);
+  });
+
+  it("are away for whoever means another cluster than the one that answers by now", async () => {
+    const { clusters, there, set, connected } = two();
+    there.node("n1", "b");
+    clusters.hold(W1);
+    set({ ...connected, uid: "uid-of-w1" });
+    for (const known of [W1, { ...W1, uid: "uid-of-w1" }]) {
+      assert.equal(clusters.of(known).away, undefined);
+      assert.notEqual(clusters.of(known).nodes.get({ name: "n1" }), undefined);
+    }
+    const { away, nodes, runtime } = clusters.of({ ...W1, uid: "uid-of-another" });
+    assert.equal(away?.reason, "ClusterExchanged");
+    assert.match(away.message, /^Secret caps\/w1-kubeconfig leads to another cluster .*uid-of-w1 .*uid-of-another;/);
+    assert.equal(nodes.get({ name: "n1" }), undefined);
+    await assert.rejects(runtime.client.get(NODES, { name: "n1" }, SIGNAL), (error: unknown) =>
+      isKubeError(error, "Unavailable"),
+    );
+    set({ ...connected, uid: "uid-of-another" });
+    assert.equal(clusters.of({ ...W1, uid: "uid-of-another" }).away, undefined, "the same connection leads there now");
   });
 
   it("are connected for as long as somebody holds them", () => {

@@ -116,6 +116,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     subject: localNode("n1"),
     unresolved: false,
     away: undefined,
+    clusterUid: undefined,
     node: node(),
     host: {
       found: true,

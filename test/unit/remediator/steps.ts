@@ -81,7 +81,12 @@ function labelled(label: string): Node {
   return { ...plain, metadata: { ...plain.metadata, labels: { [label]: "" } } };
 }
 
-const AWAY = { away: "cluster caps/w1 cannot be reached: Unreachable: no connection" };
+const AWAY = {
+  away: { reason: "ClusterUnreachable", message: "cluster caps/w1 cannot be reached: Unreachable: no connection" },
+} as const;
+const EXCHANGED = {
+  away: { reason: "ClusterExchanged", message: "Secret caps/w1-kubeconfig leads to another cluster" },
+} as const;
 const MACHINE = {
   apiVersion: "cluster.x-k8s.io/v1beta2",
   kind: "Machine",
@@ -96,6 +101,7 @@ function machineSeen(
   nodeName: string | undefined,
   changes: Record<string, string> = {},
   providerID?: string,
+  atMs = NOW.monotonicMs,
 ): Pick<Seen, "subjectMachine"> {
   const raw = {
     apiVersion: MACHINE.apiVersion,
@@ -104,7 +110,7 @@ function machineSeen(
     spec: { clusterName: "w1", providerID },
     status: nodeName === undefined ? {} : { nodeRef: { name: nodeName } },
   };
-  return { subjectMachine: { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } };
+  return { subjectMachine: { found: true, machine: readMachine(raw), atMs } };
 }
 
 /** A remediation of a Machine that has no node. */
@@ -203,6 +209,24 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "stay (SubjectResolved)",
   },
   {
+    name: "but not before it can be told which cluster that is",
+    changes: {
+      state: "Resolving",
+      seen: machineSeen("n1"),
+      other: { ...NODELESS, ...AWAY, unresolved: true },
+    },
+    expected: "stay (ClusterUnreachable)",
+  },
+  {
+    name: "a Machine whose cluster has been away for a while is read again",
+    changes: {
+      state: "Resolving",
+      seen: machineSeen("n1", {}, undefined, NOW.monotonicMs - 30_000),
+      other: { ...NODELESS, ...AWAY, unresolved: true },
+    },
+    expected: "resolveSubject",
+  },
+  {
     name: "a Machine that is another node than the one that the annotation names is believed neither",
     changes: {
       state: "Resolving",
@@ -236,6 +260,30 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     name: "no host is taken while the node's cluster is away",
     changes: { state: "Resolving", other: { ...AWAY, turn: undefined } },
     expected: "stay (ClusterUnreachable)",
+  },
+  {
+    name: "no host is taken while the kubeconfig leads to another cluster",
+    changes: { state: "Resolving", other: { ...EXCHANGED, turn: undefined } },
+    expected: "stay (ClusterExchanged)",
+  },
+  {
+    name: "no power-off is sent anew while the kubeconfig leads to another cluster",
+    changes: { state: "PoweringOff", seen: REFUSED, other: EXCHANGED },
+    expected: "stay (ClusterExchanged)",
+  },
+  {
+    name: "no mark is looked for in another cluster that the kubeconfig leads to",
+    changes: { state: "Undoing", status: { target: TARGET }, other: EXCHANGED },
+    expected: "stay (ClusterExchanged)",
+  },
+  {
+    name: "the time of a state that waited for the kubeconfig to be put right begins anew",
+    changes: {
+      state: "Rejoining",
+      status: { conditions: [said("ClusterExchanged", "away")] },
+      other: { remainingMs: 0 },
+    },
+    expected: "stay (ClusterReached)",
   },
   {
     name: "before any order a remediation goes back to wait for the node's cluster",
