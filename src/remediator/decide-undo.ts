@@ -196,10 +196,10 @@ export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | und
   });
 }
 
-/** Whether this remediation has deleted the Node object and it has not joined anew yet. */
-function isNodeAwaited(snapshot: Snapshot): boolean {
-  const announced = conditionOf(snapshot.status, "PermanentNodeDeletionExpected")?.status === "True";
-  return announced && snapshot.status.backup !== undefined;
+/** Whether this remediation has deleted the Node object and it has not joined anew yet. With its Machine gone it never will. */
+function isNodeAwaited({ status }: Snapshot): boolean {
+  const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
+  return announced && status.backup !== undefined && status.replacement?.deletedAt === undefined;
 }
 
 /** A remediation that is being deleted takes the saved labels with it, so it waits for the node for a while. */

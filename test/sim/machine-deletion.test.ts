@@ -5,6 +5,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts
 import { NODES } from "../../src/api/core-types.ts";
 import { Okd } from "./okd-world.ts";
 import type { World } from "./world.ts";
+import { NAMESPACE } from "./world.ts";
 
 // A node's Machine is deleted, and its MachineSet makes another one, with the whole remediator at work.
 
@@ -86,6 +87,26 @@ describe("a node whose reboots did not help", () => {
       replace(okd, world, "m9", "n9");
       await world.until("the remediation is gone", () => world.remediation("n1") === undefined);
       assert.equal(isDeleting(okd, "m2"), false);
+    }));
+
+  it("has its Machine deleted though a reboot has deleted the Node that names it", () =>
+    run(async (okd, world) => {
+      await fail(world, "n1");
+      world.remediate("n1", { ...STRATEGY, workloadRelease: "DeleteNode" });
+      await world.until("the Machine is deleted", () => isDeleting(okd, "m1"));
+    }));
+
+  it("has a remediation that goes with its Machine, and waits for no Node that it has deleted before", () =>
+    run(async (okd, world) => {
+      await fail(world, "n1");
+      world.remediate("n1", { ...STRATEGY, workloadRelease: "DeleteNode" });
+      await world.until("the Machine is deleted", () => isDeleting(okd, "m1"));
+      okd.patch("m1", { metadata: { finalizers: null } });
+      await world.clock.advance(1_000);
+      // As the garbage collector does where the Machine owns it.
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+      await world.until("the remediation is gone", () => world.remediation("n1") === undefined, 5_000);
+      assert.equal(world.rack.host("n1").power, "Off");
     }));
 
   it("has its Machine deleted once, whatever moment the agent ends at", () =>

@@ -24,7 +24,9 @@ export async function findMachine({ session, runtime }: EffectContext, signal: A
     found: false,
     message: `${why}, so no Machine can be deleted for it: use another spec.strategy.via`,
   });
-  const named = machineNamed(session.seen.examined?.node?.metadata.annotations ?? {});
+  // A reboot may have deleted the Node.
+  const { node } = session.seen.examined ?? {};
+  const named = machineNamed(node?.metadata.annotations ?? session.status.backup?.annotations ?? {});
   if (named === undefined) return refuse(`node ${nodeName} does not say which Machine it is`);
   const { kind, namespace, name } = named;
   const what = `Machine ${keyText({ namespace, name })}`;

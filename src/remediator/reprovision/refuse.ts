@@ -1,3 +1,4 @@
+import { CLUSTER_API_GROUP } from "../../api/cluster-api.ts";
 import { CONTROL_PLANE_ROLES } from "../../api/labels.ts";
 import type { Node } from "../../api/core.ts";
 import { conditionOf, processing } from "../status.ts";
@@ -5,6 +6,7 @@ import { fail, move, run, waitBecause } from "../moves.ts";
 import { rebootOfThisOutage } from "../reboot-proof.ts";
 import type { Reason } from "../reasons.ts";
 import type { Decision, Now, Walk } from "../snapshot.ts";
+import { groupOf } from "../subject.ts";
 import { CLAIM_RECHECK_MS } from "../timings.ts";
 import type { InstalledHost, MachineLook } from "./looks.ts";
 
@@ -94,7 +96,9 @@ export function leaveToOwner(
   const { owner, state } = look;
   const told = owner === undefined ? "" : `; whether to replace it is up to ${owner.kind} ${owner.name}`;
   const message = `${why.message}: Machine ${walk.status.machine?.name ?? ""} is not deleted${told}`;
-  const tells = owner !== undefined && state === "Present" && !walk.seen.handedToOwner;
+  // OKD's owners know no such condition.
+  const heeds = owner !== undefined && groupOf(walk.status.machine?.apiVersion ?? "") === CLUSTER_API_GROUP;
+  const tells = heeds && state === "Present" && !walk.seen.handedToOwner;
   return tells ? run({ do: "handToOwner", message }) : fail(walk, now, why.reason, message);
 }
 
