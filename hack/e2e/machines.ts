@@ -24,6 +24,7 @@ export interface ObjectView {
   metadata: {
     name: string;
     uid: string;
+    deletionTimestamp?: string;
     labels?: Record<string, string>;
     annotations?: Record<string, string>;
     finalizers?: string[];
@@ -35,6 +36,7 @@ export interface ObjectView {
     v1beta2?: { conditions?: ConditionView[] };
     deprecated?: { v1beta1?: { conditions?: ConditionView[] } };
     phase?: string;
+    nodeRef?: { name: string };
     retryCount?: number;
     lastRemediated?: string;
     targets?: string[];
@@ -114,11 +116,17 @@ export async function createCluster(options: MachinesOptions): Promise<void> {
   });
 }
 
-/** Makes a Machine that has become the node of its name. @returns its UID. */
+/**
+ * Makes a Machine.
+ *
+ * @param extra.hasJoined whether it has become the node of its name: it has where absent.
+ * @returns its UID.
+ */
 export async function createMachine(
   options: MachinesOptions,
   name: string,
   labels: Readonly<Record<string, string>>,
+  { hasJoined = true, finalizers = [] }: { hasJoined?: boolean; finalizers?: readonly string[] } = {},
 ): Promise<string> {
   const { api, version, cluster } = options;
   const paths = machinePaths(options);
@@ -132,17 +140,21 @@ export async function createMachine(
     metadata: {
       name,
       labels: { "cluster.x-k8s.io/cluster-name": cluster, ...labels },
+      finalizers,
       ...(isWorker && { ownerReferences: [owner] }),
     },
     spec: machineSpec(options, name),
   });
   // Conditions in both forms, as Cluster API's controllers of 1.9 and newer write them.
   const { v1beta1: old, v1beta2: current } = conditionsOf("Ready");
+  const nodeRef = version === "v1beta1" ? { apiVersion: "v1", kind: "Node", name } : { name };
   await api.mergePatch(`${paths.machines}/${name}/status`, {
-    status:
-      version === "v1beta1"
-        ? { nodeRef: { apiVersion: "v1", kind: "Node", name }, conditions: [old], v1beta2: { conditions: [current] } }
-        : { nodeRef: { name }, conditions: [current], deprecated: { v1beta1: { conditions: [old] } } },
+    status: {
+      ...(hasJoined && { nodeRef }),
+      ...(version === "v1beta1"
+        ? { conditions: [old], v1beta2: { conditions: [current] } }
+        : { conditions: [current], deprecated: { v1beta1: { conditions: [old] } } }),
+    },
   });
   return (await api.get<ObjectView>(`${paths.machines}/${name}`)).metadata.uid;
 }

@@ -1,44 +1,50 @@
-import { createKubeClient } from "../../src/kube/api-client.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import type { KubeClient } from "../../src/kube/client.ts";
-import { Secret } from "../../src/runtime/secret.ts";
-import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { applyManifests } from "../lib/apply.ts";
-import { createCertificateAuthority } from "../lib/pki.ts";
+import type { KubeApi } from "../lib/kube-api.ts";
 import { startBareMetalHostOperator } from "../rack/bare-metal-host-operator.ts";
-import { PROVISIONED_STATUS } from "../rack/bare-metal-host-status.ts";
 import type { HostSpec } from "../rack/host.ts";
 import { startKubelets } from "../rack/kubelet.ts";
-import { createRack } from "../rack/rack.ts";
 import type { Rack } from "../rack/rack.ts";
-import { startRedfishMock } from "../redfish-mock/server.ts";
-import type { RedfishMock } from "../redfish-mock/server.ts";
 import { startAgent } from "./agent.ts";
 import type { Agent } from "./agent.ts";
+import { createBareMetalHost, createCredentials, IMAGE, OPERATOR } from "./bare-metal-hosts.ts";
 import { eventually } from "./eventually.ts";
-import type { MachinesOptions } from "./machines.ts";
-import { applyForeignCrds, createCluster, createMachine, machinePaths } from "./machines.ts";
+import type { MachineControllers } from "./machine-controllers.ts";
+import { MACHINE_FINALIZER, playMachineControllers } from "./machine-controllers.ts";
+import type { MachinesOptions, ObjectView } from "./machines.ts";
+import { applyForeignCrds, conditionForms, createCluster, createMachine, machinePaths } from "./machines.ts";
+import { openClient, startSimulatedHosts } from "./simulated-hosts.ts";
 import { startWorkloadCluster } from "./workload-cluster.ts";
 import { allReady, install, repositoryPath } from "./world.ts";
 
 const START_TIMEOUT_MS = 180_000;
 const NODES_READY_TIMEOUT_MS = 60_000;
-const MANAGEMENT_GRACE_MS = 50_000;
+/** Silence after which a node of the management cluster is Ready=Unknown; that of the workload cluster has the same. */
+const MANAGEMENT_GRACE_MS = 8_000;
 /** A dead node's lease is old news once it is Unknown, as it is with the stock 40 s and 50 s. */
 const KUBELETS = { leasePeriodMs: 1_500, leaseDurationSeconds: 3, statusPeriodMs: 1_500, podPeriodMs: 1_000 };
-/** The operator's own delays, shorter. */
-const OPERATOR = { lookMs: 300, reconcileMs: 10_000, orderDelayMs: 300, mirrorDelayMs: 1_000 };
-const LOGIN = { username: "fencing", password: "correct-horse" };
 /** The rights that the agent is given, and no more. */
-const FAMILIES = ["cluster-api", "metal3-remediation", "bare-metal-host"];
+const FAMILIES = ["cluster-api", "metal3-remediation", "bare-metal-host", "reprovision"];
 
 /** A host with its Machine's labels; the Machine, its Metal3Machine, BareMetalHost and node have the host's name. */
 export interface MachineSpec extends HostSpec {
   machineLabels: Readonly<Record<string, string>>;
+}
+
+/** The hosts of a world. */
+export interface Metal3Hosts {
+  machines: readonly MachineSpec[];
+  /**
+   * Hosts that nobody has taken yet, which are off. The Machine of which one has the name, beside `-anew`, gets it as its
+   * successor: by a MachineSet, which deletes what is left to it, and a provider of this world.
+   */
+  spares?: readonly HostSpec[];
+  /** BareMetalHosts that no Machine uses; their nodes are the management cluster's own. */
+  bare?: readonly HostSpec[];
 }
 
 /** A management cluster of Cluster API and Metal3, and a workload cluster on an API server of its own; the rack is the truth about power. */
@@ -54,9 +60,8 @@ export interface Metal3World extends MachinesOptions {
 /** Starts it and waits until every node is Ready. */
 export async function startMetal3World(
   options: Pick<MachinesOptions, "version" | "namespace" | "cluster">,
-  machines: readonly MachineSpec[],
+  { machines, spares = [], bare = [] }: Metal3Hosts,
 ): Promise<Metal3World> {
-  const deps = { clock: systemClock, random: systemRandom };
   const logger = createLogger("silent");
   const living = new AbortController();
   const agents: Agent[] = [];
@@ -65,10 +70,10 @@ export async function startMetal3World(
     await Promise.all(agents.map((agent) => agent.stop()));
     for (const close of closers.reverse()) await close();
   };
-  const clientOf = async ({ kubeconfig }: ControlPlane): Promise<KubeClient> => {
-    const transport = createHttpTransport(await loadCluster({ kubeconfig }), deps);
-    closers.push(() => transport.close());
-    return createKubeClient({ ...deps, transport });
+  const clientOf = async (controlPlane: ControlPlane): Promise<KubeClient> => {
+    const { client, close } = await openClient(controlPlane);
+    closers.push(close);
+    return client;
   };
   try {
     const signal = AbortSignal.timeout(START_TIMEOUT_MS);
@@ -81,31 +86,35 @@ export async function startMetal3World(
       () => workload.stop(),
     );
     const { api } = management;
-    const rack = createRack({ ...deps, hosts: machines });
-    closers.push(() => rack.stop());
-    const authority = await createCertificateAuthority(systemClock, "simulated hosts");
-    const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
-    const { username, password } = LOGIN;
-    const login = { username, password: new Secret(password) };
-    const redfish = await startRedfishMock({ ...deps, rack, tls, ...login, sessionsMax: 2 * machines.length });
-    closers.push(() => redfish.close());
+    const hosts = await startSimulatedHosts([
+      ...machines,
+      ...spares.map((spare): HostSpec => ({ ...spare, power: "Off" })),
+      ...bare,
+    ]);
+    const { rack } = hosts;
+    closers.push(() => hosts.close());
 
     const where = { api, ...options };
     await applyForeignCrds(where);
     await install(api);
     await createCluster(where);
     for (const family of FAMILIES) await applyManifests(api, repositoryPath(`deploy/families/${family}`));
-    await applyManifests(api, repositoryPath("examples/bare-metal-host-credentials.yaml"));
-    await api.create(`/api/v1/namespaces/${options.namespace}/secrets`, {
-      apiVersion: "v1",
-      kind: "Secret",
-      metadata: { name: "bmc" },
-      stringData: { ...LOGIN, "ca.crt": authority.certPem },
-    });
+    await applyManifests(api, repositoryPath("examples/bare-metal-host-credentials.yaml"), (manifest) => ({
+      ...manifest,
+      metadata: { ...manifest.metadata, namespace: options.namespace },
+    }));
+    await createCredentials(api, options.namespace, hosts);
     for (const { name, machineLabels } of machines) {
-      const uid = await createMachine(where, name, machineLabels);
-      await createHost(where, rack, redfish, { name, uid });
+      const uid = await createMachine(where, name, machineLabels, {
+        finalizers: spares.length > 0 ? [MACHINE_FINALIZER] : [],
+      });
+      await createMetal3Machine(where, { name, uid });
+      await createBareMetalHost(api, options.namespace, hosts, { name, consumerRef: consumerOf(where, name) });
     }
+    for (const { name } of spares) {
+      await createBareMetalHost(api, options.namespace, hosts, { name, state: "available" });
+    }
+    for (const { name } of bare) await createBareMetalHost(api, options.namespace, hosts, { name });
     await cluster.publish(api, options.namespace);
 
     const [managementClient, workloadClient] = await Promise.all([clientOf(management), clientOf(workload)]);
@@ -114,17 +123,26 @@ export async function startMetal3World(
       OPERATOR,
       living.signal,
     );
-    const kubelets = startKubelets(
-      { rack, client: workloadClient, clock: systemClock, logger },
-      KUBELETS,
-      living.signal,
-    );
+    const kubeletsOf = (client: KubeClient, isTheirs: (host: string) => boolean): Promise<void> =>
+      startKubelets({ rack: partOf(rack, isTheirs), client, clock: systemClock, logger }, KUBELETS, living.signal);
+    const isBare = (host: string): boolean => bare.some(({ name }) => name === host);
+    const background = [
+      kubeletsOf(workloadClient, (host) => !isBare(host)),
+      kubeletsOf(managementClient, isBare),
+      operator.settled,
+    ];
+    if (spares.length > 0) {
+      const onError = (error: unknown): void => void process.stderr.write(`e2e: Machines: ${String(error)}\n`);
+      background.push(playMachineControllers(ownersOf(where, workload.api), onError, living.signal));
+    }
     closers.push(() => {
       living.abort();
-      return Promise.all([kubelets, operator.settled]);
+      return Promise.all(background);
     });
     await Promise.race([
-      eventually("every node is Ready", NODES_READY_TIMEOUT_MS, () => allReady(workload.api, machines.length)),
+      eventually("every node is Ready", NODES_READY_TIMEOUT_MS, async () => {
+        return (await allReady(workload.api, machines.length)) && allReady(api, bare.length);
+      }),
       management.failed,
       workload.failed,
     ]);
@@ -147,46 +165,70 @@ export async function startMetal3World(
   }
 }
 
-/** Makes a provisioned BareMetalHost for a host of the rack, and the Metal3Machine that has taken it. */
-async function createHost(
-  options: MachinesOptions,
-  rack: Rack,
-  redfish: RedfishMock,
-  machine: { name: string; uid: string },
-): Promise<void> {
-  const { name } = machine;
-  const { api, namespace } = options;
+/** The name of the Machine that takes the place of another one, and of its host. */
+export function successorOf(name: string): string {
+  return `${name}-anew`;
+}
+
+/** A MachineSet that deletes and replaces the workers that are left to it, and Metal3's provider. */
+function ownersOf(options: MachinesOptions, nodes: KubeApi): MachineControllers {
+  const { api } = options;
   const paths = machinePaths(options);
-  const apiVersion = `infrastructure.cluster.x-k8s.io/${options.version}`;
-  await api.create(paths.metal3Machines, {
-    apiVersion,
+  return {
+    api,
+    machines: paths.machines,
+    nodes,
+    isGivenUp: (machine) =>
+      machine.metadata.ownerReferences !== undefined &&
+      conditionForms(machine, "OwnerRemediated").some((condition) => condition?.status === "False"),
+    replace: async ({ metadata: { name, labels = {} } }) => {
+      const successor = successorOf(name);
+      const made = await api.find<ObjectView>(`${paths.machines}/${successor}`);
+      const extra = { hasJoined: false, finalizers: [MACHINE_FINALIZER] };
+      const uid = made?.metadata.uid ?? (await createMachine(options, successor, labels, extra));
+      const hasTaken = await api.find(`${paths.metal3Machines}/${successor}`);
+      if (hasTaken === undefined) await createMetal3Machine(options, { name: successor, uid });
+      const spec = { image: IMAGE, online: true, consumerRef: consumerOf(options, successor) };
+      await api.mergePatch(`${paths.hosts}/${successor}`, { spec });
+    },
+    takeHostBack: async ({ metadata: { name } }) => {
+      const path = `${paths.hosts}/${name}`;
+      const host = await api.get<{ status: { provisioning: { state: string } } }>(path);
+      const isBack = host.status.provisioning.state === "available";
+      await api.mergePatch(path, { spec: { image: null, online: false, ...(isBack && { consumerRef: null }) } });
+      return isBack;
+    },
+  };
+}
+
+function consumerOf({ version, namespace }: MachinesOptions, name: string) {
+  return { apiVersion: `infrastructure.cluster.x-k8s.io/${version}`, kind: "Metal3Machine", namespace, name };
+}
+
+/** Makes the Metal3Machine by which a Machine has taken the BareMetalHost of its name. */
+async function createMetal3Machine(options: MachinesOptions, machine: { name: string; uid: string }): Promise<void> {
+  const { name } = machine;
+  const { api, namespace, version } = options;
+  await api.create(machinePaths(options).metal3Machines, {
+    apiVersion: `infrastructure.cluster.x-k8s.io/${version}`,
     kind: "Metal3Machine",
     metadata: {
       name,
       annotations: { "metal3.io/BareMetalHost": `${namespace}/${name}` },
-      ownerReferences: [{ apiVersion: `cluster.x-k8s.io/${options.version}`, kind: "Machine", ...machine }],
+      ownerReferences: [{ apiVersion: `cluster.x-k8s.io/${version}`, kind: "Machine", ...machine }],
     },
     spec: { providerID: `metal3://${namespace}/${name}/${name}` },
   });
-  await api.create(paths.hosts, {
-    apiVersion: "metal3.io/v1alpha1",
-    kind: "BareMetalHost",
-    metadata: { name },
-    spec: {
-      online: true,
-      bmc: {
-        address: redfish.url.replace(/^https/, "redfish") + redfish.systemPath(name),
-        credentialsName: "bmc",
-      },
-      image: { url: "http://image.example/os.raw" },
-      consumerRef: { apiVersion, kind: "Metal3Machine", name, namespace },
-    },
-  });
-  await api.mergePatch(`${paths.hosts}/${name}/status`, {
-    status: {
-      ...PROVISIONED_STATUS,
-      lastUpdated: "2026-01-01T00:00:00Z",
-      hardware: { systemVendor: { serialNumber: rack.host(name).spec.serialNumber } },
-    },
-  });
+}
+
+/** A rack as those see it who look after some of its hosts. */
+function partOf(rack: Rack, isTheirs: (host: string) => boolean): Rack {
+  return {
+    ...rack,
+    hosts: rack.hosts.filter(({ name }) => isTheirs(name)),
+    subscribe: (listener) =>
+      rack.subscribe((event) => {
+        if (isTheirs(event.host)) listener(event);
+      }),
+  };
 }

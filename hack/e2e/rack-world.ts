@@ -1,28 +1,21 @@
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import type { Node } from "../../src/api/core.ts";
 import type { NodeHealthCheckSpec } from "../../src/api/node-health-check.ts";
-import { createKubeClient } from "../../src/kube/api-client.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { Secret } from "../../src/runtime/secret.ts";
-import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
+import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import type { ApiAddress } from "../control-plane/kubeconfig.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
-import { createCertificateAuthority } from "../lib/pki.ts";
-import type { CertificateAuthority } from "../lib/pki.ts";
 import type { HostSpec } from "../rack/host.ts";
 import { startKubelets } from "../rack/kubelet.ts";
-import { createRack } from "../rack/rack.ts";
-import type { Rack } from "../rack/rack.ts";
-import { startRedfishMock } from "../redfish-mock/server.ts";
-import type { RedfishMock } from "../redfish-mock/server.ts";
 import { startAgent } from "./agent.ts";
 import type { Agent } from "./agent.ts";
 import { eventually } from "./eventually.ts";
 import { HEALTH_CHECK, REMEDIATIONS, TARGETS } from "./scenario.ts";
+import { openClient, startSimulatedHosts } from "./simulated-hosts.ts";
+import type { SimulatedHosts } from "./simulated-hosts.ts";
 import { NAMESPACE, allReady, install } from "./world.ts";
 
 const START_TIMEOUT_MS = 120_000;
@@ -31,26 +24,30 @@ const NODES_READY_TIMEOUT_MS = 60_000;
 const GRACE_MS = 6_000;
 /** A dead node's lease is old news once it is Unknown, as it is with the stock 40 s and 50 s. */
 const KUBELETS = { leasePeriodMs: 1_500, leaseDurationSeconds: 3, statusPeriodMs: 1_500, podPeriodMs: 5_000 };
-const USERNAME = "fencing";
-const PASSWORD = "correct-horse";
 
 /** A real control plane whose nodes are simulated hosts: the rack is the truth about power, and holds many of them. */
-export interface RackWorld {
+export interface RackWorld extends Pick<SimulatedHosts, "rack" | "authority"> {
   readonly controlPlane: ControlPlane;
   readonly api: KubeApi;
-  readonly rack: Rack;
+  readonly hosts: SimulatedHosts;
+  /** For what plays other controllers. */
+  readonly client: KubeClient;
   readonly agents: readonly Agent[];
-  /** Signs what else serves in this world. */
-  readonly authority: CertificateAuthority;
   startAgent(flags: readonly string[], via?: ApiAddress): Promise<Agent>;
   node(name: string): Promise<Node>;
   remediations(): Promise<BareMetalRemediation[]>;
   stop(): Promise<void>;
 }
 
-/** Starts a world with a FencingTarget for each host, and waits until every node is Ready. */
-export async function startRackWorld(hosts: readonly HostSpec[]): Promise<RackWorld> {
-  const deps = { clock: systemClock, random: systemRandom };
+/**
+ * Starts a world with a FencingTarget for each host, and waits until the nodes of all that are on are Ready.
+ *
+ * @param options.targets which hosts have one: all where absent.
+ */
+export async function startRackWorld(
+  specs: readonly HostSpec[],
+  { targets = specs }: { targets?: readonly HostSpec[] } = {},
+): Promise<RackWorld> {
   const progress = (line: string): void => void process.stderr.write(`e2e: ${line}\n`);
   const living = new AbortController();
   const agents: Agent[] = [];
@@ -64,37 +61,34 @@ export async function startRackWorld(hosts: readonly HostSpec[]): Promise<RackWo
     const controlPlane = await startControlPlane(options, AbortSignal.timeout(START_TIMEOUT_MS));
     closers.push(() => controlPlane.stop());
     const { api } = controlPlane;
-    const rack = createRack({ ...deps, hosts });
-    closers.push(() => rack.stop());
-    const authority = await createCertificateAuthority(systemClock, "simulated hosts");
-    const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
-    const login = { username: USERNAME, password: new Secret(PASSWORD) };
-    const redfish = await startRedfishMock({ ...deps, rack, tls, ...login, sessionsMax: 2 * hosts.length });
-    closers.push(() => redfish.close());
+    const hosts = await startSimulatedHosts(specs);
+    const { rack, authority } = hosts;
+    closers.push(() => hosts.close());
     await install(api);
-    await createTargets(api, rack, redfish, authority.certPem);
+    await createTargets(api, hosts, targets);
 
-    const cluster = await loadCluster({ kubeconfig: controlPlane.kubeconfig });
-    const transport = createHttpTransport(cluster, { clock: systemClock });
-    closers.push(() => transport.close());
-    const client = createKubeClient({ ...deps, transport });
+    const { client, close } = await openClient(controlPlane);
+    closers.push(close);
     const logger = createLogger("silent");
     const kubelets = startKubelets({ rack, client, clock: systemClock, logger }, KUBELETS, living.signal);
     closers.push(() => {
       living.abort();
       return kubelets;
     });
+    const nodes = specs.filter(({ power }) => power !== "Off").length;
     await Promise.race([
-      eventually("every node is Ready", NODES_READY_TIMEOUT_MS, () => allReady(api, hosts.length)),
+      eventually("every node is Ready", NODES_READY_TIMEOUT_MS, () => allReady(api, nodes)),
       controlPlane.failed,
     ]);
     const world = { controlPlane };
     return {
       controlPlane,
       api,
+      hosts,
       rack,
-      agents,
       authority,
+      client,
+      agents,
       startAgent: async (flags, via) => {
         const agent = await startAgent(world, `agent-${agents.length + 1}`, flags, {}, via);
         agents.push(agent);
@@ -110,22 +104,22 @@ export async function startRackWorld(hosts: readonly HostSpec[]): Promise<RackWo
   }
 }
 
-async function createTargets(api: KubeApi, rack: Rack, redfish: RedfishMock, caPem: string): Promise<void> {
-  const stringData = { username: USERNAME, password: PASSWORD, "ca.crt": caPem };
+async function createTargets(api: KubeApi, hosts: SimulatedHosts, targets: readonly HostSpec[]): Promise<void> {
   await api.create(`/api/v1/namespaces/${NAMESPACE}/secrets`, {
     apiVersion: "v1",
     kind: "Secret",
     metadata: { name: "bmc" },
-    stringData,
+    stringData: hosts.login,
   });
-  for (const { name, spec } of rack.hosts) {
-    const address = redfish.url.replace(/^https/, "redfish+https") + redfish.systemPath(name);
+  for (const { name } of targets) {
+    const address = hosts.address(name);
     const device = { address, credentialsSecretRef: { name: "bmc" }, tls: { caSecretRef: { name: "bmc" } } };
+    const { systemUUID } = hosts.rack.host(name).spec;
     await api.create(TARGETS, {
       apiVersion: "ironfence.io/v1alpha1",
       kind: "FencingTarget",
       metadata: { name },
-      spec: { nodeName: name, identity: { systemUUID: spec.systemUUID }, devices: [device] },
+      spec: { nodeName: name, identity: { systemUUID }, devices: [device] },
     });
   }
 }

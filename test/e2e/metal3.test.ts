@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { hasTaint, OUT_OF_SERVICE, readyOf } from "../../hack/e2e/chronicle.ts";
 import type { NodeView } from "../../hack/e2e/chronicle.ts";
-import { eventually } from "../../hack/e2e/eventually.ts";
 import type { ObjectView } from "../../hack/e2e/machines.ts";
 import { conditionForms, machinePaths } from "../../hack/e2e/machines.ts";
+import { Metal3Look } from "../../hack/e2e/metal3-look.ts";
 import type { Metal3World } from "../../hack/e2e/metal3-world.ts";
 import { startMetal3World } from "../../hack/e2e/metal3-world.ts";
 import { repositoryPath } from "../../hack/e2e/world.ts";
@@ -39,54 +39,28 @@ void describe("with the health checks of Metal3's documents, on two real API ser
         machineLabels,
         labels,
       });
-    world = await startMetal3World(WHERE, [
-      ...WORKERS.map(host({ nodepool: "nodepool-0" })),
-      ...CONTROL_PLANE.map(
-        host({ "cluster.x-k8s.io/control-plane": "" }, { "node-role.kubernetes.io/control-plane": "" }),
-      ),
-      ...OTHERS.map(host({ nodepool: "nodepool-1" })),
-    ]);
+    world = await startMetal3World(WHERE, {
+      machines: [
+        ...WORKERS.map(host({ nodepool: "nodepool-0" })),
+        ...CONTROL_PLANE.map(
+          host({ "cluster.x-k8s.io/control-plane": "" }, { "node-role.kubernetes.io/control-plane": "" }),
+        ),
+        ...OTHERS.map(host({ nodepool: "nodepool-1" })),
+      ],
+    });
     await applyManifests(world.api, repositoryPath("examples/metal3-machine-health-check.yaml"), withShortTimes);
     await world.startAgent(["--families=machine-health-check,metal3-remediation,bare-metal-host"]);
-    await explain("the workers are healthy", async () => {
+    await look.explain("the workers are healthy", async () => {
       const check = await world.api.get<ObjectView>(`${PATHS.healthChecks}/worker-healthcheck`);
       return check.status?.currentHealthy === WORKERS.length;
     });
   });
   after(() => world?.stop());
 
-  const explain = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
-    eventually(what, STORY_TIMEOUT_MS, ask, async () => {
-      const [requests, children] = await Promise.all([
-        world.api.list<ObjectView>(PATHS.metal3Remediations),
-        world.api.list<ObjectView>(PATHS.remediations),
-      ]);
-      return [
-        ...[...requests, ...children].map((object) => JSON.stringify(object)),
-        ...world.agents.map((agent) => agent.log()),
-      ].join("\n");
-    });
-  const requestOf = (name: string): Promise<ObjectView | undefined> =>
-    world.api.find<ObjectView>(`${PATHS.metal3Remediations}/${name}`);
-  const machineOf = (name: string): Promise<ObjectView> => world.api.get<ObjectView>(`${PATHS.machines}/${name}`);
-  const hostOf = (name: string): Promise<ObjectView> => world.api.get<ObjectView>(`${PATHS.hosts}/${name}`);
-  const nodeOf = (name: string): Promise<NodeView> => world.workload.api.get<NodeView>(`/api/v1/nodes/${name}`);
-  const ordersOf = (name: string): string[] => {
-    const started = world.rack.host(name).orders.filter(({ outcome }) => outcome === "Started");
-    return started.map(({ type }) => type);
-  };
-  const holdsOf = async (name: string): Promise<string[]> =>
-    Object.keys((await hostOf(name)).metadata.annotations ?? {}).filter((key) => key.startsWith("reboot.metal3.io/"));
-  /** Waits until the node is Ready and untainted, its request and what that needed are gone. */
-  const isBack = (name: string): Promise<unknown> =>
-    explain(`${name} is back, and nothing is left of its remediation`, async () => {
-      const node = await nodeOf(name);
-      if (readyOf(node) !== "True" || (node.spec.taints ?? []).length > 0) return false;
-      return (await requestOf(name)) === undefined && (await holdsOf(name)).length === 0;
-    });
+  const look = new Metal3Look(() => world, STORY_TIMEOUT_MS);
   /** Creates a Metal3Remediation as Cluster API's own health check controller does. */
   const request = async (name: string): Promise<void> => {
-    const machine = await machineOf(name);
+    const machine = await look.machineOf(name);
     const { apiVersion, metadata } = machine;
     await world.api.create(PATHS.metal3Remediations, {
       apiVersion: `infrastructure.cluster.x-k8s.io/${WHERE.version}`,
@@ -123,19 +97,19 @@ void describe("with the health checks of Metal3's documents, on two real API ser
       },
       watching.signal,
     );
-    const before = await machineOf(name);
+    const before = await look.machineOf(name);
     world.rack.host(name).hang();
-    const asked = await explain("a request", () => requestOf(name));
+    const asked = await look.explain("a request", () => look.requestOf(name));
     assert.deepEqual(asked.metadata.labels, { "cluster.x-k8s.io/cluster-name": WHERE.cluster });
     assert.deepEqual(asked.spec, { strategy: { type: "Reboot", retryLimit: 1, timeout: REBOOT_TIMEOUT } });
-    await isBack(name);
+    await look.isBack(name);
     watching.abort();
     await watched;
     assert.ok(powerWhenTainted.length > 0, "the out-of-service taint was seen");
     assert.deepEqual(new Set(powerWhenTainted), new Set(["Off"]));
     assert.equal(await api.find("/api/v1/namespaces/default/pods/db-0"), undefined);
-    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
-    assert.equal((await machineOf(name)).metadata.uid, before.metadata.uid);
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On"]);
+    assert.equal((await look.machineOf(name)).metadata.uid, before.metadata.uid);
   });
 
   void test("a worker whose first reboot does not help is rebooted once more", async () => {
@@ -143,52 +117,50 @@ void describe("with the health checks of Metal3's documents, on two real API ser
     const host = world.rack.host(name);
     host.spec.bootMs = 600_000;
     host.hang();
-    await explain("the first reboot has not helped", async () => {
-      return (await requestOf(name))?.status?.retryCount === 1;
+    await look.explain("the first reboot has not helped", async () => {
+      return (await look.requestOf(name))?.status?.retryCount === 1;
     });
     host.spec.bootMs = 1_000;
-    await isBack(name);
-    assert.deepEqual(ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
+    await look.isBack(name);
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
   });
 
   void test("a worker that no reboot helps is left to its owner, in the words of old and new Cluster API", async () => {
     const name = "fails";
     world.rack.host(name).failDisk();
-    await explain("the end", async () => (await requestOf(name))?.status?.phase === "Deleting machine");
-    assert.deepEqual(ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
-    for (const handed of conditionForms(await machineOf(name), "OwnerRemediated")) {
+    await look.explain("the end", async () => (await look.requestOf(name))?.status?.phase === "Deleting machine");
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
+    for (const handed of conditionForms(await look.machineOf(name), "OwnerRemediated")) {
       assert.equal(handed?.status, "False");
       assert.equal(handed.reason, "WaitingForRemediation");
     }
-    const { metadata } = await hostOf(name);
+    const { metadata } = await look.hostOf(name);
     assert.equal(metadata.annotations?.["capm3.metal3.io/unhealthy"], "capm3/UnhealthyNode");
   });
 
   void test("a node that is back before its power-off keeps its power, and the request goes", async () => {
     const name = "returns";
-    // Its operator looks away from a host that is paused, so that the power-off waits.
-    const pause = (value: string | null): Promise<unknown> =>
-      world.api.mergePatch(`${PATHS.hosts}/${name}`, {
-        metadata: { annotations: { "baremetalhost.metal3.io/paused": value } },
-      });
-    await pause("");
+    await look.pause(name, true);
     world.rack.host(name).hang();
-    await explain("a request that is served", async () => (await requestOf(name))?.status?.phase === "Running");
+    await look.explain(
+      "a request that is served",
+      async () => (await look.requestOf(name))?.status?.phase === "Running",
+    );
     world.rack.host(name).resume();
-    await isBack(name);
-    await pause(null);
-    assert.deepEqual(await world.api.list<ObjectView>(PATHS.remediations).then(childrenOf(name)), []);
-    assert.deepEqual(ordersOf(name), []);
+    await look.isBack(name);
+    await look.pause(name, false);
+    assert.deepEqual(await look.childrenOf(name), []);
+    assert.deepEqual(look.ordersOf(name), []);
   });
 
   void test("a node of the control plane is rebooted, and its Machine stays", async () => {
     const name = "cp-1";
     world.rack.host(name).hang();
-    await explain("a request", () => requestOf(name));
-    await isBack(name);
-    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
+    await look.explain("a request", () => look.requestOf(name));
+    await look.isBack(name);
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On"]);
     assert.equal(
-      (await machineOf(name)).status?.conditions?.some(({ type }) => type === "OwnerRemediated"),
+      (await look.machineOf(name)).status?.conditions?.some(({ type }) => type === "OwnerRemediated"),
       false,
     );
   });
@@ -196,17 +168,19 @@ void describe("with the health checks of Metal3's documents, on two real API ser
   void test("a request that Cluster API's own health check made is served, and waits for it to be deleted", async () => {
     const name = "served";
     world.rack.host(name).hang();
-    await explain("the node is dead", async () => readyOf(await nodeOf(name)) === "Unknown");
+    await look.explain("the node is dead", async () => readyOf(await look.nodeOf(name)) === "Unknown");
     await request(name);
-    const served = await explain("the node is back", async () => {
-      const found = await requestOf(name);
+    const served = await look.explain("the node is back", async () => {
+      const found = await look.requestOf(name);
       const { phase, lastRemediated } = found?.status ?? {};
-      return phase === "Waiting" && lastRemediated !== undefined && readyOf(await nodeOf(name)) === "True" && found;
+      return (
+        phase === "Waiting" && lastRemediated !== undefined && readyOf(await look.nodeOf(name)) === "True" && found
+      );
     });
     assert.deepEqual(served.metadata.finalizers, ["metal3remediation.infrastructure.cluster.x-k8s.io"]);
     await world.api.delete(`${PATHS.metal3Remediations}/${name}`);
-    await isBack(name);
-    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
+    await look.isBack(name);
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On"]);
   });
 
   void test("a request that is deleted in mid-way is taken back: the host is on, and nothing is left", async () => {
@@ -219,21 +193,16 @@ void describe("with the health checks of Metal3's documents, on two real API ser
       spec: { nodeName: name, containers: [{ name: "main", image: "none" }] },
     });
     world.rack.host(name).hang();
-    await explain("the node is dead", async () => readyOf(await nodeOf(name)) === "Unknown");
+    await look.explain("the node is dead", async () => readyOf(await look.nodeOf(name)) === "Unknown");
     await request(name);
-    await explain("the node is tainted", async () => hasTaint(await nodeOf(name), OUT_OF_SERVICE));
+    await look.explain("the node is tainted", async () => hasTaint(await look.nodeOf(name), OUT_OF_SERVICE));
     assert.equal(world.rack.host(name).power, "Off");
     await world.api.delete(`${PATHS.metal3Remediations}/${name}`);
-    await isBack(name);
-    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
+    await look.isBack(name);
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On"]);
     await world.workload.api.mergePatch("/api/v1/namespaces/default/pods/held", { metadata: { finalizers: null } });
   });
 });
-
-const childrenOf =
-  (name: string) =>
-  (remediations: readonly ObjectView[]): string[] =>
-    remediations.map(({ metadata }) => metadata.name).filter((child) => child.startsWith(`${name}-`));
 
 /** The examples with the waiting times of tests. */
 function withShortTimes(manifest: Manifest): Manifest {

@@ -1,0 +1,67 @@
+import { PROVISIONED_STATUS } from "../rack/bare-metal-host-status.ts";
+import type { KubeApi } from "../lib/kube-api.ts";
+import type { SimulatedHosts } from "./simulated-hosts.ts";
+
+/** Delays of the BareMetalHost operator, shorter than a real one's. */
+export const OPERATOR = {
+  lookMs: 300,
+  reconcileMs: 10_000,
+  orderDelayMs: 300,
+  mirrorDelayMs: 1_000,
+  deprovisionMs: 1_000,
+};
+/** In each namespace with BareMetalHosts. */
+const CREDENTIALS = "bmc";
+
+/** Makes the Secret of the BMCs' account in a namespace of BareMetalHosts. */
+export async function createCredentials(api: KubeApi, namespace: string, { login }: SimulatedHosts): Promise<void> {
+  await api.create(`/api/v1/namespaces/${namespace}/secrets`, {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: CREDENTIALS },
+    stringData: login,
+  });
+}
+
+/** What is installed on hosts. */
+export const IMAGE = { url: "http://image.example/os.raw" };
+
+/** A BareMetalHost to be made; it has the name of its host of the rack. */
+export interface BareMetalHostSpec {
+  name: string;
+  /** Available ones are off, and nothing is installed on them. */
+  state?: "provisioned" | "externally provisioned" | "available";
+  consumerRef?: { apiVersion: string; kind: string; namespace: string; name: string };
+}
+
+/** Makes the BareMetalHost of a host of the rack, as its operator would have left it. */
+export async function createBareMetalHost(
+  api: KubeApi,
+  namespace: string,
+  hosts: SimulatedHosts,
+  { name, state = "provisioned", consumerRef }: BareMetalHostSpec,
+): Promise<void> {
+  const path = `/apis/metal3.io/v1alpha1/namespaces/${namespace}/baremetalhosts`;
+  const isOn = state !== "available";
+  await api.create(path, {
+    apiVersion: "metal3.io/v1alpha1",
+    kind: "BareMetalHost",
+    metadata: { name },
+    spec: {
+      online: isOn,
+      bmc: { address: hosts.address(name), credentialsName: CREDENTIALS },
+      ...(state === "provisioned" && { image: IMAGE }),
+      ...(state === "externally provisioned" && { externallyProvisioned: true }),
+      ...(consumerRef && { consumerRef }),
+    },
+  });
+  await api.mergePatch(`${path}/${name}/status`, {
+    status: {
+      ...PROVISIONED_STATUS,
+      poweredOn: isOn,
+      provisioning: { ...PROVISIONED_STATUS.provisioning, state },
+      lastUpdated: "2026-01-01T00:00:00Z",
+      hardware: { systemVendor: { serialNumber: hosts.rack.host(name).spec.serialNumber } },
+    },
+  });
+}

@@ -1,0 +1,56 @@
+import { createKubeClient } from "../../src/kube/api-client.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
+import { loadCluster } from "../../src/kube/credentials.ts";
+import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { Secret } from "../../src/runtime/secret.ts";
+import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import type { ControlPlane } from "../control-plane/control-plane.ts";
+import { createCertificateAuthority } from "../lib/pki.ts";
+import type { CertificateAuthority } from "../lib/pki.ts";
+import type { HostSpec } from "../rack/host.ts";
+import { createRack } from "../rack/rack.ts";
+import type { Rack } from "../rack/rack.ts";
+import { startRedfishMock } from "../redfish-mock/server.ts";
+
+const USERNAME = "fencing";
+const PASSWORD = "correct-horse";
+const DEPS = { clock: systemClock, random: systemRandom };
+
+/** A rack behind a Redfish server of its own: the rack is the truth about power. */
+export interface SimulatedHosts {
+  readonly rack: Rack;
+  /** Signs what else serves in this world. */
+  readonly authority: CertificateAuthority;
+  /** What a Secret of the BMCs' account holds. */
+  readonly login: { username: string; password: string; "ca.crt": string };
+  /** Where the BMC of a host is, as a BareMetalHost and a FencingTarget name it. */
+  address(host: string): string;
+  close(): Promise<void>;
+}
+
+/** Starts the hosts, with one BMC each. */
+export async function startSimulatedHosts(hosts: readonly HostSpec[]): Promise<SimulatedHosts> {
+  const rack = createRack({ ...DEPS, hosts });
+  const authority = await createCertificateAuthority(systemClock, "simulated hosts");
+  const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
+  const account = { username: USERNAME, password: new Secret(PASSWORD) };
+  const redfish = await startRedfishMock({ ...DEPS, rack, tls, ...account, sessionsMax: 2 * hosts.length });
+  return {
+    rack,
+    authority,
+    login: { username: USERNAME, password: PASSWORD, "ca.crt": authority.certPem },
+    address: (host) => redfish.url.replace(/^https/, "redfish") + redfish.systemPath(host),
+    close: async () => {
+      await redfish.close();
+      rack.stop();
+    },
+  };
+}
+
+/** The agent's own client, for what plays other controllers, with an administrator's rights. */
+export async function openClient({
+  kubeconfig,
+}: Pick<ControlPlane, "kubeconfig">): Promise<{ client: KubeClient; close: () => Promise<void> }> {
+  const transport = createHttpTransport(await loadCluster({ kubeconfig }), DEPS);
+  return { client: createKubeClient({ ...DEPS, transport }), close: () => transport.close() };
+}
