@@ -6,7 +6,7 @@ import { isObject, listOf, objectOf, omit, textOf } from "./json.ts";
 import type { ApiObject, JsonObject } from "./json.ts";
 import { define } from "./kinds/define.ts";
 import type { ServedResource, Strategy } from "./resource.ts";
-import { applyDefaults, prune, validate } from "./schema.ts";
+import { prune, validate } from "./schema.ts";
 import type { Schema } from "./schema.ts";
 import { COMMON_FIELDS } from "./selectors.ts";
 import type { SelectableFields } from "./selectors.ts";
@@ -122,7 +122,7 @@ export function customResources(definition: ApiObject): ServedResource[] {
 
 function decode(sent: JsonObject, schema: Schema, unknown: string[]): JsonObject {
   const { apiVersion, kind, metadata, ...content } = sent;
-  const filled = objectOf(applyDefaults(prune(content, schema, "", unknown), schema));
+  const filled = objectOf(prune(content, schema, unknown));
   return { ...filled, apiVersion, kind, metadata };
 }
 
@@ -139,7 +139,7 @@ function strategyFor(schema: Schema, hasStatus: boolean): Strategy {
       const { status: _status, ...rest } = object;
       return rest;
     },
-    validate: (object) => validate(object, schema, ""),
+    validate: (object) => validate(object, schema),
   };
 }
 

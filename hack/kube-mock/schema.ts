@@ -12,90 +12,140 @@ const INT_OR_STRING = "x-kubernetes-int-or-string";
 const PRESERVE = "x-kubernetes-preserve-unknown-fields";
 const DATE_TIME = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:?\d\d)$/;
 
+/** A schema as it is asked at every write: read once, since reading it would cost more than the answers. */
+interface Compiled {
+  properties: ReadonlyMap<string, Compiled>;
+  /** Of the fields that `properties` does not name. */
+  additional: Compiled | undefined;
+  items: Compiled | undefined;
+  preserves: boolean;
+  defaults: readonly { name: string; value: unknown; schema: Compiled }[];
+  nullable: boolean;
+  /** undefined: any. */
+  types: readonly string[] | undefined;
+  required: readonly string[];
+  allOf: readonly Compiled[];
+  anyOf: readonly Compiled[];
+  oneOf: readonly Compiled[];
+  not: Compiled | undefined;
+  pattern: RegExp | undefined;
+  /** The rest of the keywords, as they stand. */
+  raw: Schema;
+}
+
+const compiledBefore = new WeakMap<Schema, Compiled>();
+
+function compile(raw: Schema): Compiled {
+  const known = compiledBefore.get(raw);
+  if (known !== undefined) return known;
+  const parts = (name: string): Compiled[] => listOf(raw[name]).map((part) => compile(objectOf(part)));
+  const part = (name: string): Compiled | undefined => (isObject(raw[name]) ? compile(raw[name]) : undefined);
+  const { pattern, type } = raw;
+  const isIntOrString = raw[INT_OR_STRING] === true;
+  const properties = Object.entries(objectOf(raw["properties"])).map(
+    ([name, property]) => [name, compile(objectOf(property))] as const,
+  );
+  const compiled: Compiled = {
+    properties: new Map(properties),
+    additional: raw["additionalProperties"] === true ? ANYTHING : part("additionalProperties"),
+    items: part("items"),
+    preserves: raw[PRESERVE] === true,
+    defaults: properties.flatMap(([name, schema]) => {
+      const value = schema.raw["default"];
+      return value === undefined ? [] : [{ name, value, schema }];
+    }),
+    nullable: raw["nullable"] === true,
+    types: isIntOrString ? ["integer", "string"] : typeof type === "string" ? [type] : undefined,
+    required: listOf(raw["required"]).map(String),
+    allOf: parts("allOf"),
+    anyOf: parts("anyOf"),
+    oneOf: parts("oneOf"),
+    not: part("not"),
+    pattern: typeof pattern === "string" ? new RegExp(pattern, "u") : undefined,
+    raw,
+  };
+  compiledBefore.set(raw, compiled);
+  return compiled;
+}
+
+const ANYTHING: Compiled = compile({ [PRESERVE]: true });
+const NOTHING: Compiled = compile({});
+
+function propertySchema({ properties, additional }: Compiled, name: string): Compiled | undefined {
+  return properties.get(name) ?? additional;
+}
+
 /**
  * Objects and lists that fitted a schema, as they are stored: pruned, defaulted and valid. A write changes little of an
  * object, and the rest need not be gone through again.
  */
-const fitting = new WeakMap<object, Schema>();
-
-function isFitting(value: object, schema: Schema): boolean {
-  return fitting.get(value) === schema;
-}
+const fitting = new WeakMap<object, Compiled>();
 
 /**
- * Drops the fields that the schema does not know.
+ * `value` without the fields that the schema does not know, and with its defaults, also where a field that may not be null
+ * is. What need not be changed of it is shared.
  *
  * @param unknown gets the paths of what was dropped.
  */
-export function prune(value: unknown, schema: Schema, path: string, unknown: string[]): unknown {
-  if (typeof value !== "object" || value === null || isFitting(value, schema)) return value;
-  if (Array.isArray(value)) {
-    const items = objectOf(schema["items"]);
-    return value.map((item, index) => prune(item, items, `${path}[${index}]`, unknown));
-  }
-  if (!isObject(value)) return value;
-  const kept: JsonObject = {};
-  for (const [name, field] of Object.entries(value)) {
-    const fieldPath = path === "" ? name : `${path}.${name}`;
+export function prune(value: unknown, schema: Schema, unknown: string[]): unknown {
+  return fill(value, compile(schema), "", unknown);
+}
+
+function fill(value: unknown, schema: Compiled, path: string, unknown: string[]): unknown {
+  if (typeof value !== "object" || value === null || fitting.get(value) === schema) return value;
+  if (isObject(value)) return fillObject(value, schema, path, unknown);
+  const items = schema.items ?? NOTHING;
+  const filled = listOf(value).map((item, index) => fill(item, items, `${path}[${index}]`, unknown));
+  return filled.every((item, index) => item === listOf(value)[index]) ? value : filled;
+}
+
+function fillObject(value: JsonObject, schema: Compiled, path: string, unknown: string[]): JsonObject {
+  let filled: JsonObject | undefined;
+  for (const name of Object.keys(value)) {
     const fieldSchema = propertySchema(schema, name);
-    if (fieldSchema !== undefined) kept[name] = prune(field, fieldSchema, fieldPath, unknown);
-    else if (schema[PRESERVE] === true) kept[name] = field;
-    else unknown.push(fieldPath);
+    if (fieldSchema === undefined && schema.preserves) continue;
+    const fieldPath = path === "" ? name : `${path}.${name}`;
+    if (fieldSchema === undefined) {
+      unknown.push(fieldPath);
+      filled ??= { ...value };
+      delete filled[name];
+      continue;
+    }
+    const field = fill(value[name], fieldSchema, fieldPath, unknown);
+    if (field !== value[name]) (filled ??= { ...value })[name] = field;
   }
-  return kept;
+  for (const { name, value: preset, schema: fieldSchema } of schema.defaults) {
+    const isMissing = value[name] === undefined || (value[name] === null && !fieldSchema.nullable);
+    if (isMissing) (filled ??= { ...value })[name] = fill(preset, fieldSchema, name, []);
+  }
+  return filled ?? value;
 }
 
-const ANYTHING: Schema = { [PRESERVE]: true };
-
-function propertySchema(schema: Schema, name: string): Schema | undefined {
-  const properties = schema["properties"];
-  if (isObject(properties) && Object.hasOwn(properties, name)) return objectOf(properties[name]);
-  const additional = schema["additionalProperties"];
-  if (isObject(additional)) return additional;
-  return additional === true ? ANYTHING : undefined;
+/** Why `value`, which is pruned, does not fit the schema; empty where it does. */
+export function validate(value: unknown, schema: Schema): Cause[] {
+  return causesOf(value, compile(schema), "");
 }
 
-/** Fills in defaults, also where a field that may not be null is. */
-export function applyDefaults(value: unknown, schema: Schema): unknown {
-  if (typeof value !== "object" || value === null || isFitting(value, schema)) return value;
-  if (Array.isArray(value)) {
-    const items = objectOf(schema["items"]);
-    return value.map((item) => applyDefaults(item, items));
-  }
-  if (!isObject(value)) return value;
-  const filled: JsonObject = {};
-  for (const [name, field] of Object.entries(value)) {
-    filled[name] = applyDefaults(field, propertySchema(schema, name) ?? {});
-  }
-  for (const [name, property] of Object.entries(objectOf(schema["properties"]))) {
-    const propertySchema = objectOf(property);
-    if (propertySchema["default"] === undefined) continue;
-    const isMissing = filled[name] === undefined || (filled[name] === null && propertySchema["nullable"] !== true);
-    if (isMissing) filled[name] = applyDefaults(structuredClone(propertySchema["default"]), propertySchema);
-  }
-  return filled;
-}
-
-/** Why `value`, which is pruned and has its defaults, does not fit the schema; empty where it does. */
-export function validate(value: unknown, schema: Schema, path: string): Cause[] {
+function causesOf(value: unknown, schema: Compiled, path: string): Cause[] {
   const causes: Cause[] = [];
   check(value, schema, path, causes);
   return causes;
 }
 
 /** One list of causes for the whole object: nearly all values fit, and a list for each of them would cost more than the checks. */
-function check(value: unknown, schema: Schema, path: string, causes: Cause[]): void {
-  if (value === null && schema["nullable"] === true) return;
+function check(value: unknown, schema: Compiled, path: string, causes: Cause[]): void {
+  if (value === null && schema.nullable) return;
   const isStructure = typeof value === "object" && value !== null;
-  if (isStructure && isFitting(value, schema)) return;
+  if (isStructure && fitting.get(value) === schema) return;
   const before = causes.length;
-  const typeCause = checkType(value, schema, path);
-  if (typeCause !== undefined) {
-    causes.push(typeCause);
+  if (schema.types !== undefined && !schema.types.some((type) => isOfType(value, type))) {
+    const [wanted, actual] = [schema.types.join(), typeName(value)];
+    const message = `Invalid value: "${actual}": ${path} in body must be of type ${wanted}: "${actual}"`;
+    causes.push({ reason: "FieldValueTypeInvalid", message, field: path });
     return;
   }
   checkEnum(value, schema, path, causes);
-  if (COMBINATIONS.some((name) => schema[name] !== undefined)) checkCombinations(value, schema, path, causes);
+  checkCombinations(value, schema, path, causes);
   if (typeof value === "string") checkText(value, schema, path, causes);
   else if (typeof value === "number") checkNumber(value, schema, path, causes);
   else if (Array.isArray(value)) checkList(value, schema, path, causes);
@@ -103,23 +153,8 @@ function check(value: unknown, schema: Schema, path: string, causes: Cause[]): v
   if (isStructure && causes.length === before) fitting.set(value, schema);
 }
 
-function checkType(value: unknown, schema: Schema, path: string): Cause | undefined {
-  const isIntOrString = schema[INT_OR_STRING] === true;
-  const wanted = isIntOrString ? "integer,string" : schema["type"];
-  if (typeof wanted !== "string") return undefined;
-  const actual = typeName(value);
-  const fits =
-    wanted === actual ||
-    wanted.split(",").includes(actual) ||
-    (wanted.includes("integer") && Number.isInteger(value)) ||
-    isNumber(wanted, actual);
-  if (fits) return undefined;
-  const message = `Invalid value: "${actual}": ${path} in body must be of type ${wanted}: "${actual}"`;
-  return { reason: "FieldValueTypeInvalid", message, field: path };
-}
-
-function isNumber(wanted: string, actual: string): boolean {
-  return wanted === "number" && actual === "number";
+function isOfType(value: unknown, type: string): boolean {
+  return type === "integer" ? Number.isInteger(value) : typeName(value) === type;
 }
 
 function typeName(value: unknown): string {
@@ -127,34 +162,35 @@ function typeName(value: unknown): string {
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-function checkEnum(value: unknown, schema: Schema, path: string, causes: Cause[]): void {
-  const allowed = schema["enum"];
+function checkEnum(value: unknown, { raw }: Compiled, path: string, causes: Cause[]): void {
+  const allowed = raw["enum"];
   if (!Array.isArray(allowed) || allowed.some((item) => jsonEqual(item, value))) return;
   const supported = allowed.map((item) => JSON.stringify(item)).join(", ");
   const message = `Unsupported value: ${JSON.stringify(value)}: supported values: ${supported}`;
   causes.push({ reason: "FieldValueNotSupported", message, field: path });
 }
 
-const COMBINATIONS = ["allOf", "anyOf", "oneOf", "not"];
-
-function checkCombinations(value: unknown, schema: Schema, path: string, causes: Cause[]): void {
-  const fits = (part: unknown): boolean => validate(value, objectOf(part), path).length === 0;
-  for (const part of listOf(schema["allOf"])) check(value, objectOf(part), path, causes);
+function checkCombinations(
+  value: unknown,
+  { allOf, anyOf, oneOf, not }: Compiled,
+  path: string,
+  causes: Cause[],
+): void {
+  const fits = (part: Compiled): boolean => causesOf(value, part, path).length === 0;
   const fail = (how: string): void => {
     causes.push({ reason: "FieldValueInvalid", message: `Invalid value: "": "${path}" must ${how}`, field: path });
   };
-  const anyOf = listOf(schema["anyOf"]);
+  for (const part of allOf) check(value, part, path, causes);
   if (anyOf.length > 0 && !anyOf.some(fits)) fail("validate at least one schema (anyOf)");
-  const oneOf = listOf(schema["oneOf"]);
   if (oneOf.length > 0 && oneOf.filter(fits).length !== 1) fail("validate one and only one schema (oneOf)");
-  if (schema["not"] !== undefined && fits(schema["not"])) fail("not validate the schema (not)");
+  if (not !== undefined && fits(not)) fail("not validate the schema (not)");
 }
 
-function checkText(value: string, schema: Schema, path: string, causes: Cause[]): void {
+function checkText(value: string, { raw, pattern }: Compiled, path: string, causes: Cause[]): void {
   const add = (reason: Cause["reason"], message: string): void => {
     causes.push({ reason, message, field: path });
   };
-  const { minLength, maxLength, pattern } = schema;
+  const { minLength, maxLength, format } = raw;
   // A code point is one or two UTF-16 units: they are counted only where it matters.
   if (typeof maxLength === "number" && value.length > maxLength && countCodePoints(value) > maxLength) {
     add("FieldValueTooLong", `Too long: may not be more than ${maxLength} bytes`);
@@ -163,21 +199,12 @@ function checkText(value: string, schema: Schema, path: string, causes: Cause[])
   if (typeof minLength === "number" && value.length < 2 * minLength && countCodePoints(value) < minLength) {
     add("FieldValueInvalid", `${quoted()} should be at least ${minLength} chars long`);
   }
-  if (typeof pattern === "string" && !patternOf(pattern).test(value)) {
-    add("FieldValueInvalid", `${quoted()} should match '${pattern}'`);
+  if (pattern?.test(value) === false) {
+    add("FieldValueInvalid", `${quoted()} should match '${String(raw["pattern"])}'`);
   }
-  if (schema["format"] === "date-time" && !DATE_TIME.test(value)) {
+  if (format === "date-time" && !DATE_TIME.test(value)) {
     add("FieldValueTypeInvalid", `${quoted()} must be of type date-time: ${JSON.stringify(value)}`);
   }
-}
-
-/** Patterns that were compiled before: as many as the schemas that are served have. */
-const patterns = new Map<string, RegExp>();
-
-function patternOf(text: string): RegExp {
-  const pattern = patterns.get(text) ?? new RegExp(text, "u");
-  patterns.set(text, pattern);
-  return pattern;
 }
 
 /** Lengths are counted in code points, as in Go. */
@@ -187,27 +214,27 @@ function countCodePoints(text: string): number {
   return count;
 }
 
-function checkNumber(value: number, schema: Schema, path: string, causes: Cause[]): void {
+function checkNumber(value: number, { raw }: Compiled, path: string, causes: Cause[]): void {
   const add = (what: string): void => {
     const message = `Invalid value: ${value}: ${path} in body should be ${what}`;
     causes.push({ reason: "FieldValueInvalid", message, field: path });
   };
-  const { minimum, maximum, multipleOf } = schema;
+  const { minimum, maximum, multipleOf } = raw;
   if (typeof minimum === "number") {
-    if (schema["exclusiveMinimum"] === true && value <= minimum) add(`greater than ${minimum}`);
+    if (raw["exclusiveMinimum"] === true && value <= minimum) add(`greater than ${minimum}`);
     else if (value < minimum) add(`greater than or equal to ${minimum}`);
   }
   if (typeof maximum === "number") {
-    if (schema["exclusiveMaximum"] === true && value >= maximum) add(`less than ${maximum}`);
+    if (raw["exclusiveMaximum"] === true && value >= maximum) add(`less than ${maximum}`);
     else if (value > maximum) add(`less than or equal to ${maximum}`);
   }
   if (typeof multipleOf === "number" && value % multipleOf !== 0) add(`a multiple of ${multipleOf}`);
 }
 
-function checkList(value: readonly unknown[], schema: Schema, path: string, causes: Cause[]): void {
-  const items = objectOf(schema["items"]);
+function checkList(value: readonly unknown[], schema: Compiled, path: string, causes: Cause[]): void {
+  const { items = NOTHING, raw } = schema;
   value.forEach((item, index) => check(item, items, `${path}[${index}]`, causes));
-  const { minItems, maxItems } = schema;
+  const { minItems, maxItems } = raw;
   if (typeof minItems === "number" && value.length < minItems) {
     const message = `Invalid value: ${value.length}: ${path} in body should have at least ${minItems} items`;
     causes.push({ reason: "FieldValueInvalid", message, field: path });
@@ -216,7 +243,7 @@ function checkList(value: readonly unknown[], schema: Schema, path: string, caus
     const message = `Too many: ${value.length}: must have at most ${maxItems} items`;
     causes.push({ reason: "FieldValueTooMany", message, field: path });
   }
-  causes.push(...checkUnique(value, schema, path));
+  causes.push(...checkUnique(value, raw, path));
 }
 
 /** Keys of `map` lists and items of `set` lists must be unique (x-kubernetes-list-type). */
@@ -237,18 +264,18 @@ function checkUnique(value: readonly unknown[], schema: Schema, path: string): C
   });
 }
 
-function checkObject(value: JsonObject, schema: Schema, path: string, causes: Cause[]): void {
-  for (const [name, field] of Object.entries(value)) {
+function checkObject(value: JsonObject, schema: Compiled, path: string, causes: Cause[]): void {
+  for (const name of Object.keys(value)) {
     const fieldSchema = propertySchema(schema, name);
     if (fieldSchema === undefined) continue;
-    check(field, fieldSchema, path === "" ? name : `${path}.${name}`, causes);
+    check(value[name], fieldSchema, path === "" ? name : `${path}.${name}`, causes);
   }
-  for (const name of listOf(schema["required"]).map(String)) {
+  for (const name of schema.required) {
     if (value[name] !== undefined) continue;
     const field = path === "" ? name : `${path}.${name}`;
     causes.push({ reason: "FieldValueRequired", message: "Required value", field });
   }
-  const { minProperties, maxProperties } = schema;
+  const { minProperties, maxProperties } = schema.raw;
   if (minProperties === undefined && maxProperties === undefined) return;
   const count = Object.keys(value).length;
   if (typeof minProperties === "number" && count < minProperties) {
