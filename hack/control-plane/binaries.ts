@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { run } from "../lib/run.ts";
+import { findGo, goBuild, moduleSource } from "../lib/go.ts";
 
 // Where the programs of a real control plane come from: a folder that the user names, a cache folder, or Go and its module proxy.
 
@@ -16,8 +16,6 @@ export type Program = (typeof PROGRAMS)[number];
 /** kwok's own stages; they lie in its module and are copied beside its binary when that is built. */
 const KWOK_STAGES = ["node/fast", "node/heartbeat-with-lease", "pod/fast"] as const;
 const STAGES_FILE = "kwok-stages.yaml";
-
-const BUILD_TIMEOUT_MS = 25 * 60_000;
 
 /** The programs of a control plane, found. */
 export interface Binaries {
@@ -73,7 +71,11 @@ async function build(
   const version = `-X k8s.io/component-base/version.gitVersion=${KUBERNETES_VERSION}`;
   for (const [program, { module, path }] of Object.entries(PACKAGES)) {
     if (!missing.has(program)) continue;
-    await goBuild(go, module, path, join(cache, program), `-s -w ${version}`, progress, signal);
+    progress(`go build ${path} …`);
+    const buildMs = performance.now();
+    const output = join(cache, program);
+    await goBuild(go, { folder: moduleFolder(module), packagePath: path, output, ldflags: `-s -w ${version}` }, signal);
+    progress(`go build ${path}: ${((performance.now() - buildMs) / 1000).toFixed(0)} s`);
   }
   if (missing.has(STAGES_FILE)) await writeStages(go, join(cache, STAGES_FILE), signal);
   progress(`built in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
@@ -89,50 +91,16 @@ const PACKAGES: Record<Program, { module: string; path: string }> = {
 
 const moduleFolder = (module: string): string => fileURLToPath(new URL(module, import.meta.url));
 
-async function goBuild(
-  go: string,
-  module: string,
-  packagePath: string,
-  output: string,
-  ldflags: string,
-  progress: Progress,
-  signal: AbortSignal,
-): Promise<void> {
-  progress(`go build ${packagePath} …`);
-  const startedMs = performance.now();
-  // A build that is cut short must not leave half a binary under the name that the next run trusts.
-  const partial = `${output}.part`;
-  await run(go, ["build", "-trimpath", "-ldflags", ldflags, "-o", partial, packagePath], {
-    cwd: moduleFolder(module),
-    env: { CGO_ENABLED: "0" },
-    timeoutMs: BUILD_TIMEOUT_MS,
-    signal,
-  });
-  await rename(partial, output);
-  progress(`go build ${packagePath}: ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
-}
-
 async function writeStages(go: string, output: string, signal: AbortSignal): Promise<void> {
-  const listed = await run(go, ["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], {
-    cwd: moduleFolder("kwok"),
-    env: {},
-    timeoutMs: 5 * 60_000,
-    signal,
-  });
+  const source = await moduleSource(go, moduleFolder("kwok"), "sigs.k8s.io/kwok", signal);
   const documents: string[] = [];
   for (const stage of KWOK_STAGES) {
-    const folder = join(listed.trim(), "kustomize", "stage", stage);
+    const folder = join(source, "kustomize", "stage", stage);
     const files = (await readdir(folder)).filter((name) => name.endsWith(".yaml") && name !== "kustomization.yaml");
     for (const file of files.sort()) documents.push(readFileSync(join(folder, file), "utf8").trim());
   }
   await writeFile(`${output}.part`, `${documents.join("\n---\n")}\n`);
   await rename(`${output}.part`, output);
-}
-
-/** The first `go` on PATH, else where Go's own installer puts it. */
-function findGo(): string | undefined {
-  const folders = [...(process.env.PATH ?? "").split(delimiter), "/usr/local/go/bin"];
-  return folders.map((folder) => join(folder, "go")).find((path) => existsSync(path));
 }
 
 function noGoMessage(missing: readonly string[], folders: readonly string[]): string {
