@@ -10,7 +10,12 @@ export interface RemediatorMetrics {
   waiting(count: number): void;
   /** Nodes that a remediation which is gone has left in mid-way. */
   orphaned(count: number): void;
+  /** BareMetalHosts by what the last probe has found. */
+  probedHosts(counts: Readonly<Record<HostProbeState, number>>): void;
 }
+
+/** `unprobed`: not yet, or in no state to be fenced. */
+export type HostProbeState = "usable" | "failing" | "unprobed";
 
 const STEP_BUCKETS_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600];
 
@@ -45,11 +50,20 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     help: "Nodes that a remediation which is gone has left in mid-way, until they are Ready: the host may be off.",
     registers,
   });
+  const hosts = new Gauge({
+    name: "ironfence_bare_metal_hosts",
+    help: "BareMetalHosts by what the last probe of their BMC has found.",
+    labelNames: ["state"],
+    registers,
+  });
   return {
     finished: (result, reason) => finished.inc({ result, reason }),
     left: (state, seconds) => steps.observe({ state }, seconds),
     inFlight: (count) => inFlight.set(count),
     waiting: (count) => waiting.set(count),
     orphaned: (count) => orphaned.set(count),
+    probedHosts: (counts) => {
+      for (const [state, count] of Object.entries(counts)) hosts.set({ state }, count);
+    },
   };
 }

@@ -25,6 +25,7 @@ import { clusterKey } from "./subject.ts";
 import { createBareMetalHostDirectory } from "./targets/bare-metal-host/directory.ts";
 import { BARE_METAL_HOSTS } from "./targets/bare-metal-host/host-store.ts";
 import { tellOrphanedHolds } from "./targets/bare-metal-host/orphaned-holds.ts";
+import { probeHosts } from "./targets/bare-metal-host/probe-hosts.ts";
 import { createCompositeDirectory, whyManaged } from "./targets/composite-directory.ts";
 import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
 import { startTargetController } from "./targets/target-controller.ts";
@@ -230,6 +231,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     background.push(tendOrphans({ runtime, clusters, targets, remediations, isServed, onLetGo, metrics }, running));
     if (bareMetalHosts !== undefined) {
       background.push(tellOrphanedHolds({ runtime, directory: bareMetalHosts, remediations }, running));
+      background.push(probeHosts({ runtime, directory: bareMetalHosts, nodes, metrics }, running));
     }
     await Promise.all(background);
   } catch (error) {

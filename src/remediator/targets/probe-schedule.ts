@@ -85,6 +85,14 @@ export function firstDelayMs(
 }
 
 /**
+ * Same for a BareMetalHost, which bears no record of a probe before: any time in the interval, so that an agent that restarts in a
+ * loop neither storms the BMCs nor locks accounts.
+ */
+export function firstHostDelayMs(hostCount: number, intervals: ProbeIntervals, random: Random): number {
+  return quietMs(hostCount, intervals) * random.next();
+}
+
+/**
  * How long after a probe the next one is due.
  *
  * @param probe.inOutage how many probes there were in the outage in which the host is to be proven off; 0 outside of one.
