@@ -73,10 +73,17 @@ export function machinePaths({ version, namespace }: Pick<MachinesOptions, "vers
 /**
  * Applies the CRDs of others, of kinds with several versions that one alone: those of $IRONFENCE_E2E_FOREIGN_CRDS where it names
  * a file or folder, such as upstream's own.
+ *
+ * @param clusterApi a folder of Cluster API's own, in the place of ours.
  */
-export async function applyForeignCrds({ api, version }: Pick<MachinesOptions, "api" | "version">): Promise<void> {
+export async function applyForeignCrds(
+  { api, version }: Pick<MachinesOptions, "api" | "version">,
+  clusterApi?: string,
+): Promise<void> {
   const path = process.env["IRONFENCE_E2E_FOREIGN_CRDS"] ?? repositoryPath("hack/foreign-crds");
-  await applyManifests(api, path, (manifest) => withVersion(manifest, version));
+  const oneVersion = (manifest: Manifest): Manifest => withVersion(manifest, version);
+  await applyManifests(api, path, oneVersion);
+  if (clusterApi !== undefined) await applyManifests(api, clusterApi, oneVersion);
 }
 
 function withVersion(manifest: Manifest, wanted: string): Manifest {
@@ -101,7 +108,12 @@ export async function createCluster(options: MachinesOptions): Promise<void> {
   });
   const condition = (type: string) => conditionsOf(type)[version];
   await api.mergePatch(`${paths.clusters}/${cluster}/status`, {
-    status: { conditions: [condition("ControlPlaneInitialized"), condition("InfrastructureReady")] },
+    status: {
+      conditions: [condition("ControlPlaneInitialized"), condition("InfrastructureReady")],
+      ...(version === "v1beta2" && {
+        initialization: { infrastructureProvisioned: true, controlPlaneInitialized: true },
+      }),
+    },
   });
   const labels = { "cluster.x-k8s.io/cluster-name": cluster };
   await api.create(paths.machineSets, {
@@ -111,7 +123,13 @@ export async function createCluster(options: MachinesOptions): Promise<void> {
     spec: {
       clusterName: cluster,
       selector: { matchLabels: { nodepool: "nodepool-0" } },
-      template: { metadata: { labels: { nodepool: "nodepool-0" } }, spec: machineSpec(options, "workers") },
+      template: {
+        metadata: { labels: { nodepool: "nodepool-0" } },
+        spec: {
+          ...machineSpec(options, "workers"),
+          infrastructureRef: reference(version, "Metal3MachineTemplate", "workers"),
+        },
+      },
     },
   });
 }

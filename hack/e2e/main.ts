@@ -4,12 +4,13 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { prepareBinaries } from "../control-plane/binaries.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
+import { prepareClusterApiPeer } from "./cluster-api-peer.ts";
 import { requireDebianPackages } from "./debian-packages.ts";
 import { installPythonTools } from "./python-tools.ts";
 import { repositoryPath } from "./world.ts";
 
-const HELP = `Tests the agent on real parts: etcd, kube-apiserver, controller manager, scheduler, kwok, sushy-emulator; its BMC drivers on
-servers that others wrote; and the simulated BMCs with clients and validators that others wrote.
+const HELP = `Tests the agent on real parts: etcd, kube-apiserver, controller manager, scheduler, kwok, sushy-emulator, Cluster API's
+controllers; its BMC drivers on servers that others wrote; and the simulated BMCs with clients and validators that others wrote.
 
   npm run test:e2e [-- FILE…]      FILE: test files; test/e2e and the real half of test/conformance where absent
 
@@ -18,7 +19,7 @@ CSDL files (the csdl folder of the bundle DSP8010); without it they are fetched 
 names a folder of CRDs that stand in for hack/foreign-crds in the stories of Cluster API and Metal3, such as upstream's own.
 
 The first run prepares what is missing: the control plane's programs ($KUBEBUILDER_ASSETS, the cache folder, or a build with
-Go that takes about 7 minutes) and Python packages. The Debian packages in hack/e2e/debian-packages.txt must be there.
+Go that takes about 7 minutes), Cluster API's controllers (3 more), and Python packages. The Debian packages in hack/e2e/debian-packages.txt must be there.
 Later runs start at once. It ends with 0 only if every test has run and passed.
 `;
 
@@ -77,6 +78,7 @@ async function main(chosen: readonly string[]): Promise<number> {
   await requireDebianPackages(stop.signal);
   await installPythonTools(progress, stop.signal);
   if (files.some((file) => !file.includes("peers/"))) await prepareBinaries(progress, stop.signal);
+  if (files.some((file) => file.includes("cluster-api-upstream"))) await prepareClusterApiPeer(progress, stop.signal);
 
   const results: Counts[] = [];
   const conformance = files.filter(isConformance).map(repositoryPath);

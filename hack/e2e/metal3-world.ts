@@ -57,10 +57,15 @@ export interface Metal3World extends MachinesOptions {
   stop(): Promise<void>;
 }
 
-/** Starts it and waits until every node is Ready. */
+/**
+ * Starts it and waits until every node is Ready.
+ *
+ * @param clusterApiCrds a folder of Cluster API's own CRDs, in the place of ours.
+ */
 export async function startMetal3World(
   options: Pick<MachinesOptions, "version" | "namespace" | "cluster">,
   { machines, spares = [], bare = [] }: Metal3Hosts,
+  clusterApiCrds?: string,
 ): Promise<Metal3World> {
   const logger = createLogger("silent");
   const living = new AbortController();
@@ -95,7 +100,7 @@ export async function startMetal3World(
     closers.push(() => hosts.close());
 
     const where = { api, ...options };
-    await applyForeignCrds(where);
+    await applyForeignCrds(where, clusterApiCrds);
     await install(api);
     await createCluster(where);
     for (const family of FAMILIES) await applyManifests(api, repositoryPath(`deploy/families/${family}`));

@@ -81,7 +81,7 @@ async function objectPath(api: KubeApi, manifest: Manifest): Promise<string> {
 }
 
 /** A CRD is applied before its kind is served; the kind may be used once both say so. */
-async function waitUntilEstablished(api: KubeApi, name: string): Promise<void> {
+export async function waitUntilEstablished(api: KubeApi, name: string): Promise<void> {
   const deadlineMs = performance.now() + ESTABLISHED_TIMEOUT_MS;
   while (performance.now() < deadlineMs) {
     const crd = await api.get<{

@@ -16,8 +16,8 @@ export interface ConditionWrite {
   status: "True" | "False";
   reason: string;
   message: string;
-  /** Ignored where the condition is true: it says nothing more then. */
-  v1beta1: { reason: string; message: string; severity: Severity };
+  /** Ignored where the condition is true: it says nothing more then. Undefined where that form has no such condition. */
+  v1beta1: { reason: string; message: string; severity: Severity } | undefined;
 }
 
 /** The conditions that an object has, in both forms. */
@@ -48,6 +48,7 @@ function compare(
   isWorded: (found: Condition, texts: Texts) => boolean,
 ): boolean {
   return formsOf(object).every(([form, conditions]) => {
+    if (!isKnownTo(form, wanted)) return true;
     const texts = textsOf(wanted, form);
     const found = conditions.find(({ type }) => type === wanted.type);
     return found?.status === texts.status && found.reason === (texts.reason ?? "") && isWorded(found, texts);
@@ -81,10 +82,14 @@ export function changeConditions(
     // The other form is kept true where the object has it. Where its CRD does not know it, it would be dropped each time.
     if (form !== own && before.length === 0) return [];
     let conditions = before.filter((condition) => !unwanted.includes(textAt(condition, "type") ?? ""));
-    for (const write of wanted) conditions = upsert(conditions, write, form, raw, nowMs);
+    for (const write of wanted) if (isKnownTo(form, write)) conditions = upsert(conditions, write, form, raw, nowMs);
     const isSame = conditions.length === before.length && conditions.every((item, index) => item === before[index]);
     return isSame ? [] : [{ path, conditions }];
   });
+}
+
+function isKnownTo(form: Form, { v1beta1 }: ConditionWrite): boolean {
+  return form === "metav1" || v1beta1 !== undefined;
 }
 
 function ownForm(apiVersion: string): Form {
@@ -118,7 +123,7 @@ interface Texts {
 
 function textsOf({ status, reason, message, v1beta1 }: ConditionWrite, form: Form): Texts {
   if (form === "metav1") return { status, reason, message };
-  if (status === "True") return { status };
+  if (status === "True" || v1beta1 === undefined) return { status };
   return {
     status,
     severity: v1beta1.severity,

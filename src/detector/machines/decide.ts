@@ -105,7 +105,7 @@ export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Clust
     status: causes.length > 0 ? "True" : "False",
     reason,
     message,
-    v1beta1: { reason, message, severity: "Info" },
+    v1beta1: undefined,
   };
 }
 

@@ -229,8 +229,7 @@ function waitingForRemediation(machine: Machine): ConditionWrite[] {
 }
 
 function external(reason: string, message: string): ConditionWrite {
-  const v1beta1 = { reason, message, severity: "Warning" } as const;
-  return { type: EXTERNALLY_REMEDIATED, status: "False", reason, message, v1beta1 };
+  return { type: EXTERNALLY_REMEDIATED, status: "False", reason, message, v1beta1: undefined };
 }
 
 /** Has the machine say how it is, and `more`. v1beta1 knows no ExternallyRemediated: the health check tells there. */

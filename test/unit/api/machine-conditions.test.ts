@@ -110,6 +110,22 @@ describe("conditions of Cluster API's objects", () => {
     assert.equal(fieldAt(change?.conditions[0], "lastTransitionTime"), BEFORE);
   });
 
+  it("are written in the one form that knows them", () => {
+    const old = { type: "Ready", status: "True", lastTransitionTime: BEFORE };
+    const raw = machineOf("v1beta2", { deprecated: { v1beta1: { conditions: [old] } } });
+    const wanted = { ...FAILED, type: "ExternallyRemediated", v1beta1: undefined };
+    const changes = changeConditions(raw, [wanted], [], T0);
+    assert.deepEqual(
+      changes.map(({ path }) => path),
+      [["status", "conditions"]],
+    );
+    const conditions = changes[0]?.conditions ?? [];
+    assert.equal(
+      agrees(readMachine(machineOf("v1beta2", { conditions, deprecated: { v1beta1: { conditions: [old] } } })), wanted),
+      true,
+    );
+  });
+
   it("are left alone where they say it already, and taken off where they are unwanted", () => {
     const raw = machineOf("v1beta2", {
       conditions: [
