@@ -208,7 +208,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     const template = { reason: "RemediationTemplateNotFound", message: "not found" } as const;
     const decision = decideFor([factsOf({ machine })], { check, template });
     assert.deepEqual(
-      decision.conditions.map(({ type, v1beta1 }) => [type, v1beta1.severity]),
+      decision.conditions.map(({ type, v1beta1 }) => [type, v1beta1?.severity]),
       [
         ["RemediationAllowed", "Warning"],
         ["ExternalRemediationTemplateAvailable", "Error"],
