@@ -1,5 +1,8 @@
 import { buildCommand } from "@stricli/core";
 import { Registry } from "prom-client";
+import { NODES } from "../api/core-types.ts";
+import { trimNode } from "../api/trim.ts";
+import { ownCluster } from "../clusters/own-cluster.ts";
 import type { WorkloadClusters } from "../clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../config/run-options.ts";
@@ -7,8 +10,11 @@ import { requireOption } from "../config/option.ts";
 import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
 import type { LiveMachineCheck } from "../detector/machines/live.ts";
 import { decideMachinesLive } from "../detector/machines/live.ts";
+import { OKD_CHECKS } from "../detector/machines/okd.ts";
+import type { ObjectKey } from "../kube/client.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
+import { findServed } from "../kube/served-kind.ts";
 import { parseKey } from "../kube/watched.ts";
 import { toTime } from "../runtime/time.ts";
 import { withRuntime } from "./cluster.ts";
@@ -21,14 +27,15 @@ import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
 import { renderTable } from "./table.ts";
 
-/** `ironfence explain mhc`: what the detector would decide now for a MachineHealthCheck of Cluster API, and why. */
+/** `ironfence explain mhc`: what the detector would decide now for a MachineHealthCheck of Cluster API or OKD, and why. */
 export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], CliContext>({
   func: async function explainMachines(this: CliContext, flags, name) {
     const { env } = this.process;
     const cluster = resolveClusterOptions(flags, env);
     const output = requireOption(OUTPUT_OPTION, flags, env);
     const live = await withRuntime(this, cluster, (runtime) => readOne(runtime, name, this.signal));
-    if (live === undefined) throw new CommandFailure(`there is no MachineHealthCheck of Cluster API ${name}`);
+    if (live === undefined)
+      throw new CommandFailure(`there is no MachineHealthCheck ${name}, of Cluster API or of OKD`);
     const explanation = explain(live, name);
     if (output === "json") printLine(this, JSON.stringify(explanation));
     else for (const line of render(explanation, live.nowMs)) printLine(this, line);
@@ -42,11 +49,11 @@ export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], Cl
     aliases: { o: "output" },
   },
   docs: {
-    brief: "What a MachineHealthCheck of Cluster API does about its Machines, and why",
+    brief: "What a MachineHealthCheck of Cluster API or OKD does about its Machines, and why",
     fullDescription: [
       "Machines that are healthy and of which nothing is to be told are counted, not listed.",
       "",
-      "Reads the management cluster once, connects to the workload cluster by its kubeconfig Secret, and writes nothing.",
+      "Reads the cluster once, connects to a workload cluster of Cluster API by its kubeconfig Secret, and writes nothing.",
       "Exit codes: 0 explained, whatever the decision is; 1 there is no such object, or a cluster cannot be read; 2 wrong command line.",
     ].join("\n"),
     customUsage: [
@@ -66,15 +73,28 @@ interface Explanation {
   machines: readonly { name: string; outcome: string; reason: string }[];
 }
 
+/** Of Cluster API, else of OKD: a cluster that has both has them for different machines. */
 function readOne(runtime: KubeRuntime, name: string, signal: AbortSignal): Promise<LiveMachineCheck | undefined> {
+  const key = parseKey(name);
   return readOnce(
     runtime,
-    (once, within) =>
-      withWorkloadClusters(once, within, (clusters) =>
-        decideMachinesLive({ runtime: once, clusters, kind: CLUSTER_API_CHECKS }, parseKey(name), within),
-      ),
+    async (once, within) =>
+      (await withWorkloadClusters(once, within, (clusters) =>
+        decideMachinesLive({ runtime: once, clusters, kind: CLUSTER_API_CHECKS }, key, within),
+      )) ?? (await decideOkd(once, key, within)),
     signal,
   );
+}
+
+async function decideOkd(
+  runtime: KubeRuntime,
+  key: ObjectKey,
+  signal: AbortSignal,
+): Promise<LiveMachineCheck | undefined> {
+  if ((await findServed(runtime, OKD_CHECKS.checks, signal)) === undefined) return undefined;
+  const nodes = runtime.watch({ type: NODES, trim: trimNode }, signal);
+  await nodes.whenSynced(signal);
+  return decideMachinesLive({ runtime, clusters: ownCluster(runtime, nodes, signal), kind: OKD_CHECKS }, key, signal);
 }
 
 async function withWorkloadClusters<T>(

@@ -7,10 +7,17 @@ import { RUN_OPTIONS } from "../config/run-options.ts";
 /** Flags as the parser hands them over: the text of each, where it was given. */
 export type FlagTexts = Readonly<Record<string, string | undefined>>;
 
+interface Flag {
+  kind: "parsed";
+  parse: (text: string) => string;
+  optional: true;
+  placeholder: string;
+  brief: string;
+  proposeCompletions?: (partial: string) => readonly string[];
+}
+
 /** Describes options to the command-line parser; their values are read later, together with the environment. */
-export function flagsOf<K extends string>(
-  options: Readonly<Record<K, Option<unknown>>>,
-): Record<K, { kind: "parsed"; parse: (text: string) => string; optional: true; placeholder: string; brief: string }> {
+export function flagsOf<K extends string>(options: Readonly<Record<K, Option<unknown>>>): Record<K, Flag> {
   const entries = Object.values<Option<unknown>>(options).map((option) => [
     option.name,
     {
@@ -19,6 +26,7 @@ export function flagsOf<K extends string>(
       optional: true,
       placeholder: option.placeholder,
       brief: `${option.brief} [$${option.env}${option.defaultText === undefined ? "" : `, default ${option.defaultText}`}]`,
+      ...(option.propose !== undefined && { proposeCompletions: option.propose }),
     },
   ]);
   return Object.fromEntries(entries);

@@ -1,6 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
+import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
 import type { ConfigMap } from "../api/core.ts";
 import { CONFIG_MAPS } from "../api/core-types.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
@@ -19,13 +20,17 @@ import type { KubeClient, ListOptions } from "../kube/client.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
+import type { KindVersions } from "../kube/served-kind.ts";
 import { findServed } from "../kube/served-kind.ts";
+import { keyOf, keyText } from "../kube/watched.ts";
 import { nodeKey } from "../remediator/subject.ts";
 import { withCluster } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
 import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
+import type { ListedHosts } from "./status-hosts.ts";
+import { listHosts, renderHosts } from "./status-hosts.ts";
 import { renderTable } from "./table.ts";
 
 const MACHINE_KINDS = [CLUSTER_API_CHECKS, OKD_CHECKS];
@@ -36,6 +41,9 @@ interface Overview {
   healthChecks: NodeHealthCheck[] | undefined;
   /** Of every kind that is served. */
   machineHealthChecks: KubeObject[] | undefined;
+  /** `namespace/name` of health checks of Cluster API whose Cluster is not there: nobody serves them, so they have no status. */
+  withoutCluster: string[];
+  bareMetalHosts: ListedHosts;
   remediations: BareMetalRemediation[] | undefined;
   targets: FencingTarget[] | undefined;
 }
@@ -63,26 +71,47 @@ export const statusCommand = buildCommand<FlagTexts, [], CliContext>({
 });
 
 async function readOverview(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview> {
-  const [stopSwitch, healthChecks, machineHealthChecks, remediations, targets] = await Promise.all([
+  const [stopSwitch, healthChecks, machineHealthChecks, remediations, targets, bareMetalHosts] = await Promise.all([
     readSwitch(client, namespace, signal),
     listIfServed<NodeHealthCheck>(client, NODE_HEALTH_CHECKS, {}, signal),
     listMachineHealthChecks(client, signal),
     listIfServed<BareMetalRemediation>(client, BARE_METAL_REMEDIATIONS, {}, signal),
     listIfServed<FencingTarget>(client, FENCING_TARGETS, { namespace }, signal),
+    listHosts(client, signal),
   ]);
-  return { stopSwitch, healthChecks, machineHealthChecks, remediations, targets };
+  return { stopSwitch, healthChecks, ...machineHealthChecks, remediations, targets, bareMetalHosts };
 }
 
-async function listMachineHealthChecks(client: KubeClient, signal: AbortSignal): Promise<KubeObject[] | undefined> {
-  const found: KubeObject[] = [];
-  let isServed = false;
-  for (const { checks } of MACHINE_KINDS) {
-    const type = await findServed({ client }, checks, signal);
-    if (type === undefined) continue;
-    isServed = true;
-    found.push(...(await client.list<KubeObject>(type, {}, signal)).items);
+async function listMachineHealthChecks(
+  client: KubeClient,
+  signal: AbortSignal,
+): Promise<Pick<Overview, "machineHealthChecks" | "withoutCluster">> {
+  const lists = await Promise.all(MACHINE_KINDS.map(({ checks }) => listKind(client, checks, signal)));
+  const withoutCluster: string[] = [];
+  for (const [index, kind] of MACHINE_KINDS.entries()) {
+    const checks = lists[index] ?? [];
+    if (kind.clusters === undefined || checks.length === 0) continue;
+    const clusters = new Set(
+      ((await listKind(client, kind.clusters, signal)) ?? []).map((cluster) => keyText(keyOf(cluster))),
+    );
+    for (const check of checks.map((raw) => kind.readCheck(raw))) {
+      const { namespace, name } = check.metadata;
+      if (!clusters.has(keyText({ namespace, name: check.spec.clusterName })))
+        withoutCluster.push(`${namespace}/${name}`);
+    }
   }
-  return isServed ? found : undefined;
+  const isServed = lists.some((list) => list !== undefined);
+  return { machineHealthChecks: isServed ? lists.flatMap((list) => list ?? []) : undefined, withoutCluster };
+}
+
+/** All objects of a kind, in the first of its versions that is served. */
+async function listKind(
+  client: KubeClient,
+  kind: KindVersions,
+  signal: AbortSignal,
+): Promise<KubeObject[] | undefined> {
+  const type = await findServed({ client }, kind, signal);
+  return type === undefined ? undefined : (await client.list<KubeObject>(type, {}, signal)).items;
 }
 
 async function readSwitch(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview["stopSwitch"]> {
@@ -115,7 +144,7 @@ function nodeText({ name = "-", cluster }: { name?: string | undefined; cluster?
 }
 
 function renderOverview(overview: Overview): string[] {
-  const { stopSwitch, healthChecks, machineHealthChecks, remediations, targets } = overview;
+  const { stopSwitch, healthChecks, machineHealthChecks, remediations, targets, bareMetalHosts } = overview;
   return [
     ...(stopSwitch.paused
       ? [`PAUSED: no new power order is sent (${stopSwitch.reason ?? "no reason given"})`, ""]
@@ -133,7 +162,7 @@ function renderOverview(overview: Overview): string[] {
     ),
     "",
     // Another project's kind: most clusters do not have it.
-    ...(machineHealthChecks === undefined ? [] : [...machineSection(machineHealthChecks), ""]),
+    ...(machineHealthChecks === undefined ? [] : [...machineSection(machineHealthChecks, overview.withoutCluster), ""]),
     ...section(
       "BareMetalRemediation",
       ["NAMESPACE", "NAME", "NODE", "PHASE", "SUCCEEDED", "REASON", "MESSAGE"],
@@ -153,6 +182,7 @@ function renderOverview(overview: Overview): string[] {
       }),
     ),
     "",
+    ...renderHosts(bareMetalHosts),
     ...section(
       "FencingTarget",
       ["NAME", "NODE", "POWER", "READY", "REASON", "MESSAGE"],
@@ -171,7 +201,7 @@ function renderOverview(overview: Overview): string[] {
   ];
 }
 
-function machineSection(healthChecks: readonly KubeObject[]): string[] {
+function machineSection(healthChecks: readonly KubeObject[], withoutCluster: readonly string[]): string[] {
   return section(
     "MachineHealthCheck",
     ["NAMESPACE", "NAME", "EXPECTED", "HEALTHY", "ALLOWED", "REASON"],
@@ -180,7 +210,10 @@ function machineSection(healthChecks: readonly KubeObject[]): string[] {
       const { expectedMachines, currentHealthy, remediationsAllowed, ...forms } = readMachineHealthCheckStatus(raw);
       const allowed = conditionOf([...forms.conditions, ...forms.v1beta1Conditions], "RemediationAllowed");
       const counts = [expectedMachines, currentHealthy, remediationsAllowed].map((count) => String(count ?? "-"));
-      return [namespace, name, ...counts, allowed?.status === "False" ? allowed.message : ""];
+      const isWaiting =
+        withoutCluster.includes(`${namespace}/${name}`) && raw.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`);
+      const held = allowed?.status === "False" ? allowed.message : "";
+      return [namespace, name, ...counts, isWaiting ? "its Cluster is not there" : held];
     }),
   );
 }

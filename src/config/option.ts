@@ -10,6 +10,8 @@ export interface Option<T> {
   brief: string;
   /** Reads the text of a flag or variable; throws an Error that says what would be right. */
   parse: (text: string) => T;
+  /** What a shell may complete the beginning of a value to; absent where that is anything. */
+  propose?: (partial: string) => readonly string[];
 }
 
 /** An option's value that cannot be used: names the option, where the value came from, and what would be right. */

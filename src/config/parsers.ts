@@ -94,6 +94,17 @@ export function parseFamilies(text: string): ReadonlySet<Family> {
   return parseSet(text, FAMILIES);
 }
 
+export const proposeComponents = (partial: string): string[] => proposeList(partial, COMPONENTS);
+export const proposeFamilies = (partial: string): string[] => proposeList(partial, FAMILIES);
+
+/** Continuations of a comma-separated list whose last name is not complete, by names that are not in it yet. */
+function proposeList(partial: string, known: readonly string[]): string[] {
+  const before = partial.slice(0, partial.lastIndexOf(",") + 1);
+  const begun = partial.slice(before.length);
+  const taken = before.split(",");
+  return known.filter((name) => name.startsWith(begun) && !taken.includes(name)).map((name) => before + name);
+}
+
 function parseSet<T extends string>(text: string, known: readonly T[]): ReadonlySet<T> {
   const names = text.split(",").map((name) => name.trim());
   const found = names.map((name) => {

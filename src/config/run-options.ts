@@ -14,6 +14,8 @@ import {
   parseName,
   parseOutputFormat,
   parseText,
+  proposeComponents,
+  proposeFamilies,
 } from "./parsers.ts";
 
 /** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
@@ -62,6 +64,7 @@ export const RUN_OPTIONS = {
     placeholder: "list",
     brief: "Which halves run: detector (health checks), remediator (power fencing), or both",
     parse: parseComponents,
+    propose: proposeComponents,
   } satisfies Option<ReadonlySet<Component>>,
   families: {
     name: "families",
@@ -71,6 +74,7 @@ export const RUN_OPTIONS = {
     brief:
       "Kinds of other projects that are acted on: node-health-check, machine-health-check (Cluster API), okd-machine-health-check, metal3-remediation, okd-machine, bare-metal-host; no other controller may act on the same ones",
     parse: parseFamilies,
+    propose: proposeFamilies,
   } satisfies Option<ReadonlySet<Family>>,
   leaderElect: {
     name: "leaderElect",

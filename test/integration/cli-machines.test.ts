@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -7,9 +8,11 @@ import type { RequestRecord } from "../../hack/kube-mock/api-server.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
+import { PROVISIONED_STATUS } from "../../hack/rack/bare-metal-host-status.ts";
 import { readCrds, readForeignCrds } from "../../hack/lib/crds.ts";
 import { NODES, SECRETS } from "../../src/api/core-types.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliResult } from "./cli-fixture.ts";
@@ -41,10 +44,8 @@ describe("ironfence in a management cluster", () => {
       metadata: { namespace: NAMESPACE, name: "fence-template" },
       spec: { template: { spec: {} } },
     });
-    server.collection(SECRETS).create({
-      metadata: { namespace: NAMESPACE, name: "prod-kubeconfig" },
-      data: { value: Buffer.from(workload.kubeconfig).toString("base64") },
-    });
+    server.collection(SECRETS).create({ metadata: { namespace: NAMESPACE, name: "prod-kubeconfig" } });
+    publish(workload.kubeconfig);
     const ready = (type: string) => condition(type, "True", 60);
     create("Cluster", "prod", { paused: false }, [ready("ControlPlaneInitialized"), ready("InfrastructureReady")]);
     for (const name of ["w1", "w2", "w3"]) {
@@ -74,6 +75,11 @@ describe("ironfence in a management cluster", () => {
   });
 
   const ironfence = (...inputs: string[]): Promise<CliResult> => cli([...inputs, "--kubeconfig", kubeconfig]);
+
+  function publish(text: string): void {
+    const data = { value: Buffer.from(text).toString("base64") };
+    management.server.collection(SECRETS).mergePatch({ namespace: NAMESPACE, name: "prod-kubeconfig" }, { data });
+  }
 
   function create(kind: string, name: string, spec: object, conditions: object[] = [], status: object = {}): void {
     const plural = `${kind.toLowerCase()}s`;
@@ -109,7 +115,7 @@ describe("ironfence in a management cluster", () => {
 
   it("says that there is no such health check", async () => {
     const { err, code } = await ironfence("explain", "mhc", "tenant/other");
-    assert.match(err, /there is no MachineHealthCheck of Cluster API tenant\/other/);
+    assert.match(err, /there is no MachineHealthCheck tenant\/other, of Cluster API or of OKD/);
     assert.equal(code, 1);
   });
 
@@ -137,6 +143,94 @@ describe("ironfence in a management cluster", () => {
     const { out } = await ironfence("status");
     assert.match(out, /^MachineHealthCheck:$/m);
     assert.match(out, /^ *tenant +workers +3 +2 +0 +too many$/m);
+  });
+
+  it("does not take a cluster for away whose first connection breaks", async () => {
+    const { hostname, port } = new URL(workload.url);
+    let connections = 0;
+    const door = createServer((socket) => {
+      connections += 1;
+      socket.on("error", () => undefined);
+      if (connections === 1) return socket.destroy();
+      const inner = connect({ host: hostname, port: Number(port) });
+      inner.on("error", () => socket.destroy());
+      socket.on("close", () => inner.destroy());
+      return socket.pipe(inner).pipe(socket);
+    });
+    await new Promise<void>((resolve) => door.listen(0, "127.0.0.1", resolve));
+    const address = door.address();
+    const doorPort = typeof address === "object" && address !== null ? address.port : 0;
+    publish(workload.kubeconfig.replace(`:${port}`, `:${doorPort}`));
+    try {
+      const { out } = await ironfence("explain", "mhc", "tenant/workers");
+      assert.match(out, /^w2 +create +a Fence is created for it$/m);
+      assert.ok(connections > 1, String(connections));
+    } finally {
+      door.close();
+      publish(workload.kubeconfig);
+    }
+  });
+
+  it("shows why a health check without its Cluster has no counts, and what keeps hosts from being fenced", async () => {
+    create("MachineHealthCheck", "lost", { clusterName: "gone", selector: { matchLabels: {} } });
+    const hosts = management.server.collection(BARE_METAL_HOSTS);
+    for (const [name, online] of [
+      ["h1", true],
+      ["h2", false],
+    ] as const) {
+      const bmc = { address: `redfish://${name}`, credentialsName: "bmc" };
+      hosts.create({ metadata: { namespace: NAMESPACE, name }, spec: { online, bmc } });
+      const status = { ...PROVISIONED_STATUS, poweredOn: online };
+      hosts.mergePatch({ namespace: NAMESPACE, name }, { status }, "status");
+    }
+    const { out } = await ironfence("status");
+    assert.match(out, /^ *tenant +lost +- +- +- +its Cluster is not there$/m);
+    assert.match(out, /^BareMetalHost:$/m);
+    assert.match(out, /^ *tenant +h1 +- +provisioned +On +- *$/m);
+    assert.match(
+      out,
+      /^ *tenant +h2 +- +provisioned +Off +- +HostOffline +BareMetalHost tenant\/h2 has spec.online: false/m,
+    );
+    const { out: json } = await ironfence("status", "-o", "json");
+    const { withoutCluster, bareMetalHosts } = JSON.parse(json) as {
+      withoutCluster: string[];
+      bareMetalHosts: object[];
+    };
+    assert.deepEqual([withoutCluster, bareMetalHosts.length], [["tenant/lost"], 2]);
+  });
+
+  it("explains a MachineHealthCheck of OKD, by the nodes of its own cluster", async () => {
+    const okd = (kind: string) => ({
+      group: "machine.openshift.io",
+      version: "v1beta1",
+      kind,
+      plural: `${kind.toLowerCase()}s`,
+      namespaced: true,
+    });
+    const labels = { role: "worker" };
+    for (const [name, status] of [
+      ["o1", "True"],
+      ["o2", "Unknown"],
+    ] as const) {
+      const nodes = management.server.collection(NODES);
+      nodes.create({ metadata: { name } });
+      nodes.mergePatch({ name }, { status: { conditions: [condition("Ready", status, 10)] } }, "status");
+      const machines = management.server.collection(okd("Machine"));
+      machines.create({ metadata: { namespace: NAMESPACE, name, labels }, spec: {} });
+      machines.mergePatch({ namespace: NAMESPACE, name }, { status: { nodeRef: { kind: "Node", name } } }, "status");
+    }
+    management.server.collection(okd("MachineHealthCheck")).create({
+      metadata: { namespace: NAMESPACE, name: "okd-workers" },
+      spec: {
+        selector: { matchLabels: labels },
+        unhealthyConditions: [{ type: "Ready", status: "Unknown", timeout: "300s" }],
+      },
+    });
+    const { out, err } = await ironfence("explain", "mhc", "tenant/okd-workers");
+    assert.equal(err, "");
+    assert.match(out, /^MachineHealthCheck tenant\/okd-workers at .*: remediations may start$/m);
+    assert.match(out, /machines +2 covered, 1 healthy/);
+    assert.match(out, /^o2 +/m);
   });
 
   it("says why nothing can be known where the workload cluster is away", async () => {

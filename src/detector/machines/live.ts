@@ -3,17 +3,22 @@ import type { ObjectKey } from "../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import { findServed } from "../../kube/served-kind.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { RemediationStore } from "../remediation-store.ts";
 import { SteadyTimes } from "../steady-time.ts";
 import { TemplateResolver } from "../template-resolver.ts";
 import { MachineCheckStates } from "./check-states.ts";
+import type { ClusterNodes } from "./cluster-nodes.ts";
 import { decide, decideUnusable, pausedCondition } from "./decide.ts";
 import type { MachineDecision, MachineSnapshot } from "./decision.ts";
 import type { MachineHealthChecksDeps } from "./run.ts";
 
 /** How often what is being found out is looked at. */
 const POLL_MS = 20;
+
+/** For how long a cluster must be away: a first connection may fail by chance, and the next one follows within a second. */
+const AWAY_SETTLE_MS = 1_500;
 
 /** One MachineHealthCheck and what the detector would decide for it now. */
 export interface LiveMachineCheck {
@@ -84,6 +89,15 @@ export async function decideMachinesLive(
   }
 }
 
+/** Resolves once the cluster's nodes can be known, or have been away for a while. */
+async function whenSettled(nodes: ClusterNodes, clock: Clock, signal: AbortSignal): Promise<void> {
+  let awayMs = 0;
+  while (nodes.isPending || (nodes.away !== undefined && awayMs < AWAY_SETTLE_MS)) {
+    awayMs = nodes.isPending ? 0 : awayMs + POLL_MS;
+    await sleep(clock, POLL_MS, signal);
+  }
+}
+
 async function decideOne(
   states: MachineCheckStates,
   found: {
@@ -105,8 +119,7 @@ async function decideOne(
     return { ...nothing, paused: `there is no Cluster ${check.spec.clusterName} in its namespace` };
   }
   const nodes = states.holdNodes(check, cluster);
-  const isPending = (): boolean => nodes?.isPending === true;
-  while (isPending()) await sleep(clock, POLL_MS, signal);
+  if (nodes !== undefined) await whenSettled(nodes, clock, signal);
   // Other health checks may still need what this one would take away.
   for (const other of found.checks.values()) states.of(other);
   const { compiled, holds } = states.of(check);

@@ -102,6 +102,12 @@ describe("the command line", () => {
     assert.match((await cli("__complete", "power", "")).out, /^cycle\t/m);
     assert.match((await cli("__complete", "explain", "")).out, /^nhc\t/m);
     assert.match((await cli("__complete", "fence", "--strategy", "")).out, /^escalate/m);
+    assert.match(
+      (await cli("__complete", "run", "--families", "okd-")).out,
+      /^okd-machine\t.*\nokd-machine-health-check\t.*\n$|^okd-machine-health-check\t.*\nokd-machine\t.*\n$/,
+    );
+    const { out } = await cli("__complete", "run", "--families", "okd-machine,metal3-remediation,okd-");
+    assert.match(out, /^okd-machine,metal3-remediation,okd-machine-health-check\t[^\n]*\n$/);
   });
 
   it("lays tables out in columns", () => {
