@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Node } from "../api/core.ts";
 import { NODES } from "../api/core-types.ts";
 import { trimNode } from "../api/trim.ts";
 import type { BindAddress } from "../config/parsers.ts";
@@ -9,6 +10,7 @@ import { guardWrites } from "../kube/guarded-transport.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { runLeaderElection } from "../kube/leader-election.ts";
 import type { KubeTransport } from "../kube/transport.ts";
+import type { Watched } from "../kube/watched.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { sleep } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
@@ -16,6 +18,7 @@ import { servePages } from "../telemetry/http-server.ts";
 import type { Page } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CONTROLLER_NAME, runComponents } from "./components.ts";
+import { RefusedWatches } from "./refused-watches.ts";
 import { VERSION } from "./version.ts";
 
 /**
@@ -60,19 +63,21 @@ async function runAgentOn(
   const identity = `${options.instance}_${deps.random.uuid()}`;
   // Without a lease there is nothing to lose.
   let mayAct = (): boolean => true;
-  const runtime = createKubeRuntime({
+  const kube = createKubeRuntime({
     ...deps,
     transport: guardWrites(transport, () => mayAct()),
     controllerName: CONTROLLER_NAME,
     instance: options.instance,
   });
+  const refused = new RefusedWatches();
+  const runtime = refused.observe(kube);
   const closeServers: (() => Promise<void>)[] = [];
   const background: Promise<void>[] = [];
   try {
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, running);
-    await servePagesOf(options, registry, () => nodes.synced, logger, closeServers);
-    background.push(runtime.run(running));
+    await servePagesOf(options, registry, () => whyNotReady(nodes, refused), logger, closeServers);
+    background.push(kube.run(running));
     logger.info(
       {
         version: VERSION,
@@ -94,7 +99,7 @@ async function runAgentOn(
     };
     if (options.leaderElect) {
       await runLeaderElection(
-        { ...deps, client: runtime.leaseClient },
+        { ...deps, client: kube.leaseClient },
         {
           namespace: options.namespace,
           name: options.leaseName,
@@ -145,10 +150,18 @@ class HandOver {
   }
 }
 
+/** In words; empty where it is ready. Only the agent that leads watches what its families need. */
+function whyNotReady(nodes: Watched<Node>, refused: RefusedWatches): string[] {
+  const { lines } = refused;
+  if (lines.length > 0)
+    return [...lines, "apply deploy/kustomize, and the folder in deploy/families of each of --families"];
+  return nodes.synced ? [] : ["the nodes have not been listed yet"];
+}
+
 async function servePagesOf(
   options: RunOptions,
   registry: Registry,
-  ready: () => boolean,
+  whyNotReady: () => readonly string[],
   logger: Logger,
   closeServers: (() => Promise<void>)[],
 ): Promise<void> {
@@ -161,7 +174,10 @@ async function servePagesOf(
     contentType: registry.contentType,
     body: await registry.metrics(),
   });
-  const readyz: Page = () => (ready() ? text(200, "ok\n") : text(503, "the nodes have not been listed yet\n"))();
+  const readyz: Page = () => {
+    const why = whyNotReady();
+    return (why.length === 0 ? text(200, "ok\n") : text(503, `${why.join("\n")}\n`))();
+  };
   const start = async (what: string, address: BindAddress | "off", pages: Record<string, Page>): Promise<void> => {
     if (address === "off") return;
     const server = await servePages(address, pages);

@@ -32,7 +32,7 @@ describe("the agent", () => {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "ironfence-agent-"));
     kube = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token: "let-me-in" });
-    for (const crd of await readCrds()) kube.server.load(crd);
+    for (const crd of [...(await readCrds()), ...(await readForeignCrds(["v1beta2"]))]) kube.server.load(crd);
     kube.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
     kubeconfig = join(folder, "kubeconfig");
     writeFileSync(kubeconfig, kube.kubeconfig);
@@ -72,6 +72,22 @@ describe("the agent", () => {
     assert.match(readFileSync(agent.logFile, "utf8"), /ironfence has stopped/);
   });
 
+  it("is not ready while it may not watch what its families need, and says what that is", async () => {
+    const match = { method: "GET", pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
+    kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
+    const agent = start("refused", "--families", "bare-metal-host");
+    const probes = await until(agent, "it serves probes", () => addressIn(agent, "serving probes"));
+    const said = await until(agent, "it is not ready", async () => {
+      const answer = await fetch(`${probes}/readyz`);
+      const text = await answer.text();
+      return answer.status === 503 && text.startsWith("may not watch") && text;
+    });
+    assert.match(said, /^may not watch baremetalhosts\.metal3\.io: .*\napply deploy\/kustomize, and the folder/);
+    kube.server.faults.clear();
+    await until(agent, "it is ready", async () => (await fetch(`${probes}/readyz`)).status === 200);
+    await agent.stop();
+  });
+
   it("runs the half that it is told to, and ends with a failure when another takes its lease", async () => {
     const agent = start("half", "--components", "remediator");
     await until(agent, "it leads", () => holder() !== "");
@@ -98,7 +114,6 @@ describe("the agent", () => {
       token: "let-me-in-too",
     });
     try {
-      for (const crd of await readForeignCrds(["v1beta2"])) kube.server.load(crd);
       workload.server.collection(NODES).create({ metadata: { name: "w1" }, spec: {}, status: { conditions: [] } });
       const data = { value: Buffer.from(workload.kubeconfig).toString("base64") };
       kube.server.collection(SECRETS).create({ metadata: { namespace: NAMESPACE, name: "prod-kubeconfig" }, data });
