@@ -1,10 +1,34 @@
-import { BARE_METAL_HOST, BARE_METAL_POWER } from "./killers.ts";
+import { BARE_METAL_HOST, BARE_METAL_POWER, RESOLVE } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator/targets/bare-metal-host");
 
 export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "two-nodes-one-host",
+    "node-claims",
+    "a host is powered off for neither of two Nodes that say that they run on it",
+    "if (namesHost(providerID, host) === true && isTaker) return",
+    "if (namesHost(providerID, host) === undefined && isTaker) return",
+    BARE_METAL_HOST,
+  ),
+  mutant(
+    "borrowed-uuid",
+    "node-claims",
+    "a host is powered off for neither of two Nodes with one system UUID",
+    "return isSame ?",
+    "return isSame && consumerRef === undefined ?",
+    BARE_METAL_HOST,
+  ),
+  mutant(
+    "host-of-another-machine",
+    "taker-node",
+    "no host is powered off for a node that leads to it by itself, where the Machine that has taken it is another node",
+    "if (owner === nodeName) return undefined;",
+    "if (owner !== undefined) return undefined;",
+    RESOLVE,
+  ),
   // BareMetalHosts: asked of their operator, never gone behind.
   mutant(
     "off-without-hold",

@@ -5,6 +5,14 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_DECIDE_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "disputed-host",
+    "decide-start",
+    "no host is powered off while it is disputed whose it is",
+    "return dispute === undefined ? undefined : fail(",
+    "return dispute === undefined || dispute !== undefined ? undefined : fail(",
+    DECIDE,
+  ),
   // Off is off only when it is proven.
   mutant(
     "one-off-proves",

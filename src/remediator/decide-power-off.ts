@@ -1,4 +1,4 @@
-import { endIfBack, orderOff, quorumGate } from "./decide-start.ts";
+import { disputeGate, endIfBack, orderOff, quorumGate } from "./decide-start.ts";
 import { isReported } from "./marks.ts";
 import {
   deviceGate,
@@ -98,6 +98,7 @@ function failTurnedOn(walk: Walk, now: Now): Decision {
 function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
   return (
     endIfUntouched(walk, order, now) ??
+    disputeGate(walk, now) ??
     ownNodeGate(walk, now) ??
     stopGate(walk, now, walk.attempt, walk.plan.powerOffTimeoutMs) ??
     memberGate(walk, now) ??

@@ -187,6 +187,8 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
   if (strayed !== undefined) return strayed;
   const back = node === undefined ? undefined : endIfBack(walk, node, attempt.action, now);
   if (back !== undefined) return back;
+  const disputed = disputeGate(walk, now);
+  if (disputed !== undefined) return disputed;
   const runsHere = ownNodeGate(walk, now);
   if (runsHere !== undefined) return runsHere;
   const reprovisions = seen.examined !== undefined && attempt.kind === "Reprovision";
@@ -208,6 +210,12 @@ export function decideVerifying(walk: Walk, now: Now): Decision {
     return run({ do: "quarantine", attemptId: attempt.id });
   }
   return orderOff(walk, now, attempt.id, "the host is to be powered off");
+}
+
+/** Whose host it is must be beyond dispute before it is powered off. */
+export function disputeGate(walk: Walk, now: Now): Decision | undefined {
+  const dispute = walk.seen.examined?.dispute;
+  return dispute === undefined ? undefined : fail(walk, now, "Ambiguous", dispute);
 }
 
 /** What the live Machine says that the record does not: it is gone, the node is another one's, or it has named its node since. */

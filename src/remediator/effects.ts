@@ -64,7 +64,9 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
         ]);
         const isTainted = node !== undefined && signedTaint(node);
         const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
-        return saw({ examined: { node }, members, ...(!isTainted && { taintCleared: true }) });
+        const { subject, cluster } = session;
+        const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);
+        return saw({ examined: { node, dispute }, members, ...(!isTainted && { taintCleared: true }) });
       } finally {
         await identity;
       }

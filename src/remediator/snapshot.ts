@@ -88,8 +88,11 @@ export interface Seen {
     | { owned: true; targetUid: string }
     | { owned: false; by: HostOwner; undoing: boolean; atMs: number }
     | undefined;
-  /** The live node at the start of this attempt; `undefined` inside where there is none. */
-  examined: { node: Node | undefined } | undefined;
+  /**
+   * The live node at the start of this attempt, `undefined` inside where there is none; and why it is not to be believed to run on
+   * the host.
+   */
+  examined: { node: Node | undefined; dispute?: string | undefined } | undefined;
   /** The subject's Machine as last seen, live or by a watch of its UID. */
   subjectMachine: (MachineSeen & { atMs: number }) | undefined;
   /** The members of etcd, looked at live with a node that may run one. */

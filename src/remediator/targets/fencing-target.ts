@@ -86,6 +86,8 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
       return isSame ? undefined : `names node ${nodeName}${inCluster(clusterRef)} now`;
     },
     isPoweredByMark: false,
+    // A person has said whose host it is, not the node.
+    disputeOf: () => Promise.resolve(undefined),
     identity: identityOf(index, uid),
     maintenance: target.spec.maintenance ? `${target.kind} ${deps.namespace}/${name} has spec.maintenance` : undefined,
     owner: target.status?.owner,

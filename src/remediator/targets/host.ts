@@ -49,6 +49,19 @@ export interface FencedHost {
   readonly owner: HostOwner | undefined;
   /** The last reboot that was proven off, for `requireReboot`. */
   readonly lastReboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string } | undefined;
+  /**
+   * Why the subject's node is not to be believed to run on this host: asked right before a power-off. Undefined where nothing
+   * speaks against it.
+   *
+   * @param node as it is live; undefined for a Machine that has not become a node.
+   * @param nodes of the same cluster.
+   */
+  disputeOf(
+    subject: Subject,
+    node: Node | undefined,
+    nodes: Iterable<Node>,
+    signal: AbortSignal,
+  ): Promise<string | undefined>;
   /** Takes the host by compare-and-swap on the live object. Owning it already is fine. */
   claim(owner: HostOwner, signal: AbortSignal): Promise<{ owned: true } | { owned: false; by: HostOwner }>;
   /**

@@ -1,10 +1,40 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { readyOf } from "../../../src/remediator/targets/target-status.ts";
+import { NAMESPACE } from "../cluster.ts";
 import { Metal3World } from "./world.ts";
 
 const FOREIGN = "reboot.metal3.io/metal3-remediation-4711";
+
+describe("a BareMetalHost that two Nodes say that they run on", () => {
+  for (const asked of ["n9", "n1"]) {
+    it(`is powered off for neither (${asked}), until one of them is gone`, () =>
+      Metal3World.run({}, async (world) => {
+        const { spec, status } = world.node("n1") ?? assert.fail();
+        const { providerID } = spec;
+        world.create(NODES, { name: "n9" }, { spec: { providerID }, status: { nodeInfo: status.nodeInfo } });
+        await world.hang();
+        world.remediate(asked);
+        await world.until("it has failed", () => world.remediation(asked)?.status?.phase === "Failed");
+        const verdict = world.remediation(asked)?.status?.conditions?.find(({ type }) => type === "Succeeded");
+        assert.equal(verdict?.reason, "Ambiguous");
+        for (const what of ["Node n9", "Node n1", "BareMetalHost metal3/n1"]) {
+          assert.ok(verdict.message.includes(what), verdict.message);
+        }
+        assert.deepEqual(world.powerLog, []);
+        world.assertClean();
+        world.server.collection(NODES).delete({ name: "n9" });
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: asked });
+        await world.until("it is gone", () => world.remediation(asked) === undefined);
+        world.remediate("n1");
+        await world.phase("Succeeded");
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      }));
+  }
+});
 
 describe("an operator of BareMetalHosts", () => {
   it("is never gone behind: away, it leaves the host on, and the verdict says why; nothing of ours is left", () =>

@@ -2,12 +2,17 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { readForeignCrds } from "../../../hack/lib/crds.ts";
+import type { Metal3Machine } from "../../../src/api/metal3.ts";
+import { readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { ObjectMeta, OwnerReference, ResourceType } from "../../../src/kube/resource.ts";
 import type { MachineSeen } from "../../../src/remediator/resolve-subject.ts";
 import { readOwnerMachine } from "../../../src/remediator/resolve-subject.ts";
+import type { Subject } from "../../../src/remediator/subject.ts";
+import { localNode } from "../../../src/remediator/subject.ts";
+import { disputeWithTaker } from "../../../src/remediator/targets/bare-metal-host/taker-node.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
@@ -112,5 +117,48 @@ describe("the Machine that owns a remediation", () => {
     assert.equal(reasonOf(await read({ client }, { uid })), "MachineUnreadable");
     const none = { ...runtime.client, discover: () => Promise.resolve(undefined) };
     assert.equal(reasonOf(await read({ client: none }, { uid })), "MachineUnreadable");
+  });
+});
+
+describe("a node that leads by itself to a host that a Machine has taken", () => {
+  const taker = (uid: string): Metal3Machine =>
+    readMetal3Machine({
+      apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
+      kind: "Metal3Machine",
+      metadata: {
+        namespace: "caps",
+        name: "m1",
+        uid: "m3-uid",
+        resourceVersion: "1",
+        ownerReferences: [{ apiVersion: "cluster.x-k8s.io/v1beta1", kind: "Machine", name: "m1", uid }],
+      },
+    });
+  const host = readBareMetalHost({
+    apiVersion: "metal3.io/v1alpha1",
+    kind: "BareMetalHost",
+    metadata: { namespace: "caps", name: "h1", uid: "h-uid", resourceVersion: "1" },
+  });
+  const dispute = (runtime: KubeRuntime, uid: string, subject: Subject): Promise<string | undefined> =>
+    disputeWithTaker(runtime, host, taker(uid), subject, SIGNAL);
+
+  it("has to be the node of that Machine", async () => {
+    const { runtime, uid } = await world();
+    assert.equal(await dispute(runtime, uid, localNode("n1")), undefined);
+    assert.match(
+      (await dispute(runtime, uid, localNode("n9"))) ?? "",
+      /^node n9 leads to BareMetalHost caps\/h1, but Machine caps\/m1, .* is node n1/,
+    );
+  });
+
+  it("is believed by nobody where the Machine is gone", async () => {
+    const { runtime } = await world();
+    assert.match((await dispute(runtime, "of-the-one-before", localNode("n1"))) ?? "", /nobody can tell whose/);
+  });
+
+  it("is not asked where the Machine has led to the host, or none has taken it", async () => {
+    const { runtime, uid } = await world();
+    const machine = { apiVersion: "cluster.x-k8s.io/v1beta1", kind: "Machine", namespace: "caps", name: "m1", uid };
+    assert.equal(await dispute(runtime, uid, { ...localNode("n9"), machine }), undefined);
+    assert.equal(await disputeWithTaker(runtime, host, undefined, localNode("n9"), SIGNAL), undefined);
   });
 });

@@ -257,6 +257,25 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "resolveSubject",
   },
   {
+    name: "a host is not powered off that another Node says that it runs on",
+    changes: { state: "Verifying", seen: { examined: { node: node(), dispute: "both" }, identity: VERIFIED } },
+    expected: "→ Undoing (Ambiguous)",
+  },
+  {
+    name: "nor once more",
+    changes: { state: "PoweringOff", seen: { ...REFUSED, examined: { node: node(), dispute: "both" } } },
+    expected: "→ Undoing (Ambiguous)",
+  },
+  {
+    name: "but where its own node is back by itself that is the end of it",
+    changes: {
+      state: "Verifying",
+      status: { node: { name: "n1", wasReady: false } },
+      seen: { examined: { node: node({ ready: "True" }), dispute: "both" }, identity: VERIFIED, marksCleared: true },
+    },
+    expected: "→ Restoring (Recovered)",
+  },
+  {
     name: "no host is taken while the node's cluster is away",
     changes: { state: "Resolving", other: { ...AWAY, turn: undefined } },
     expected: "stay (ClusterUnreachable)",

@@ -9,6 +9,7 @@ import { localNode } from "../../../src/remediator/subject.ts";
 import type { Located } from "../../../src/remediator/targets/bare-metal-host/host-index.ts";
 import { HostIndex } from "../../../src/remediator/targets/bare-metal-host/host-index.ts";
 import { foreignHolds, holdKey } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { disputeOf } from "../../../src/remediator/targets/bare-metal-host/node-claims.ts";
 import { judgeHost } from "../../../src/remediator/targets/bare-metal-host/judge-host.ts";
 import { maintenanceOf, powerPathOf, refusalOf } from "../../../src/remediator/targets/bare-metal-host/power-path.ts";
 import {
@@ -101,6 +102,74 @@ function indexOf(hosts: readonly BareMetalHost[], machines: readonly Metal3Machi
 
 const nameOf = (located: Located): string =>
   located.found ? located.host.metadata.name : `${located.reason}: ${located.message}`;
+
+describe("what a Node says of its BareMetalHost", () => {
+  const UUID = "11111111-2222-4333-8444-000000000001";
+  const used = hostOf({ spec: { consumerRef: { ...CONSUMER, name: "m1-m3" } } });
+  const okd = hostOf({ spec: { consumerRef: { kind: "Machine", namespace: "okd", name: "w1" } } });
+  const honest = nodeOf("n1", { providerID: "metal3://metal3/h1/m1-m3" }, {}, UUID);
+  const rows: { what: string; host?: BareMetalHost; node?: Node; other?: Node; disputed?: RegExp }[] = [
+    { what: "nobody else says the same" },
+    { what: "it is asked among all", other: honest },
+    { what: "another one runs elsewhere", other: nodeOf("n2", { providerID: "metal3://metal3/h2/m2-m3" }) },
+    {
+      what: "another one has its providerID",
+      other: nodeOf("n2", { providerID: "metal3://metal3/h1/m1-m3" }),
+      disputed: /^Node n1 and Node n2 \(by its spec.providerID metal3:.*\) both run on BareMetalHost metal3\/h1/,
+    },
+    {
+      what: "another one names the same host in another form",
+      other: nodeOf("n2", { providerID: "metal3://uid-h1" }),
+      disputed: /Node n2/,
+    },
+    {
+      what: "another one was that of a Machine that had the host before",
+      other: nodeOf("n2", { providerID: "metal3://metal3/h1/m0-m3" }),
+    },
+    {
+      what: "another one has its system UUID",
+      other: nodeOf("n2", {}, {}, UUID.toUpperCase()),
+      disputed: /Node n2 \(by its system UUID/,
+    },
+    {
+      what: "another one bears the name of its Machine",
+      host: okd,
+      node: nodeOf("n1"),
+      other: nodeOf("n2", {}, { "machine.openshift.io/machine": "okd/w1" }),
+      disputed: /Node n2 \(by its annotation/,
+    },
+    {
+      what: "another one bears the name of a host without a consumer",
+      host: hostOf(),
+      node: nodeOf("n1", { providerID: "metal3://uid-h1" }),
+      other: nodeOf("h1"),
+      disputed: /Node h1 \(by its name\)/,
+    },
+    {
+      what: "it names another host than its Machine",
+      node: nodeOf("n1", { providerID: "metal3://metal3/h2/m1-m3" }),
+      disputed: /names another BareMetalHost than BareMetalHost metal3\/h1/,
+    },
+    {
+      what: "it names a namesake that was there before",
+      node: nodeOf("n1", { providerID: "baremetalhost:///metal3/h1/uid-before" }),
+      disputed: /names another BareMetalHost/,
+    },
+  ];
+  for (const { what, host = used, node = honest, other, disputed } of rows) {
+    it(`is ${disputed === undefined ? "believed" : "believed by nobody"} where ${what}`, () => {
+      const dispute = disputeOf(host, node, [node, ...(other === undefined ? [] : [other])]);
+      if (disputed === undefined) assert.equal(dispute, undefined);
+      else assert.match(dispute ?? "", disputed);
+    });
+  }
+
+  it("is compared with a Machine that has not become a Node, too", () => {
+    const stale = nodeOf("n2", { providerID: "metal3://uid-h1" });
+    assert.match(disputeOf(used, undefined, [stale]) ?? "", /^the Machine's node and Node n2/);
+    assert.equal(disputeOf(used, undefined, [nodeOf("n2")]), undefined);
+  });
+});
 
 describe("the BareMetalHost of a Machine", () => {
   const taken = (name: string): Record<string, unknown> => ({ consumerRef: { ...CONSUMER, name } });

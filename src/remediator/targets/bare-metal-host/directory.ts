@@ -11,6 +11,7 @@ import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
 import { openHostDevice } from "./host-device.ts";
 import type { Located } from "./host-index.ts";
 import { HostIndex } from "./host-index.ts";
+import { disputeOf } from "./node-claims.ts";
 import { DirectPower, judgeFirst, OperatorPower } from "./host-power.ts";
 import {
   BARE_METAL_HOSTS,
@@ -22,6 +23,7 @@ import {
   storedReboot,
 } from "./host-store.ts";
 import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./power-path.ts";
+import { disputeWithTaker } from "./taker-node.ts";
 import { watchHosts } from "./watch-hosts.ts";
 import { BmcSense, StatusSense } from "./power-sense.ts";
 
@@ -118,6 +120,9 @@ function fencedHost(
     version: versionOf(host),
     strayedFrom: (subject) => index.strayed(host, subject, nodeOf(subject)),
     isPoweredByMark: powerPathOf(host) === "Operator",
+    disputeOf: async (subject, node, nodes, signal) =>
+      disputeOf(host, node, nodes) ??
+      (await disputeWithTaker(deps.runtime, host, index.takerOf(host), subject, signal)),
     identity: identityOf(host),
     maintenance: maintenanceOf(host),
     owner: ownerOf(host),

@@ -104,12 +104,17 @@ export class HostIndex {
       const whose = whyNotOf(host, { ...subject.machine, kind: "Machine" });
       return whose === undefined ? undefined : `is another's now, ${whose}`;
     }
-    if (consumer.kind !== "Metal3Machine") return undefined;
-    const taker = this.#machines.get(
-      keyText({ namespace: consumer.namespace ?? host.metadata.namespace, name: consumer.name }),
-    );
+    const taker = this.takerOf(host);
     if (taker === undefined || isTakenFor(taker, subject.machine)) return undefined;
     return `serves ${consumer.kind} ${taker.metadata.namespace}/${consumer.name} now`;
+  }
+
+  /** The Metal3Machine that a host names as its consumer. */
+  takerOf({ consumerRef, metadata }: BareMetalHost): Metal3Machine | undefined {
+    if (consumerRef?.kind !== "Metal3Machine") return undefined;
+    return this.#machines.get(
+      keyText({ namespace: consumerRef.namespace ?? metadata.namespace, name: consumerRef.name }),
+    );
   }
 
   /** The Metal3Machines of a Machine: there should be one. */
