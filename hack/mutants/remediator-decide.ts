@@ -6,6 +6,22 @@ const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_DECIDE_MUTANTS: readonly Mutant[] = [
   mutant(
+    "fights-operator",
+    "decide",
+    "a host that a BareMetalHost's operator has taken back is not powered by us as well",
+    "if (takenBack !== undefined && mayOrder(snapshot.state)) return",
+    "if (takenBack !== undefined && !mayOrder(snapshot.state)) return",
+    DECIDE,
+  ),
+  mutant(
+    "undo-fights-operator",
+    "decide-undo",
+    "an undo powers no host on that a BareMetalHost's operator has taken back",
+    'if (last?.state === "Off" && due && !isTakenBack(walk)) {',
+    'if (last?.state === "Off" && due) {',
+    DECIDE,
+  ),
+  mutant(
     "disputed-host",
     "decide-start",
     "no host is powered off while it is disputed whose it is",

@@ -5,6 +5,14 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator/targets");
 
 export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "attached-unseen",
+    "composite-directory",
+    "right before an order it is looked at live who powers the host",
+    'if (live !== undefined && powerPathOf(live) !== "Direct") throw',
+    'if (live === undefined && powerPathOf(twin) !== "Direct") throw',
+    BARE_METAL_POWER,
+  ),
   // The right host, owned by one.
   mutant(
     "no-identity-will-do",

@@ -92,13 +92,19 @@ function restorePower(walk: Walk, now: Now): Decision | undefined {
   return powerOn(walk, now);
 }
 
+/** Whether somebody else powers the host by now: it is waited for until he has powered it on, without an order of ours. */
+function isTakenBack({ host }: Walk): boolean {
+  return host.found && host.facts.takenBack !== undefined;
+}
+
 /** Tries of a device that refuses us for good before the host is left as it is: people may have mended it by the second. */
 const FINAL_TRIES = 2;
 
-/** A remediation that is being deleted keeps trying: nobody else would power the host on again. */
+/** A remediation that is being deleted keeps trying, where nobody else would power the host on again. */
 function hasGivenUp(walk: Walk): boolean {
   const { device } = walk.seen;
-  if (walk.remediation.deleting || walk.stop !== undefined || readsOn(walk) !== undefined) return false;
+  if ((walk.remediation.deleting && !isTakenBack(walk)) || walk.stop !== undefined || readsOn(walk) !== undefined)
+    return false;
   return device?.final === true ? device.failures >= FINAL_TRIES : walk.remainingMs <= 0;
 }
 
@@ -141,7 +147,7 @@ function powerOn(walk: Walk, now: Now): Decision {
     });
   }
   const due = isOnDue(attempt, order, now, { unbounded: walk.remediation.deleting, runs: last?.runs });
-  if (last?.state === "Off" && due) {
+  if (last?.state === "Off" && due && !isTakenBack(walk)) {
     if (walk.stop !== undefined) return waitBecause(walk, now, walk.stop.reason, walk.stop.message);
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
@@ -216,6 +222,7 @@ const NOT_ITS_HOST: readonly string[] = [
   "IdentityMismatch",
   "IdentityUnknown",
   "Ambiguous",
+  "HostAttached",
   "HostLost",
   "TargetGone",
   "MachineNotFound",

@@ -2,7 +2,7 @@ import { decideAway, decideBack } from "./decide-away.ts";
 import { isReady } from "./marks.ts";
 import { fail, run, undo } from "./moves.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
-import type { Attempt, Outcome } from "./state.ts";
+import type { Attempt, Outcome, State } from "./state.ts";
 import { decidePoweringOff } from "./decide-power-off.ts";
 import { decideNetworkBoot, decideReleasing } from "./decide-release.ts";
 import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from "./decide-return.ts";
@@ -86,6 +86,8 @@ function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: 
   if (!snapshot.host.found) {
     return fail(snapshot, now, "TargetGone", snapshot.host.message);
   }
+  const { takenBack } = snapshot.host.facts;
+  if (takenBack !== undefined && mayOrder(snapshot.state)) return fail(snapshot, now, "HostAttached", takenBack);
   const { claim } = snapshot.seen;
   if (claim === undefined) return run({ do: "claimHost" });
   if (!claim.owned) {
@@ -93,6 +95,11 @@ function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: 
     return fail(snapshot, now, "HostLost", `the host belongs to remediation ${namespace}/${name} now`);
   }
   return walk({ ...snapshot, attempt }, now);
+}
+
+/** Whether power orders may be due: from Rejoining on the host is on, and what is left is done to the node. */
+function mayOrder({ name }: State): boolean {
+  return name !== "Rejoining" && name !== "Restoring";
 }
 
 function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {

@@ -78,9 +78,10 @@ export async function orderPower(
   }
   session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };
   runtime.logger.info({ ...fieldsOf(session), action, attempt: attemptId }, "power order");
-  const sent = await onDevice(context, signal, (power) =>
-    action === "ForceOff" ? power.forceOff(signal) : power.on(signal),
-  );
+  const sent = await onDevice(context, signal, async (power) => {
+    await context.host?.ensureOurs(signal);
+    return action === "ForceOff" ? power.forceOff(signal) : power.on(signal);
+  });
   const outcome = "error" in sent ? outcomeOf(sent.error, previous) : "Acknowledged";
   const atMs = session.now().monotonicMs;
   const device = afterOrder(session.seen.device, action, atMs);

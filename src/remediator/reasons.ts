@@ -39,6 +39,7 @@ export const REASONS = [
   "ControlPlaneNode",
   "HostBeingDeleted",
   "HostDetaching",
+  "HostAttached",
   "HostNotProvisioned",
   "HostOffline",
   "PowerOffDisabled",

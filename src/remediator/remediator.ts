@@ -115,7 +115,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     runtime,
     clusters,
     nodesOf,
-    directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(directory, bareMetalHosts),
+    directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(runtime, directory, bareMetalHosts),
     stopSwitch,
     metrics,
     turns,

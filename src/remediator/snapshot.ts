@@ -66,7 +66,7 @@ export interface Snapshot {
   seen: Seen;
 }
 
-export type HostFacts = Pick<FencedHost, "ref" | "identity" | "owner" | "lastReboot" | "isPoweredByMark">;
+export type HostFacts = Pick<FencedHost, "ref" | "identity" | "owner" | "lastReboot" | "isPoweredByMark" | "takenBack">;
 
 export interface Sibling {
   uid: string;

@@ -250,6 +250,7 @@ function findRecorded({ directory }: WalkerDeps, session: Session): Lookup {
 function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup): boolean {
   const host = findHost(deps, session);
   if (!host.found || !decidedOn.found || host.host.version !== decidedOn.host.version) return false;
+  if (host.host.takenBack !== undefined) return false;
   return stopOf(deps.stopSwitch, host) === undefined;
 }
 
@@ -294,8 +295,8 @@ function wordsFor({ machine }: Subject): string {
   return `of Machine ${machine?.namespace ?? ""}/${machine?.name ?? ""}`;
 }
 
-function factsOf({ ref, identity, owner, lastReboot, isPoweredByMark }: FencedHost): HostFacts {
-  return { ref, identity, owner, lastReboot, isPoweredByMark };
+function factsOf({ ref, identity, owner, lastReboot, isPoweredByMark, takenBack }: FencedHost): HostFacts {
+  return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack };
 }
 
 function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {

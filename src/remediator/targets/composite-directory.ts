@@ -1,11 +1,16 @@
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
+import { BmcError } from "../../bmc/errors.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Subject } from "../subject.ts";
 import type { BareMetalHostDirectory } from "./bare-metal-host/directory.ts";
 import { claimsOf } from "./bare-metal-host/host-index.ts";
+import { readHost } from "./bare-metal-host/host-store.ts";
 import { hostText, powerPathOf } from "./bare-metal-host/power-path.ts";
 import type { FencingTargetDirectory } from "./fencing-target.ts";
 import type { FencedHost, HostDirectory, LookupFailure } from "./host.ts";
+import { HostRefusal } from "./host.ts";
 import { systemClaims, uuidClaim } from "./target-index.ts";
 import { readyOf } from "./target-status.ts";
 
@@ -17,13 +22,66 @@ type Found = { found: true; host: FencedHost } | LookupFailure;
  * its operator has let go of is the FencingTarget's where there is one.
  */
 export function createCompositeDirectory(
+  runtime: KubeRuntime,
   targets: FencingTargetDirectory,
   hosts: BareMetalHostDirectory,
 ): HostDirectory {
   return {
     find: (subject) => find(targets, hosts, subject),
-    byUid: (uid) => targets.byUid(uid) ?? hosts.byUid(uid),
+    byUid: (uid) => {
+      const host = targets.byUid(uid);
+      const target = targets.index.byUid(uid);
+      return host === undefined || target === undefined ? hosts.byUid(uid) : shared(runtime, hosts, target, host);
+    },
   };
+}
+
+/** The host of a target that may be described by BareMetalHosts as well, whose operator has let go of it, and may take it back. */
+function shared(
+  runtime: KubeRuntime,
+  hosts: BareMetalHostDirectory,
+  target: FencingTarget,
+  host: FencedHost,
+): FencedHost {
+  const describe = (twin: BareMetalHost): string =>
+    `the operator of ${hostText(twin)} powers the host of ${targetText(target)} as well by now, so no more power orders are sent: detach the BareMetalHost (annotation baremetalhost.metal3.io/detached), or delete the FencingTarget`;
+  const twins = twinsOf(hosts, target, host);
+  const manager = twins.find((twin) => powerPathOf(twin) !== "Direct");
+  return {
+    ...host,
+    takenBack: manager === undefined ? undefined : describe(manager),
+    ensureOurs: async (signal) => {
+      for (const twin of twinsOf(hosts, target, host)) {
+        const live = await liveTwin(runtime, twin, signal);
+        if (live !== undefined && powerPathOf(live) !== "Direct") throw new HostRefusal("HostAttached", describe(live));
+      }
+    },
+  };
+}
+
+/** The BareMetalHosts of a target's node, System or UUID, whoever powers them. */
+function twinsOf(hosts: BareMetalHostDirectory, { spec }: FencingTarget, host: FencedHost): BareMetalHost[] {
+  const uuid = host.identity?.systemUUID;
+  const claims = spec.devices.flatMap(({ address }) => systemClaims(address).exclusive);
+  const claiming = hosts.index.claiming([...claims, ...(uuid === undefined ? [] : [uuidClaim(uuid)])]);
+  const located = hosts.locate({ nodeName: spec.nodeName, cluster: spec.clusterRef, machine: undefined });
+  return located.found ? [located.host, ...claiming] : claiming;
+}
+
+/** The live BareMetalHost; undefined where it is gone. @throws BmcError where nobody can tell, so that no order is sent. */
+async function liveTwin(
+  runtime: KubeRuntime,
+  twin: BareMetalHost,
+  signal: AbortSignal,
+): Promise<BareMetalHost | undefined> {
+  const { uid, namespace, name } = twin.metadata;
+  try {
+    return await readHost(runtime, { kind: twin.kind, uid, namespace, name }, signal);
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    if (!isKubeError(error) || error.code === "Aborted") throw error;
+    throw new BmcError("Busy", `${hostText(twin)} cannot be looked at: ${error.message}`, { cause: error });
+  }
 }
 
 /**
@@ -74,11 +132,7 @@ function rivalOf(
 ): LookupFailure | undefined {
   const target = targets.index.byUid(host.ref.uid);
   if (target === undefined) return undefined;
-  const uuid = host.identity?.systemUUID;
-  const claims = target.spec.devices.flatMap(({ address }) => systemClaims(address).exclusive);
-  const rival = hosts.index
-    .claiming([...claims, ...(uuid === undefined ? [] : [uuidClaim(uuid)])])
-    .find((other) => powerPathOf(other) !== "Direct");
+  const rival = twinsOf(hosts, target, host).find((other) => powerPathOf(other) !== "Direct");
   return rival === undefined ? undefined : ambiguous(targetText(target), rival);
 }
 

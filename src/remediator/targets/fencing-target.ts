@@ -85,6 +85,8 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
       const isSame = nodeKey({ name, cluster }) === nodeKey({ name: nodeName, cluster: clusterRef });
       return isSame ? undefined : `names node ${nodeName}${inCluster(clusterRef)} now`;
     },
+    takenBack: undefined,
+    ensureOurs: () => Promise.resolve(),
     isPoweredByMark: false,
     // A person has said whose host it is, not the node.
     disputeOf: () => Promise.resolve(undefined),

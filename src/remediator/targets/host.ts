@@ -40,6 +40,13 @@ export interface FencedHost {
   readonly version: string;
   /** Why the host is another subject's by now than this one's; undefined where nothing says so. */
   strayedFrom(subject: Subject): string | undefined;
+  /**
+   * Why the host is not ours to power any more, although its target says so: somebody else has begun to power it as well. Undefined
+   * where nobody has, as far as is watched.
+   */
+  readonly takenBack: string | undefined;
+  /** The same by a live look, right before an order. @throws HostRefusal where the host is not ours any more. */
+  ensureOurs(signal: AbortSignal): Promise<void>;
   /** What is done to it is a mark on its own object, ours to take off whomever it serves by now: not an order to a BMC. */
   readonly isPoweredByMark: boolean;
   /** Who the host is by its target, in its spec or pinned; undefined where it does not say. */
@@ -109,6 +116,7 @@ export interface HostPower {
  * condition. docs/metal3.md tells each.
  */
 export type HostRefusalReason =
+  | "HostAttached"
   | "HostBeingDeleted"
   | "HostDetaching"
   | "HostNotProvisioned"

@@ -365,6 +365,34 @@ describe("a host that must not be fenced as it is", () => {
       assert.deepEqual([ready?.status, ready?.reason, ready?.message], ["False", "Ambiguous", message]);
     }));
 
+  for (const phase of ["PoweringOff", "Releasing", "PoweringOn"]) {
+    it(`that takes a FencingTarget's host back in ${phase} is left to power it alone`, () =>
+      Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
+        world.createPod("n1", "db");
+        world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
+        await world.until("it is detached", () => world.bmh().operationalStatus === "detached");
+        await world.until("it is ready", () => readyOf(world.target("n1")?.status)?.status === "True");
+        await world.hang();
+        if (phase === "Releasing") world.holdPod();
+        world.remediate("n1");
+        await world.phase(phase);
+        const orders = (): number =>
+          world.devices.calls.filter(({ call }) => call === "ForceOff" || call === "On").length;
+        world.annotate({ "baremetalhost.metal3.io/detached": null });
+        const ordered = orders();
+        await world.phase("Failed");
+        const { reason, message } = world.condition("Succeeded");
+        assert.equal(reason, "HostAttached");
+        assert.match(
+          message,
+          /^the operator of BareMetalHost metal3\/n1 powers the host of FencingTarget ironfence\/n1/,
+        );
+        assert.equal(orders(), ordered, "no order after it was seen");
+        assert.equal(world.rack.host("n1").power, "On", "its operator has powered it on");
+        world.assertClean();
+      }));
+  }
+
   it("leaves a FencingTarget beside it Ready=False for as long as its operator powers it, across a restart", () =>
     Metal3World.run({}, async (world) => {
       const seen: string[] = [];

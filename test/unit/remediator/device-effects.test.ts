@@ -63,7 +63,9 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
     runtime,
     nodeRuntime: runtime,
     session,
-    host: { open: () => Promise.resolve(power) } as unknown as NonNullable<EffectContext["host"]>,
+    host: { open: () => Promise.resolve(power), ensureOurs: () => Promise.resolve() } as unknown as NonNullable<
+      EffectContext["host"]
+    >,
     node: undefined,
     siblings: [],
     turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },

@@ -126,6 +126,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
         owner: undefined,
         lastReboot: undefined,
         isPoweredByMark: false,
+        takenBack: undefined,
       },
     },
     stop: undefined,

@@ -84,6 +84,8 @@ function labelled(label: string): Node {
 const AWAY = {
   away: { reason: "ClusterUnreachable", message: "cluster caps/w1 cannot be reached: Unreachable: no connection" },
 } as const;
+const { host: OWN } = snapshot({ state: "Verifying" });
+const TAKEN_BACK = OWN.found ? { host: { ...OWN, facts: { ...OWN.facts, takenBack: "its operator" } } } : {};
 const EXCHANGED = {
   away: { reason: "ClusterExchanged", message: "Secret caps/w1-kubeconfig leads to another cluster" },
 } as const;
@@ -274,6 +276,47 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       seen: { examined: { node: node({ ready: "True" }), dispute: "both" }, identity: VERIFIED, marksCleared: true },
     },
     expected: "→ Restoring (Recovered)",
+  },
+  ...(["Verifying", "PoweringOff", "Releasing", "PoweringOn"] as const).map((state) => ({
+    name: `no further order is sent to a host that somebody else powers by now: ${state}`,
+    changes: { state, seen: { power: PROVEN }, other: TAKEN_BACK },
+    expected: "→ Undoing (HostAttached)",
+  })),
+  {
+    name: "what is left to do to its node is done",
+    changes: { state: "Rejoining", other: TAKEN_BACK },
+    expected: "closeDevices",
+  },
+  {
+    name: "an undo does not power a host on that somebody else powers by now",
+    changes: {
+      state: "Undoing",
+      seen: {
+        taintCleared: true,
+        identity: VERIFIED,
+        power: READ_OFF,
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+      status: { target: TARGET },
+      other: TAKEN_BACK,
+    },
+    expected: "readWhole",
+  },
+  {
+    name: "and waits no longer for that than it may take, though it is being deleted",
+    changes: {
+      state: "Undoing",
+      remediation: { deleting: true },
+      seen: {
+        taintCleared: true,
+        identity: VERIFIED,
+        power: READ_OFF,
+        successor: { waiting: false, atMs: NOW.monotonicMs },
+      },
+      status: { target: TARGET },
+      other: { ...TAKEN_BACK, remainingMs: 0 },
+    },
+    expected: "clearMarks",
   },
   {
     name: "no host is taken while the node's cluster is away",
@@ -506,6 +549,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
             owner: OWNER,
             lastReboot: undefined,
             isPoweredByMark: false,
+            takenBack: undefined,
           },
         },
       },

@@ -21,7 +21,7 @@ import { createBareMetalHostDirectory } from "../../../src/remediator/targets/ba
 import { BARE_METAL_HOSTS, holdKey } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { createCompositeDirectory } from "../../../src/remediator/targets/composite-directory.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
-import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
+import type { FencedHost, HostDirectory, HostOwner } from "../../../src/remediator/targets/host.ts";
 import { HostRefusal, TargetError } from "../../../src/remediator/targets/host.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
@@ -398,7 +398,11 @@ describe("a host's BMC", () => {
 });
 
 describe("a FencingTarget beside a BareMetalHost", () => {
-  const both = async (fixture: Fixture, target: { nodeName?: string; address?: string; identity?: object }) => {
+  const both = async (
+    fixture: Fixture,
+    target: { nodeName?: string; address?: string; identity?: object },
+    onMade: (made: HostDirectory) => void = () => undefined,
+  ) => {
     const targets = fixture.runtime.watch<FencingTarget>(
       { type: FENCING_TARGETS, trim: (raw) => raw as FencingTarget },
       fixture.signal,
@@ -413,7 +417,8 @@ describe("a FencingTarget beside a BareMetalHost", () => {
     });
     const { runtime, openDevice, signal } = fixture;
     const byTarget = createFencingTargetDirectory({ runtime, targets, namespace: "ironfence", openDevice }, signal);
-    const composite = createCompositeDirectory(byTarget, await fixture.directory());
+    const composite = createCompositeDirectory(runtime, byTarget, await fixture.directory());
+    onMade(composite);
     const found = composite.find(localNode(target.nodeName ?? "n1"));
     return found.found ? found.host.ref.kind : `${found.reason}: ${found.message}`;
   };
@@ -442,6 +447,24 @@ describe("a FencingTarget beside a BareMetalHost", () => {
   test("is the one that is used once the operator has let go of the host", async (fixture) => {
     fixture.host({ annotations: { "baremetalhost.metal3.io/detached": "" } }, {}, { operationalStatus: "detached" });
     assert.equal(await both(fixture, {}), "FencingTarget");
+  });
+
+  test("is used for nothing more once the operator has taken the host back, which is looked at live", async (fixture) => {
+    fixture.host({ annotations: { "baremetalhost.metal3.io/detached": "" } }, {}, { operationalStatus: "detached" });
+    let composite: HostDirectory | undefined;
+    await both(fixture, {}, (made) => (composite = made));
+    const uid =
+      fixture.server.collection(FENCING_TARGETS).get({ namespace: "ironfence", name: "t1" })?.metadata.uid ?? "";
+    const taken = composite?.byUid(uid) ?? assert.fail();
+    assert.equal(taken.takenBack, undefined);
+    await taken.ensureOurs(fixture.signal);
+    fixture.edit({ status: { operationalStatus: "OK" } }, "status");
+    await assert.rejects(taken.ensureOurs(fixture.signal), /HostRefusal: the operator of BareMetalHost metal3\/h1/);
+    for (let turns = 0; turns < 10; turns += 1) await settle();
+    assert.match(
+      composite?.byUid(uid)?.takenBack ?? "",
+      /^the operator of BareMetalHost metal3\/h1 powers the host of/,
+    );
   });
 
   test("for another host leaves each to its own", async (fixture) => {

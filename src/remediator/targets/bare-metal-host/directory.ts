@@ -119,6 +119,9 @@ function fencedHost(
     ref,
     version: versionOf(host),
     strayedFrom: (subject) => index.strayed(host, subject, nodeOf(subject)),
+    // Whoever powers it, it is asked by the way of the moment.
+    takenBack: undefined,
+    ensureOurs: () => Promise.resolve(),
     isPoweredByMark: powerPathOf(host) === "Operator",
     disputeOf: async (subject, node, nodes, signal) =>
       disputeOf(host, node, nodes) ??
