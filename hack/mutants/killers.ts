@@ -24,6 +24,7 @@ export const OKD_MACHINES = "test/unit/detector/machines/okd.test.ts";
 export const OKD_HEALTH_CHECK = "test/sim/okd-health-check.test.ts";
 export const OKD_REQUESTS = "test/unit/requests/decide-okd-machine.test.ts";
 export const MACHINE_DECIDE = "test/unit/detector/machines/decide.test.ts";
+export const MACHINE_DELETION_SIM = "test/sim/machine-deletion.test.ts";
 export const GUARDS_SIM = "test/sim/guards.test.ts";
 export const IDENTITY = "test/unit/targets/identity.test.ts";
 export const TURNS_SIM = "test/sim/turns.test.ts";

@@ -1,4 +1,4 @@
-import { DECIDE, PROPERTIES, SAFETY_SIM, SEEN } from "./killers.ts";
+import { DECIDE, MACHINE_DELETION_SIM, PROPERTIES, SAFETY_SIM, SEEN } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -551,5 +551,13 @@ export const REMEDIATOR_DECIDE_MUTANTS: readonly Mutant[] = [
     'if (verdict !== "Failed" || remediation',
     'if (verdict === "Deleted" || remediation',
     DECIDE,
+  ),
+  mutant(
+    "abort-powers-given-host",
+    "decide",
+    "an abort powers on no host that was given back with its Machine",
+    "return given ?? undo(snapshot, now, outcome);",
+    "return undo(snapshot, now, outcome);",
+    MACHINE_DELETION_SIM,
   ),
 ];

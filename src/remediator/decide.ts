@@ -9,7 +9,7 @@ import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from ".
 import { decideResolving, decideVerifying } from "./decide-start.ts";
 import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
 import { decideInstallation } from "./reprovision/host-installation.ts";
-import { decideMachineDeletion, decideReplacement } from "./reprovision/machine-deletion.ts";
+import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./reprovision/machine-deletion.ts";
 
 /**
  * What to do next about one remediation: the one place from which every transition comes. Pure: it depends on its arguments
@@ -113,7 +113,12 @@ function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
     : timedOut
       ? { verdict: "TimedOut", reason: "TimedOut", message: "the health check has given this remediation up" }
       : undefined;
-  return outcome === undefined ? undefined : undo(snapshot, now, outcome);
+  if (outcome === undefined) return undefined;
+  const { state } = snapshot;
+  // A host that was given back with its Machine is not powered on.
+  const given =
+    state.name === "Provisioning" ? recordIfDeleted({ ...snapshot, attempt: state.attempt }, now) : undefined;
+  return given ?? undo(snapshot, now, outcome);
 }
 
 function isNodeBack(snapshot: Snapshot): boolean {

@@ -109,6 +109,25 @@ describe("a node whose reboots did not help", () => {
       assert.equal(world.rack.host("n1").power, "Off");
     }));
 
+  it("has its Machine deleted, and its host is not powered on where the remediation goes with that before it is on record", () =>
+    run(async (okd, world) => {
+      await fail(world, "n1");
+      world.remediate("n1", STRATEGY);
+      let killed: Promise<void> | undefined;
+      const stop = world.server.onChange(({ object }) => {
+        if (object.kind === "Machine" && object.metadata.deletionTimestamp !== undefined) killed ??= world.killAgent();
+      });
+      await world.until("the Machine is deleted", () => killed !== undefined);
+      stop();
+      await killed;
+      await letGo(okd, world, "m1", "n1");
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+      world.startAgent();
+      await world.until("the remediation is gone", () => world.remediation("n1") === undefined);
+      assert.equal(world.powerLog.at(-1), "n1 ForceOff");
+      assert.equal(world.rack.host("n1").power, "Off");
+    }));
+
   it("has its Machine deleted once, whatever moment the agent ends at", () =>
     run(async (okd, world) => {
       await fail(world, "n1");

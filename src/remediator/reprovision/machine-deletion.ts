@@ -37,17 +37,25 @@ export function decideMachineDeletion(walk: Walk, now: Now): Decision {
 }
 
 /**
+ * The Machine may have been deleted, which is recorded before all else. Undefined where it is, or the Machine is there: then it
+ * is yet to be deleted.
+ */
+export function recordIfDeleted(walk: Walk, now: Now): Decision | undefined {
+  const { replacement } = walk.status;
+  if (replacement === undefined || replacement.deletedAt !== undefined) return undefined;
+  const { machine } = walk.seen;
+  if (machine === undefined) return run({ do: "examineMachine" });
+  return machine.state === "Present" ? undefined : recordDeletion(walk, replacement, machine, now);
+}
+
+/**
  * The Machine may have been deleted: from then on the host belongs to whoever deprovisions it, so it is neither looked at nor
  * powered any more. Waits for the Node that takes the place. Undefined while the Machine is there: then it is yet to be deleted.
  */
 export function decideReplacement(walk: Walk, now: Now): Decision | undefined {
   const { seen, status } = walk;
   const { replacement } = status;
-  if (replacement === undefined) return undefined;
-  if (replacement.deletedAt === undefined) {
-    if (seen.machine === undefined) return run({ do: "examineMachine" });
-    return seen.machine.state === "Present" ? undefined : recordDeletion(walk, replacement, seen.machine, now);
-  }
+  if (replacement?.deletedAt === undefined) return recordIfDeleted(walk, now);
   const look = seen.replacement;
   if (look === undefined) return run({ do: "checkReplacement" });
   const isOver = walk.remainingMs <= 0;
