@@ -69,7 +69,7 @@ async function main(mutants: readonly Mutant[]): Promise<number> {
   if (broken.length > 0) return 1;
 
   const tookMs = (file: string): number => baseline.get(file)?.tookMs ?? 0;
-  const timeoutMs = (file: string): number => Math.max(PATIENCE * tookMs(file), TIMEOUT_MIN_MS);
+  const timeoutMs = (file: string): number => Math.ceil(Math.max(PATIENCE * tookMs(file), TIMEOUT_MIN_MS));
   const lived: string[] = [];
   await inParallel(workshops, mutants, async (workshop, mutant) => {
     const killers = mutant.killers.toSorted((a, b) => tookMs(a) - tookMs(b));
