@@ -25,6 +25,7 @@ export interface RemediationView {
   };
   status?: {
     phase?: string;
+    target?: { kind: string; name: string };
     attempt?: { action: string; sent: boolean };
     retryCount?: number;
     conditions?: { type: string; status: string; reason: string; message: string }[];

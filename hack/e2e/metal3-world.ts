@@ -18,6 +18,7 @@ import { MACHINE_FINALIZER, playMachineControllers } from "./machine-controllers
 import type { MachinesOptions, ObjectView } from "./machines.ts";
 import { applyForeignCrds, conditionForms, createCluster, createMachine, machinePaths } from "./machines.ts";
 import { openClient, startSimulatedHosts } from "./simulated-hosts.ts";
+import type { SimulatedHosts } from "./simulated-hosts.ts";
 import { startWorkloadCluster } from "./workload-cluster.ts";
 import { allReady, install, repositoryPath } from "./world.ts";
 
@@ -51,6 +52,7 @@ export interface Metal3Hosts {
 export interface Metal3World extends MachinesOptions {
   readonly management: ControlPlane;
   readonly workload: ControlPlane;
+  readonly hosts: SimulatedHosts;
   readonly rack: Rack;
   readonly agents: readonly Agent[];
   startAgent(flags: readonly string[]): Promise<Agent>;
@@ -155,6 +157,7 @@ export async function startMetal3World(
       ...where,
       management,
       workload,
+      hosts,
       rack,
       agents,
       startAgent: async (flags) => {

@@ -1,0 +1,248 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import { parse } from "yaml";
+import { IMAGE } from "../../hack/e2e/bare-metal-hosts.ts";
+import type { NodeView, RemediationView } from "../../hack/e2e/chronicle.ts";
+import { conditionOf, readyOf } from "../../hack/e2e/chronicle.ts";
+import type { ObjectView } from "../../hack/e2e/machines.ts";
+import { conditionForms, machinePaths } from "../../hack/e2e/machines.ts";
+import { Metal3Look } from "../../hack/e2e/metal3-look.ts";
+import type { MachineSpec, Metal3World } from "../../hack/e2e/metal3-world.ts";
+import { startMetal3World, successorOf } from "../../hack/e2e/metal3-world.ts";
+import type { TargetView } from "../../hack/e2e/scenario.ts";
+import { TARGETS } from "../../hack/e2e/scenario.ts";
+import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
+import type { Manifest } from "../../hack/lib/apply.ts";
+import { applyObject, readManifests } from "../../hack/lib/apply.ts";
+import type { HostSpec } from "../../hack/rack/host.ts";
+
+// The last resorts after reboots that do not help, on real API servers: a Machine is deleted, and its MachineSet makes another one;
+// or Metal3 installs a host anew that no Machine uses. Both as the examples say it.
+
+const WHERE = { version: "v1beta2", namespace: "tenant", cluster: "prod" } as const;
+const PATHS = machinePaths(WHERE);
+const STORY_TIMEOUT_MS = 150_000;
+/** What the examples' ten minutes for a node to be back become. */
+const REBOOT_TIMEOUT = "15s";
+const HOST: Omit<HostSpec, "name"> = {
+  powerOffDelayMs: 1_000,
+  powerOnDelayMs: 1_000,
+  bootMs: 1_000,
+  reprovisionMs: 1_000,
+};
+const WORKERS = ["recovers", "replaced", "returns", "detached"];
+const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
+const BARE = ["bare-1", "bare-2", "bare-3"];
+
+void describe("after reboots that do not help", { concurrency: true }, () => {
+  let world: Metal3World;
+  const look = new Metal3Look(() => world, STORY_TIMEOUT_MS);
+
+  before(async () => {
+    const worker = (name: string): MachineSpec => ({ ...HOST, name, machineLabels: { nodepool: "nodepool-0" } });
+    const controlPlane = (name: string): MachineSpec => ({
+      ...HOST,
+      name,
+      machineLabels: { "cluster.x-k8s.io/control-plane": "" },
+      labels: { "node-role.kubernetes.io/control-plane": "" },
+    });
+    world = await startMetal3World(WHERE, {
+      machines: [...WORKERS.map(worker), ...CONTROL_PLANE.map(controlPlane)],
+      spares: [{ ...HOST, name: successorOf("replaced") }],
+      bare: BARE.map((name) => ({ ...HOST, name })),
+    });
+    // All stories begin at once, and would be too many for the example's share.
+    await applyExample("machine-health-check", ["reboot-then-replace", "workers"], (text) =>
+      text.replace('"40%"', '"100%"').replaceAll('"timeoutSeconds":120', '"timeoutSeconds":1'),
+    );
+    await applyExample("reprovision", ["install-anew"]);
+    await applyExample("node-health-check", ["reboot", "workers"], (text) =>
+      text.replaceAll('"duration":"60s"', '"duration":"1s"').replace('"name":"reprovision"', '"name":"install-anew"'),
+    );
+    await world.startAgent(["--families=node-health-check,machine-health-check,bare-metal-host"]);
+    await look.explain("all workers are healthy", async () => {
+      return (await look.checkOf("workers")).status?.currentHealthy === WORKERS.length;
+    });
+  });
+  after(() => world?.stop());
+
+  /** Applies objects of an example with the waiting times of tests. */
+  async function applyExample(
+    file: string,
+    names: readonly string[],
+    change: (text: string) => string = (same) => same,
+  ): Promise<void> {
+    for (const manifest of await readManifests(repositoryPath(`examples/${file}.yaml`))) {
+      if (!names.includes(manifest.metadata.name)) continue;
+      const text = JSON.stringify(manifest).replaceAll('"timeout":"600s"', `"timeout":"${REBOOT_TIMEOUT}"`);
+      await applyObject(world.api, JSON.parse(change(text)) as Manifest);
+    }
+  }
+
+  /** Applies the FencingTarget of docs/cluster-api.md for a node of this world's workload cluster. */
+  async function applyTarget(name: string): Promise<void> {
+    const document = await readFile(repositoryPath("docs/cluster-api.md"), "utf8");
+    const block = [...document.matchAll(/```yaml\n([^`]*clusterRef:[^`]*)```/gu)].map(([, yaml = ""]) => yaml)[0];
+    const text = JSON.stringify(parse(block ?? ""))
+      .replace('"worker-3"', `"${name}"`)
+      .replace('{"namespace":"caps","name":"w1"}', JSON.stringify({ namespace: WHERE.namespace, name: WHERE.cluster }));
+    const { spec } = JSON.parse(text) as { spec: object };
+    const metadata = { namespace: NAMESPACE, name };
+    await applyObject(world.api, { apiVersion: "v1", kind: "Secret", metadata, stringData: world.hosts.login });
+    const device = {
+      address: world.hosts.address(name),
+      credentialsSecretRef: { name },
+      tls: { caSecretRef: { name } },
+    };
+    await applyObject(world.api, {
+      apiVersion: "ironfence.io/v1alpha1",
+      kind: "FencingTarget",
+      metadata,
+      spec: { ...spec, devices: [device] },
+    });
+  }
+
+  const remediationOf = (name: string): Promise<RemediationView | undefined> =>
+    world.api.find<RemediationView>(`${PATHS.remediations}/${name}`);
+  /** Waits until the node is Ready and untainted, its remediation and what that needed are gone. */
+  const isBack = (name: string): Promise<unknown> =>
+    look.explain(`${name} is back, and nothing is left of its remediation`, async () => {
+      const node = await look.nodeOf(name);
+      if (readyOf(node) !== "True" || (node.spec.taints ?? []).length > 0) return false;
+      return (await remediationOf(name)) === undefined && (await look.holdsOf(name)).length === 0;
+    });
+
+  void test("a worker that a reboot helps keeps its Machine", async () => {
+    const name = "recovers";
+    const { uid } = (await look.machineOf(name)).metadata;
+    world.rack.host(name).hang();
+    await look.explain("a request", () => remediationOf(name));
+    await isBack(name);
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On"]);
+    assert.equal((await look.machineOf(name)).metadata.uid, uid);
+  });
+
+  void test("a worker that no reboot helps has its Machine deleted by the same remediation, and another one takes its place", async () => {
+    const name = "replaced";
+    const powerWhenDeleted: string[] = [];
+    const remediations = new Set<string>();
+    const watching = new AbortController();
+    const watch = (path: string, see: (object: ObjectView) => void): Promise<void> =>
+      world.api.watch<ObjectView>(
+        `${path}?fieldSelector=metadata.name=${name}`,
+        ({ object }) => see(object),
+        watching.signal,
+      );
+    const watched = [
+      watch(PATHS.machines, ({ metadata }) => {
+        if (metadata.deletionTimestamp !== undefined) powerWhenDeleted.push(world.rack.host(name).power);
+      }),
+      watch(PATHS.remediations, ({ metadata }) => remediations.add(metadata.uid)),
+    ];
+    world.rack.host(name).failDisk();
+    await look.explain("the Machine is gone", async () => {
+      return (await world.api.find(`${PATHS.machines}/${name}`)) === undefined;
+    });
+    watching.abort();
+    await Promise.all(watched);
+    assert.equal(remediations.size, 1, "one remediation did it all");
+    assert.equal(powerWhenDeleted[0], "Off", "it is deleted while its host is proven off");
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On", "ForceOff", "On", "ForceOff"]);
+    await look.explain("another one is healthy", async () => {
+      const forms = conditionForms(await look.machineOf(successorOf(name)), "HealthCheckSucceeded");
+      return forms.every((form) => form?.status === "True");
+    });
+    await look.explain("nothing is left of its remediation", async () => {
+      return (await remediationOf(name)) === undefined && (await look.holdsOf(name)).length === 0;
+    });
+    assert.equal(world.rack.host(name).power, "Off", "nobody powers a host that was given back");
+  });
+
+  void test("a worker that is back before its power-off keeps its power and its Machine", async () => {
+    const name = "returns";
+    await look.pause(name, true);
+    world.rack.host(name).hang();
+    await look.explain("a request that waits", async () => {
+      return conditionOf(await remediationOf(name), "Processing")?.reason === "Maintenance";
+    });
+    world.rack.host(name).resume();
+    await isBack(name);
+    await look.pause(name, false);
+    assert.deepEqual(look.ordersOf(name), []);
+  });
+
+  void test("a worker whose host Metal3 has let go of is rebooted by the FencingTarget of the document", async () => {
+    const name = "detached";
+    const host = `${PATHS.hosts}/${name}`;
+    await world.api.mergePatch(host, { metadata: { annotations: { "baremetalhost.metal3.io/detached": "" } } });
+    await look.explain("the operator has let go", async () => {
+      const { status } = await world.api.get<{ status: { operationalStatus: string } }>(host);
+      return status.operationalStatus === "detached";
+    });
+    await applyTarget(name);
+    await look.explain("the target is Ready: its host is the node's", async () => {
+      const { status } = await world.api.get<TargetView>(`${TARGETS}/${name}`);
+      return status?.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True");
+    });
+    world.rack.host(name).hang();
+    const asked = await look.explain("a request that has its host", async () => {
+      const found = await remediationOf(name);
+      return found?.status?.target !== undefined && found;
+    });
+    assert.equal(asked.status?.target?.kind, "FencingTarget");
+    await isBack(name);
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On"]);
+  });
+
+  void test("a Machine of the control plane is left to its owner, in both forms of conditions, and its host is on", async () => {
+    const name = "cp-1";
+    world.rack.host(name).failDisk();
+    await look.explain("the node is dead", async () => readyOf(await look.nodeOf(name)) === "Unknown");
+    // As Cluster API's own health check does with such a template.
+    const { apiVersion, metadata } = await look.machineOf(name);
+    const template = await world.api.get<{ spec: { template: { spec: object } } }>(
+      `/apis/ironfence.io/v1alpha1/namespaces/${WHERE.namespace}/baremetalremediationtemplates/reboot-then-replace`,
+    );
+    await world.api.create(PATHS.remediations, {
+      apiVersion: "ironfence.io/v1alpha1",
+      kind: "BareMetalRemediation",
+      metadata: { name, ownerReferences: [{ apiVersion, kind: "Machine", name, uid: metadata.uid }] },
+      spec: template.spec.template.spec,
+    });
+    const verdict = await look.explain("the end", async () => {
+      const succeeded = conditionOf(await remediationOf(name), "Succeeded");
+      return succeeded?.status === "False" && succeeded;
+    });
+    assert.equal(verdict.reason, "ControlPlaneNode");
+    const machine = await look.machineOf(name);
+    for (const handed of conditionForms(machine, "OwnerRemediated")) {
+      assert.equal(handed?.status, "False");
+      assert.equal(handed.reason, "WaitingForRemediation");
+    }
+    assert.equal(machine.metadata.deletionTimestamp, undefined);
+    assert.deepEqual(look.ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
+    assert.equal(world.rack.host(name).power, "On");
+  });
+
+  void test("a host that no Machine uses is installed anew by Metal3, and its node joins with what it carried", async () => {
+    const name = "bare-1";
+    const node = (): Promise<NodeView | undefined> => world.api.find<NodeView>(`/api/v1/nodes/${name}`);
+    await world.api.mergePatch(`/api/v1/nodes/${name}`, { metadata: { labels: { "example.com/rack": "r7" } } });
+    const before = await node();
+    const { machineID } = world.rack.host(name);
+    world.rack.host(name).failDisk();
+    await look.explain("the node has joined anew, and nothing is left of its remediations", async () => {
+      const found = await node();
+      if (found === undefined || readyOf(found) !== "True" || found.metadata.uid === before?.metadata.uid) return false;
+      const left = await world.api.list(`/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`);
+      return left.length === 0 && (found.spec.taints ?? []).length === 0;
+    });
+    assert.equal((await node())?.metadata.labels?.["example.com/rack"], "r7");
+    assert.notEqual(world.rack.host(name).machineID, machineID, "it was installed anew");
+    const host = await look.hostOf(name);
+    assert.deepEqual(host.spec["image"], IMAGE);
+    assert.deepEqual(await look.holdsOf(name), []);
+    for (const other of BARE.slice(1)) assert.deepEqual(look.ordersOf(other), []);
+  });
+});
