@@ -62,10 +62,14 @@ export async function applyManifests(
   return ordered;
 }
 
-/** Creates or updates one object. @returns it as the server stored it. */
-export async function applyObject(api: KubeApi, manifest: Manifest): Promise<JsonObject> {
+/** Creates or updates one object, or has the server only check it. @returns it as the server stored it, or would. */
+export async function applyObject(
+  api: KubeApi,
+  manifest: Manifest,
+  { dryRun }: { dryRun: boolean } = { dryRun: false },
+): Promise<JsonObject> {
   const path = await objectPath(api, manifest);
-  const query = "fieldManager=ironfence-harness&force=true";
+  const query = `fieldManager=ironfence-harness&force=true${dryRun ? "&dryRun=All&fieldValidation=Strict" : ""}`;
   return (await api.send("PATCH", `${path}?${query}`, manifest, "application/apply-patch+yaml")) as JsonObject;
 }
 

@@ -17,6 +17,7 @@ export const TARGETS = "test/unit/targets/fencing-target.test.ts";
 export const WORKLOAD_CLUSTERS = "test/unit/clusters/workload-clusters.test.ts";
 export const BARE_METAL_HOST = "test/unit/targets/bare-metal-host.test.ts";
 export const BARE_METAL_POWER = "test/unit/targets/bare-metal-host-power.test.ts";
+export const BARE_METAL_PROBES = "test/unit/targets/bare-metal-host-probes.test.ts";
 export const BARE_METAL_SIM = "test/sim/metal3/operator.test.ts";
 export const LEADER = "test/unit/kube/leader-election.test.ts";
 export const MACHINES = "test/integration/machine-health-check.test.ts";

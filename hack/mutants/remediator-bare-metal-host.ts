@@ -1,4 +1,4 @@
-import { BARE_METAL_HOST, BARE_METAL_POWER, RESOLVE } from "./killers.ts";
+import { BARE_METAL_HOST, BARE_METAL_POWER, BARE_METAL_PROBES, RESOLVE } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -239,5 +239,21 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
     'if (consumer.kind === "Machine") {',
     'if (consumer.kind === "machine") {',
     BARE_METAL_HOST,
+  ),
+  mutant(
+    "probe-owned-host",
+    "probe-hosts",
+    "no probe talks to the BMC of a host that a remediation owns",
+    "if (refusalOf(host) !== undefined || fenced.owner !== undefined) {",
+    "if (refusalOf(host) !== undefined) {",
+    BARE_METAL_PROBES,
+  ),
+  mutant(
+    "probe-locks-account",
+    "probe-hosts",
+    "a login that a BMC has refused is not tried again before accounts have had their rest",
+    'loginRefused: problem?.reason === "AuthenticationFailed",',
+    "loginRefused: false,",
+    BARE_METAL_PROBES,
   ),
 ];

@@ -11,7 +11,7 @@ import { runDetector } from "../detector/detector.ts";
 import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
 import { runOkdHealthChecks } from "../detector/machines/okd-run.ts";
 import { runMachineHealthChecks } from "../detector/machines/run.ts";
-import { createHttpTransport } from "../kube/http-transport.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../kube/http-transport.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
@@ -55,7 +55,7 @@ export async function runComponents(deps: ComponentDeps, signal: AbortSignal): P
     {
       runtime,
       registry,
-      openTransport: (cluster) => createHttpTransport(cluster, runtime),
+      openTransport: (cluster) => createHttpTransport(cluster, runtime, WORKLOAD_BODY_BYTES_MAX),
       mayWrite: mayOrder,
       controllerName: CONTROLLER_NAME,
       instance: options.instance,

@@ -12,7 +12,7 @@ import type { LiveMachineCheck } from "../detector/machines/live.ts";
 import { decideMachinesLive } from "../detector/machines/live.ts";
 import { OKD_CHECKS } from "../detector/machines/okd.ts";
 import type { ObjectKey } from "../kube/client.ts";
-import { createHttpTransport } from "../kube/http-transport.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../kube/http-transport.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { findServed } from "../kube/served-kind.ts";
 import { parseKey } from "../kube/watched.ts";
@@ -107,7 +107,7 @@ async function withWorkloadClusters<T>(
     {
       runtime,
       registry: new Registry(),
-      openTransport: (cluster) => createHttpTransport(cluster, runtime),
+      openTransport: (cluster) => createHttpTransport(cluster, runtime, WORKLOAD_BODY_BYTES_MAX),
       mayWrite: () => false,
       controllerName: "ironfence.io/cli",
       instance: "cli",

@@ -13,6 +13,8 @@ import type { KubeTransport, Lane, TransportRequest, TransportResponse, Transpor
  * holds no object above 1.5 MiB.
  */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
+/** The same of a workload cluster, whose API server may be anybody's, and of which there may be a hundred. */
+export const WORKLOAD_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
  * Connections of each lane. `api` is what bounds how many calls run at once. A watch occupies its connection for as long as
@@ -28,9 +30,17 @@ const TCP_KEEP_ALIVE_MS = 10_000;
 
 const USER_AGENT = "ironfence";
 
-/** A transport over HTTP to `cluster`, with credentials that it keeps fresh. Nothing is connected before the first call. */
-export function createHttpTransport(cluster: ClusterAccess, deps: { clock: Clock }): KubeTransport {
-  return new HttpTransport(cluster, deps.clock);
+/**
+ * A transport over HTTP to `cluster`, with credentials that it keeps fresh. Nothing is connected before the first call.
+ *
+ * @param bodyBytesMax larger answers are cut off; 64 MiB where absent.
+ */
+export function createHttpTransport(
+  cluster: ClusterAccess,
+  deps: { clock: Clock },
+  bodyBytesMax = BODY_BYTES_MAX,
+): KubeTransport {
+  return new HttpTransport(cluster, deps.clock, bodyBytesMax);
 }
 
 class HttpTransport implements KubeTransport {
@@ -39,13 +49,15 @@ class HttpTransport implements KubeTransport {
   /** Of a server behind a path, e.g. `/k8s/clusters/c-1`; mostly empty. */
   readonly #pathPrefix: string;
   readonly #credentials: CredentialCache;
+  readonly #bodyBytesMax: number;
   #lanes: LanePools | undefined;
   /** Pools of older certificates whose last calls have not ended. */
   readonly #retired = new Set<LanePools>();
   #closed = false;
 
-  constructor(cluster: ClusterAccess, clock: Clock) {
+  constructor(cluster: ClusterAccess, clock: Clock, bodyBytesMax: number) {
     const url = new URL(cluster.server);
+    this.#bodyBytesMax = bodyBytesMax;
     this.#clock = clock;
     this.#origin = url.origin;
     this.#pathPrefix = url.pathname.replace(/\/+$/, "");
@@ -60,7 +72,7 @@ class HttpTransport implements KubeTransport {
         return {
           status: answer.statusCode,
           headers: lowerCase(answer.headers),
-          body: await readBody(what, answer.body),
+          body: await readBody(what, answer.body, this.#bodyBytesMax),
         };
       }),
     );
@@ -244,15 +256,15 @@ class LanePools {
   }
 }
 
-async function readBody(what: string, body: Dispatcher.ResponseData["body"]): Promise<string> {
+async function readBody(what: string, body: Dispatcher.ResponseData["body"], bytesMax: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > BODY_BYTES_MAX) {
+    if (size > bytesMax) {
       // Leaving the loop destroys the body, and its connection with it.
-      throw new KubeError("BadResponse", `${what}: the answer is larger than ${BODY_BYTES_MAX} bytes`);
+      throw new KubeError("BadResponse", `${what}: the answer is larger than ${bytesMax} bytes`);
     }
     text += decoder.decode(chunk, { stream: true });
   }

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { eventually } from "../../hack/e2e/eventually.ts";
 import { DEFAULT_WORLD, NAMESPACE, SERVICE_ACCOUNT, repositoryPath, startWorld } from "../../hack/e2e/world.ts";
 import type { World } from "../../hack/e2e/world.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
-import { readManifests, applyObject } from "../../hack/lib/apply.ts";
+import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 
 // What we ship, on a real API server: manifests, RBAC, admission. And the harness itself: that a fake host dies like a real one.
@@ -51,11 +52,18 @@ void describe("the shipped manifests on a real control plane", () => {
     assert.equal(await host.orderCount("ForceOff"), 1);
   });
 
-  void test("the examples are accepted by the server", async () => {
-    for (const file of ["examples/node-health-check.yaml", "examples/fencing-target.yaml"]) {
-      for (const manifest of await readManifests(repositoryPath(file))) {
-        const stored = await applyObject(world.api, manifest);
-        assert.equal(stored["kind"], manifest.kind, file);
+  void test("every example and every family's manifests are accepted as they are printed, without an unknown field", async () => {
+    const { api } = world;
+    await applyManifests(api, repositoryPath("hack/foreign-crds"));
+    const files = (parent: string): string[] => readdirSync(repositoryPath(parent)).map((name) => `${parent}/${name}`);
+    for (const path of [...files("examples"), ...files("deploy/families")]) {
+      for (const manifest of await readManifests(repositoryPath(path))) {
+        const { namespace } = manifest.metadata;
+        if (namespace !== undefined) {
+          await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+        }
+        const stored = await applyObject(api, manifest, { dryRun: true });
+        assert.equal(stored["kind"], manifest.kind, path);
       }
     }
   });

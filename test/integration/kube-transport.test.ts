@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/http-transport.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeErrorCode } from "../../src/kube/errors.ts";
 import { startReflector } from "../../src/kube/reflector.ts";
@@ -147,7 +147,7 @@ test("broken and refused connections are Network, and the next call makes a new 
   await late.close();
 });
 
-test("an answer without end is cut off at its bound", async () => {
+test("an answer without end is cut off at its bound, which is lower for a workload cluster", async () => {
   let sentMiB = 0;
   stub.handle((_request, response) => {
     const mib = Buffer.alloc(1024 * 1024, 0x20);
@@ -168,6 +168,14 @@ test("an answer without end is cut off at its bound", async () => {
     failsWith("BadResponse", /larger than 67108864 bytes/),
   );
   assert.ok(sentMiB < 100, `${sentMiB} MiB were taken`);
+  sentMiB = 0;
+  const workload = createHttpTransport(accessTo(stub.url), { clock: systemClock }, WORKLOAD_BODY_BYTES_MAX);
+  await assert.rejects(
+    workload.send(get("/big", 30_000), never),
+    failsWith("BadResponse", /larger than 16777216 bytes/),
+  );
+  await workload.close();
+  assert.ok(sentMiB < 40, `${sentMiB} MiB were taken`);
 });
 
 test("the caller's signal and closing end what is under way", async () => {
