@@ -10,7 +10,7 @@ import type { HostProbeState, RemediatorMetrics } from "../../metrics.ts";
 import type { FencedHost } from "../host.ts";
 import { HostRefusal, TargetError } from "../host.ts";
 import type { DeviceFailure } from "../probe.ts";
-import type { ProbeIntervals, ProbePlan } from "../probe-schedule.ts";
+import type { ProbePlan } from "../probe-schedule.ts";
 import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstHostDelayMs, nextDelayMs } from "../probe-schedule.ts";
 import type { BareMetalHostDirectory } from "./directory.ts";
 import { hostText, refusalOf } from "./power-path.ts";
@@ -21,8 +21,6 @@ export interface HostProbesDeps {
   /** Of the agent's own cluster. */
   nodes: Pick<Watched<Node>, "values">;
   metrics: Pick<RemediatorMetrics, "probedHosts">;
-  /** DEFAULT_PROBE_INTERVALS where absent. */
-  intervals?: ProbeIntervals;
 }
 
 /** Hosts probed at the same time. */
@@ -74,12 +72,10 @@ interface Memory extends ProbePlan {
 
 class HostProber {
   readonly #deps: HostProbesDeps;
-  readonly #intervals: ProbeIntervals;
   readonly #memories = new Map<string, Memory>();
 
   constructor(deps: HostProbesDeps) {
     this.#deps = deps;
-    this.#intervals = deps.intervals ?? DEFAULT_PROBE_INTERVALS;
   }
 
   async reconcile(uid: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number }> {
@@ -98,7 +94,7 @@ class HostProber {
       return {};
     }
     const trigger = { ...memory.trigger, fingerprint: fenced.version };
-    memory.dueAtMs = dueAtMs(memory, trigger, this.#intervals);
+    memory.dueAtMs = dueAtMs(memory, trigger, DEFAULT_PROBE_INTERVALS);
     if (memory.dueAtMs <= runtime.clock.monotonicMs()) {
       const problem = await this.#probe(host, fenced, signal);
       memory.trigger = trigger;
@@ -172,7 +168,7 @@ class HostProber {
         inOutage: 0,
       },
       { devices: this.#memories.size, failingTargets: failing, outages: 0 },
-      this.#intervals,
+      DEFAULT_PROBE_INTERVALS,
       random,
     );
     memory.probedAtMs = clock.monotonicMs();
@@ -208,7 +204,7 @@ class HostProber {
     const memory: Memory = {
       trigger: { fingerprint: fenced.version, readyUuid: "", outage: "" },
       probedAtMs: undefined,
-      dueAtMs: clock.monotonicMs() + firstHostDelayMs(hosts, this.#intervals, random),
+      dueAtMs: clock.monotonicMs() + firstHostDelayMs(hosts, DEFAULT_PROBE_INTERVALS, random),
       state: "unprobed",
       problem: undefined,
       failuresInARow: 0,
