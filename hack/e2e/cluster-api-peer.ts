@@ -42,8 +42,9 @@ export async function prepareClusterApiPeer(progress: Progress, signal: AbortSig
   const peer = { program: join(folder, PROGRAM), crds: join(folder, "crds"), roles: join(folder, "roles") };
   if (existsSync(folder)) return peer;
   const go = findGo();
-  if (go === undefined)
-    throw new Error(`Cluster API's controllers are not in ${folder}, and there is no Go to build them`);
+  if (go === undefined) {
+    throw new Error(`Cluster API's controllers are not in ${folder}: install Go 1.26 or newer (https://go.dev/dl/)`);
+  }
   progress(`go build ${MODULE} …`);
   const startedMs = performance.now();
   // What is cut short must not be taken for whole by the next run.
