@@ -1,30 +1,15 @@
 import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost } from "../api/metal3.ts";
-import type { KubeClient } from "../kube/client.ts";
-import { isKubeError } from "../kube/errors.ts";
-import type { KubeObject } from "../kube/resource.ts";
 import { storedOwner } from "../remediator/targets/bare-metal-host/host-store.ts";
 import { maintenanceOf, refusalOf } from "../remediator/targets/bare-metal-host/power-path.ts";
-import { findServed } from "../kube/served-kind.ts";
+import type { Listed } from "./status-foreign.ts";
 import { renderTable } from "./table.ts";
 
-/** BareMetalHosts as listed; why they are not, where the person may not list them; undefined where the cluster has no such kind. */
-export type ListedHosts = KubeObject[] | { problem: string } | undefined;
+export const HOST_KIND = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
 
-const KIND = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
-
-/** Another project's kind, and one family's: that it may not be listed keeps nobody from seeing the rest. */
-export async function listHosts(client: KubeClient, signal: AbortSignal): Promise<ListedHosts> {
-  try {
-    const type = await findServed({ client }, KIND, signal);
-    return type === undefined ? undefined : (await client.list<KubeObject>(type, {}, signal)).items;
-  } catch (error) {
-    if (isKubeError(error, "Forbidden")) return { problem: error.message };
-    throw error;
-  }
-}
+const HEADER = ["NAMESPACE", "NAME", "CONSUMER", "STATE", "POWER", "OWNER", "REASON", "MESSAGE"];
 
 /** A section of `ironfence status`: who has each host, and what keeps it from being fenced as it is. Empty where there is none. */
-export function renderHosts(hosts: ListedHosts): string[] {
+export function renderHosts(hosts: Listed): string[] {
   if (hosts === undefined) return [];
   if ("problem" in hosts) return [`BareMetalHost: cannot be shown: ${hosts.problem}`, ""];
   if (hosts.length === 0) return [];
@@ -44,6 +29,5 @@ export function renderHosts(hosts: ListedHosts): string[] {
       refusal?.message ?? maintenance ?? "",
     ];
   });
-  const header = ["NAMESPACE", "NAME", "CONSUMER", "STATE", "POWER", "OWNER", "REASON", "MESSAGE"];
-  return ["BareMetalHost:", ...renderTable(header, rows), ""];
+  return ["BareMetalHost:", ...renderTable(HEADER, rows), ""];
 }

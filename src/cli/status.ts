@@ -29,8 +29,11 @@ import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
 import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
-import type { ListedHosts } from "./status-hosts.ts";
-import { listHosts, renderHosts } from "./status-hosts.ts";
+import type { Listed } from "./status-foreign.ts";
+import { listForeign } from "./status-foreign.ts";
+import { HOST_KIND, renderHosts } from "./status-hosts.ts";
+import type { Requests } from "./status-requests.ts";
+import { listRequests, renderRequests } from "./status-requests.ts";
 import { renderTable } from "./table.ts";
 
 const MACHINE_KINDS = [CLUSTER_API_CHECKS, OKD_CHECKS];
@@ -43,7 +46,8 @@ interface Overview {
   machineHealthChecks: KubeObject[] | undefined;
   /** `namespace/name` of health checks of Cluster API whose Cluster is not there: nobody serves them, so they have no status. */
   withoutCluster: string[];
-  bareMetalHosts: ListedHosts;
+  bareMetalHosts: Listed;
+  requests: Requests;
   remediations: BareMetalRemediation[] | undefined;
   targets: FencingTarget[] | undefined;
 }
@@ -71,15 +75,17 @@ export const statusCommand = buildCommand<FlagTexts, [], CliContext>({
 });
 
 async function readOverview(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview> {
-  const [stopSwitch, healthChecks, machineHealthChecks, remediations, targets, bareMetalHosts] = await Promise.all([
-    readSwitch(client, namespace, signal),
-    listIfServed<NodeHealthCheck>(client, NODE_HEALTH_CHECKS, {}, signal),
-    listMachineHealthChecks(client, signal),
-    listIfServed<BareMetalRemediation>(client, BARE_METAL_REMEDIATIONS, {}, signal),
-    listIfServed<FencingTarget>(client, FENCING_TARGETS, { namespace }, signal),
-    listHosts(client, signal),
-  ]);
-  return { stopSwitch, healthChecks, ...machineHealthChecks, remediations, targets, bareMetalHosts };
+  const [stopSwitch, healthChecks, machineHealthChecks, remediations, targets, bareMetalHosts, requests] =
+    await Promise.all([
+      readSwitch(client, namespace, signal),
+      listIfServed<NodeHealthCheck>(client, NODE_HEALTH_CHECKS, {}, signal),
+      listMachineHealthChecks(client, signal),
+      listIfServed<BareMetalRemediation>(client, BARE_METAL_REMEDIATIONS, {}, signal),
+      listIfServed<FencingTarget>(client, FENCING_TARGETS, { namespace }, signal),
+      listForeign(client, HOST_KIND, signal),
+      listRequests(client, signal),
+    ]);
+  return { stopSwitch, healthChecks, ...machineHealthChecks, remediations, targets, bareMetalHosts, requests };
 }
 
 async function listMachineHealthChecks(
@@ -182,6 +188,7 @@ function renderOverview(overview: Overview): string[] {
       }),
     ),
     "",
+    ...renderRequests(overview.requests, remediations ?? []),
     ...renderHosts(bareMetalHosts),
     ...section(
       "FencingTarget",

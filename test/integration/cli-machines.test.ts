@@ -10,6 +10,8 @@ import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { PROVISIONED_STATUS } from "../../hack/rack/bare-metal-host-status.ts";
 import { readCrds, readForeignCrds } from "../../hack/lib/crds.ts";
+import { REFUSED } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES, SECRETS } from "../../src/api/core-types.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
@@ -197,6 +199,45 @@ describe("ironfence in a management cluster", () => {
       bareMetalHosts: object[];
     };
     assert.deepEqual([withoutCluster, bareMetalHosts.length], [["tenant/lost"], 2]);
+  });
+
+  it("shows the rest where a family's kind may not be listed", async () => {
+    const match = { pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
+    management.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
+    const { out, code } = await ironfence("status");
+    management.server.faults.clear();
+    assert.equal(code, 0);
+    assert.match(out, /^BareMetalHost: cannot be shown: .*403/m);
+    assert.match(out, /^FencingTarget: none$/m);
+  });
+
+  it("shows what becomes of others' requests", async () => {
+    const requests = management.server.collection({
+      group: "infrastructure.cluster.x-k8s.io",
+      version: "v1beta2",
+      kind: "Metal3Remediation",
+      plural: "metal3remediations",
+      namespaced: true,
+    });
+    const refused = "NoMachine: no Machine owns it";
+    const strategy = { type: "Reboot", retryLimit: 1, timeoutSeconds: 600 };
+    requests.create({
+      metadata: { namespace: NAMESPACE, name: "r1", annotations: { [REFUSED]: refused } },
+      spec: { strategy },
+    });
+    const { metadata } = requests.create({ metadata: { namespace: NAMESPACE, name: "r2" }, spec: { strategy } });
+    requests.mergePatch(
+      { namespace: NAMESPACE, name: "r2" },
+      { status: { phase: "Running", retryCount: 1 } },
+      "status",
+    );
+    const child = `r2-${metadata.uid.slice(0, 8)}`;
+    management.server
+      .collection(BARE_METAL_REMEDIATIONS)
+      .create({ metadata: { namespace: NAMESPACE, name: child }, spec: { strategy: {} } });
+    const { out } = await ironfence("status");
+    assert.match(out, /^ *tenant +r1 +- +- +- +NoMachine: no Machine owns it$/m);
+    assert.match(out, new RegExp(`^ *tenant +r2 +Running +1 +${child} *$`, "m"));
   });
 
   it("explains a MachineHealthCheck of OKD, by the nodes of its own cluster", async () => {

@@ -1,0 +1,68 @@
+import { REFUSED } from "../api/annotations.ts";
+import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
+import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../api/metal3.ts";
+import { METAL3_REMEDIATION_KIND, readMetal3Remediation } from "../api/metal3-remediation.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION, OKD_MACHINES } from "../api/okd-machine.ts";
+import type { KubeClient } from "../kube/client.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import { keyOf, keyText } from "../kube/watched.ts";
+import { childName } from "../remediator/requests/request.ts";
+import type { Listed } from "./status-foreign.ts";
+import { listForeign } from "./status-foreign.ts";
+import { renderTable } from "./table.ts";
+
+const METAL3_REMEDIATIONS = {
+  group: INFRASTRUCTURE_GROUP,
+  kind: METAL3_REMEDIATION_KIND,
+  versions: INFRASTRUCTURE_VERSIONS,
+};
+
+/** What others ask to be remediated, by kind. */
+export interface Requests {
+  metal3Remediations: Listed;
+  /** Those that bear the annotation for external remediation. */
+  okdMachines: Listed;
+}
+
+export async function listRequests(client: KubeClient, signal: AbortSignal): Promise<Requests> {
+  const [metal3Remediations, machines] = await Promise.all([
+    listForeign(client, METAL3_REMEDIATIONS, signal),
+    listForeign(client, OKD_MACHINES, signal),
+  ]);
+  const okdMachines = Array.isArray(machines) ? machines.filter(isAsked) : machines;
+  return { metal3Remediations, okdMachines };
+}
+
+function isAsked({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] !== undefined;
+}
+
+/**
+ * A section of `ironfence status`: what becomes of each request. Empty where there is none.
+ *
+ * @param remediations those that serve requests among them.
+ */
+export function renderRequests(
+  { metal3Remediations, okdMachines }: Requests,
+  remediations: readonly BareMetalRemediation[],
+): string[] {
+  const served = new Set(remediations.map((remediation) => keyText(keyOf(remediation))));
+
+  const kinds = [
+    ["Metal3Remediation", metal3Remediations],
+    ["Machine of OKD, to be remediated", okdMachines],
+  ] as const;
+  return kinds.flatMap(([kind, listed]) => {
+    if (listed === undefined) return [];
+    if ("problem" in listed) return [`${kind}: cannot be shown: ${listed.problem}`, ""];
+    if (listed.length === 0) return [];
+    const rows = listed.map((raw) => {
+      const { namespace = "", name, annotations } = raw.metadata;
+      const { phase, retryCount } = readMetal3Remediation(raw);
+      const child = childName(raw);
+      const servedBy = served.has(keyText({ namespace, name: child })) ? child : "-";
+      return [namespace, name, phase ?? "-", String(retryCount ?? "-"), servedBy, annotations?.[REFUSED] ?? ""];
+    });
+    return [`${kind}:`, ...renderTable(["NAMESPACE", "NAME", "PHASE", "RETRIES", "SERVED BY", "REFUSED"], rows), ""];
+  });
+}
