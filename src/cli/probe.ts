@@ -2,12 +2,13 @@ import { buildCommand } from "@stricli/core";
 import type { PowerDriver } from "../bmc/driver.ts";
 import type { DeviceConfig } from "../bmc/open-device.ts";
 import { openDevice } from "../bmc/open-device.ts";
-import type { Check, DeviceReport } from "../bmc/probe-device.ts";
+import type { DeviceReport } from "../bmc/probe-device.ts";
 import { probeDevice } from "../bmc/probe-device.ts";
-import { requireOption } from "../config/option.ts";
+import { OptionError, requireOption } from "../config/option.ts";
 import type { ClusterOptions } from "../config/run-options.ts";
-import { OUTPUT_OPTION } from "../config/run-options.ts";
+import { OUTPUT_OPTION, resolveClusterOptions } from "../config/run-options.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
+import { parseKey } from "../kube/watched.ts";
 import { openDevices } from "../remediator/targets/devices.ts";
 import { identityJudge } from "../remediator/targets/identity.ts";
 import { readDeviceConfig } from "./bmc-login.ts";
@@ -15,24 +16,31 @@ import { withRuntime } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
 import { CommandFailure } from "./failures.ts";
+import { probeHost } from "./probe-host.ts";
+import type { Row } from "./probe-rows.ts";
+import { rowsOf } from "./probe-rows.ts";
 import type { SubjectFlags } from "./subject.ts";
 import { readSubject, SUBJECT_FLAGS, SUBJECT_POSITIONAL } from "./subject.ts";
 import { renderTable } from "./table.ts";
 import type { TargetFacts } from "./targets.ts";
 import { readTarget } from "./targets.ts";
 
-/** One thing that was looked at; `device` is absent for what concerns the target as a whole. */
-type Row = Omit<Check, "check"> & { device?: string; check: string };
+/** Of a BareMetalHost: nothing but a probe is done to one by hand. */
+const HOST_FLAG = {
+  kind: "parsed",
+  parse: String,
+  optional: true,
+  placeholder: "namespace/name",
+  brief: "BareMetalHost, in place of an address",
+} as const;
+type ProbeFlags = SubjectFlags & { readonly host?: string };
 
 /** `ironfence probe`: every check that a fence will need, before the night it is needed. */
-export const probeCommand = buildCommand<SubjectFlags, [address?: string], CliContext>({
-  func: async function probe(this: CliContext, flags, address) {
-    const subject = readSubject(this, address, flags);
+export const probeCommand = buildCommand<ProbeFlags, [address?: string], CliContext>({
+  func: async function probe(this: CliContext, { host, ...flags }, address) {
     const output = requireOption(OUTPUT_OPTION, flags, this.process.env);
     const rows =
-      "address" in subject
-        ? await probeAddress(this, subject.address, flags)
-        : await withRuntime(this, subject.cluster, (runtime) => probeTarget(this, runtime, subject));
+      host === undefined ? await probeSubject(this, flags, address) : await probeNamed(this, flags, host, address);
     const failed = rows.filter(({ result }) => result === "failed");
     if (output === "json") printLine(this, JSON.stringify({ ok: failed.length === 0, checks: rows }));
     else for (const line of renderRows(rows)) printLine(this, line);
@@ -40,22 +48,51 @@ export const probeCommand = buildCommand<SubjectFlags, [address?: string], CliCo
       throw new CommandFailure(`not ready to be fenced: ${failed.map(({ check }) => check).join(", ")}`);
     }
   },
-  parameters: { positional: SUBJECT_POSITIONAL, flags: SUBJECT_FLAGS, aliases: { o: "output" } },
+  parameters: {
+    positional: SUBJECT_POSITIONAL,
+    flags: { host: HOST_FLAG, ...SUBJECT_FLAGS },
+    aliases: { o: "output" },
+  },
   docs: {
     brief: "Go through every check that a fence will need, and change nothing",
     fullDescription: [
       "Name, connection, certificate, login, System, identity, power, the orders offered, network boot, and that no session is",
       "left open. A certificate that is not trusted is shown with its SHA-256, to be compared and pinned; no password is sent to",
-      "such a BMC. With --target also what concerns the FencingTarget: ambiguity, maintenance, owner, Secrets, whose host it is.",
-      "Exit codes: 0 a fence can go through, 1 it cannot, 2 wrong command line, 3 there is no such target.",
+      "such a BMC. With --target also what concerns the FencingTarget: ambiguity, maintenance, owner, Secrets, whose host it is;",
+      "with --host the same of a BareMetalHost.",
+      "Exit codes: 0 a fence can go through, 1 it cannot, 2 wrong command line, 3 there is no such target or host.",
     ].join("\n"),
     customUsage: [
       { input: "https://bmc-3.example", brief: "asks for user and password" },
       { input: "ipmi://10.0.0.3 --username fencing --password-file pw -o json", brief: "for scripts" },
       { input: "--target worker-3", brief: "as the agent would reach it" },
+      { input: "--host metal3/host-3", brief: "a BareMetalHost, by its own Secret" },
     ],
   },
 });
+
+async function probeSubject(context: CliContext, flags: SubjectFlags, address: string | undefined): Promise<Row[]> {
+  const subject = readSubject(context, address, flags);
+  return "address" in subject
+    ? probeAddress(context, subject.address, flags)
+    : withRuntime(context, subject.cluster, (runtime) => probeTarget(context, runtime, subject));
+}
+
+async function probeNamed(
+  context: CliContext,
+  flags: SubjectFlags,
+  host: string,
+  address: string | undefined,
+): Promise<Row[]> {
+  const { namespace, name } = parseKey(host);
+  if (namespace === undefined || address !== undefined || flags.target !== undefined) {
+    throw new OptionError("give the ADDRESS of a BMC, --target NAME or --host NAMESPACE/NAME");
+  }
+  // What a target takes no option for, a BareMetalHost does not either.
+  readSubject(context, undefined, { ...flags, target: name });
+  const cluster = resolveClusterOptions(flags, context.process.env);
+  return withRuntime(context, cluster, (runtime) => probeHost(runtime, { namespace, name }, context.signal));
+}
 
 async function probeAddress(context: CliContext, address: string, flags: SubjectFlags): Promise<Row[]> {
   const config = await readDeviceConfig(context, address, flags);
@@ -127,10 +164,6 @@ function identityRow(
   }
   const verdict = identityJudge(target, node?.status.nodeInfo?.systemUUID)(answers);
   return { check, result: verdict.verified ? "ok" : "failed", detail: verdict.message };
-}
-
-function rowsOf(device: string | undefined, report: DeviceReport): Row[] {
-  return report.checks.map((check) => ({ ...(device !== undefined && { device }), ...check }));
 }
 
 function renderRows(rows: readonly Row[]): string[] {

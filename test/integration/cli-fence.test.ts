@@ -7,6 +7,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { NAMESPACE } from "../../hack/demo/objects.ts";
 import type { World } from "../../hack/demo/world.ts";
 import { startWorld } from "../../hack/demo/world.ts";
+import { readForeignCrds } from "../../hack/lib/crds.ts";
+import { PROVISIONED_STATUS } from "../../hack/rack/bare-metal-host-status.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES, SECRETS } from "../../src/api/core-types.ts";
@@ -16,6 +18,7 @@ import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 import { runAgent } from "../../src/cli/agent.ts";
 import { EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/failures.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
@@ -244,6 +247,56 @@ describe("ironfence probe --target", () => {
       assert.equal(code, EXIT_FAILURE);
       assert.match(out, /identity of level 1 +failed +another host answers/);
     });
+  });
+});
+
+describe("ironfence probe --host", () => {
+  const hosts = () => world.server.collection(BARE_METAL_HOSTS);
+  const key = { namespace: NAMESPACE, name: "host-3" };
+
+  before(async () => {
+    for (const crd of (await readForeignCrds()).filter((text) => text.includes("baremetalhosts.metal3.io"))) {
+      world.server.load(crd);
+    }
+    const address = world.bmcs.get("node-3")?.url.replace(/^https/, "redfish+https");
+    const bmc = { address, credentialsName: "bmc-credentials", disableCertificateVerification: true };
+    hosts().create({ metadata: key, spec: { online: true, bmc } });
+    hosts().mergePatch(key, { status: PROVISIONED_STATUS }, "status");
+  });
+
+  test("goes through every check of a BareMetalHost by its own Secret, and changes nothing", async () => {
+    const { code, out, err } = await ironfence(`probe --host ${NAMESPACE}/host-3 -o json`);
+    assert.equal(code, 0, err + out);
+    const { checks } = JSON.parse(out) as { checks: { check: string; result: string }[] };
+    assert.equal(checks[0]?.check, "host");
+    assert.ok(checks.some(({ check, result }) => check === "login" && result === "ok"));
+    assert.deepEqual(checks.at(-1)?.check, "identity of the host");
+    assert.deepEqual(orders("node-3"), []);
+    assert.equal(world.bmcs.get("node-3")?.sessionCount, 0);
+  });
+
+  test("says why not: switched off, another machine, no Secret, no host", async () => {
+    hosts().mergePatch(key, { spec: { online: false } });
+    const serial = { hardware: { systemVendor: { serialNumber: "OTHER" } } };
+    hosts().mergePatch(key, { status: serial }, "status");
+    const { code, out } = await ironfence(`probe --host ${NAMESPACE}/host-3`);
+    assert.equal(code, EXIT_FAILURE);
+    assert.match(out, /host +failed +BareMetalHost ironfence-system\/host-3 has spec.online: false/);
+    assert.match(out, /identity of the host +failed +another host answers/);
+    hosts().mergePatch(key, { spec: { bmc: { credentialsName: "nothing" } } });
+    assert.match((await ironfence(`probe --host ${NAMESPACE}/host-3`)).out, /credentials +failed +Secret .*nothing/);
+    const none = await ironfence(`probe --host ${NAMESPACE}/nobody`);
+    assert.deepEqual(
+      [none.code, none.err],
+      [EXIT_REFUSED, `ironfence: there is no BareMetalHost ${NAMESPACE}/nobody\n`],
+    );
+  });
+
+  test("refuses what cannot go with it", async () => {
+    for (const more of ["https://bmc", "--target node-3", "--username admin"]) {
+      assert.equal((await ironfence(`probe --host ${NAMESPACE}/host-3 ${more}`)).code, EXIT_USAGE, more);
+    }
+    assert.equal((await ironfence("probe --host host-3")).code, EXIT_USAGE);
   });
 });
 

@@ -1,0 +1,82 @@
+import type { BareMetalHost } from "../api/metal3.ts";
+import { readBareMetalHost } from "../api/metal3.ts";
+import type { DeviceConfig } from "../bmc/open-device.ts";
+import { openDevice } from "../bmc/open-device.ts";
+import { probeDevice } from "../bmc/probe-device.ts";
+import type { DeviceReport } from "../bmc/probe-device.ts";
+import type { ObjectKey } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import { openHostDevice } from "../remediator/targets/bare-metal-host/host-device.ts";
+import { BARE_METAL_HOSTS, storedOwner } from "../remediator/targets/bare-metal-host/host-store.ts";
+import { judgeHost } from "../remediator/targets/bare-metal-host/judge-host.ts";
+import { hostText, maintenanceOf, refusalOf } from "../remediator/targets/bare-metal-host/power-path.ts";
+import { TargetError } from "../remediator/targets/host.ts";
+import { Refusal } from "./failures.ts";
+import type { Row } from "./probe-rows.ts";
+import { rowsOf } from "./probe-rows.ts";
+
+/** Goes through what a fence of a BareMetalHost will need. @throws Refusal where there is no such host. */
+export async function probeHost(runtime: KubeRuntime, key: ObjectKey, signal: AbortSignal): Promise<Row[]> {
+  const host = await readHost(runtime, key, signal);
+  const rows = hostRows(host);
+  const config = await configOf(runtime, host, signal);
+  if (config instanceof TargetError) {
+    return [...rows, { check: "credentials", result: "failed", detail: config.message }];
+  }
+  const report = await probeDevice(config, { clock: runtime.clock, openDevice }, signal);
+  return [...rows, ...rowsOf(config.address, report), identityRow(host, report)];
+}
+
+async function readHost(runtime: KubeRuntime, key: ObjectKey, signal: AbortSignal): Promise<BareMetalHost> {
+  try {
+    return readBareMetalHost(await runtime.client.get<KubeObject>(BARE_METAL_HOSTS, key, signal));
+  } catch (error) {
+    if (!isKubeError(error, "NotFound")) throw error;
+    throw new Refusal(`there is no BareMetalHost ${key.namespace ?? ""}/${key.name}`);
+  }
+}
+
+function hostRows(host: BareMetalHost): Row[] {
+  const owner = storedOwner(host);
+  const obstacles = [
+    refusalOf(host)?.message,
+    maintenanceOf(host),
+    owner && `${owner.kind} ${owner.namespace}/${owner.name} owns ${hostText(host)}: wait for it`,
+  ].filter((message) => message !== undefined);
+  if (obstacles.length > 0) return obstacles.map((detail) => ({ check: "host", result: "failed", detail }));
+  return [{ check: "host", result: "ok", detail: `${hostText(host)} may be fenced, and nobody owns it now` }];
+}
+
+/** How its BMC is reached, with its credentials; why not. */
+async function configOf(
+  runtime: KubeRuntime,
+  host: BareMetalHost,
+  signal: AbortSignal,
+): Promise<DeviceConfig | TargetError> {
+  const configs: DeviceConfig[] = [];
+  const recording: typeof openDevice = (config, deps) => {
+    configs.push(config);
+    return openDevice(config, deps);
+  };
+  try {
+    const driver = await openHostDevice({ runtime, openDevice: recording }, host, signal);
+    await driver.close();
+  } catch (error) {
+    if (error instanceof TargetError) return error;
+    throw error;
+  }
+  const [config] = configs;
+  if (config === undefined) throw new Error(`${hostText(host)} was opened without a device`);
+  return config;
+}
+
+function identityRow(host: BareMetalHost, { identity }: DeviceReport): Row {
+  const check = "identity of the host";
+  if (identity === undefined) return { check, result: "skipped", detail: "its BMC has not told who it is" };
+  const verdict = judgeHost(host, undefined, identity);
+  if (verdict.verified) return { check, result: "ok", detail: verdict.message };
+  if (verdict.reason === "Mismatch") return { check, result: "failed", detail: verdict.message };
+  return { check, result: "warning", detail: "no serial number to compare: a fence compares the node's system UUID" };
+}
