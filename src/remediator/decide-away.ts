@@ -1,10 +1,12 @@
-import { move, waitBecause } from "./moves.ts";
+import { fail, move, run, waitBecause } from "./moves.ts";
 import type { Away } from "./node-clusters.ts";
 import type { Plan } from "./plan.ts";
 import type { Decision, Effect, Now, Snapshot } from "./snapshot.ts";
 import type { StateName } from "./state.ts";
+import { isFinal } from "./state.ts";
 import { conditionOf, processing } from "./status.ts";
-import { POWER_REREAD_MS } from "./timings.ts";
+import { clusterKey } from "./subject.ts";
+import { CLUSTER_LOOK_MS, POWER_REREAD_MS } from "./timings.ts";
 
 // What becomes of a remediation whose node lies in a cluster that cannot be reached, or that is another by now. Pure.
 
@@ -32,7 +34,8 @@ const NEEDS_CLUSTER: ReadonlySet<Effect["do"]> = new Set<Effect["do"]>([
 /**
  * Decides while the node's cluster is away. Before any power order the remediation goes back to where it waits for a while and
  * then fails. After one, what needs the cluster waits for it without end, and says so; meanwhile the proof that the host is off
- * is kept, and a host whose taint is known to be off is powered on again, since the cluster may be away for want of it.
+ * is kept, and a host whose taint is known to be off is powered on again, since the cluster may be away for want of it. A Cluster
+ * that was deleted is waited for no longer.
  *
  * @param away why.
  * @param decisions how the remediation is aborted, and what would be done otherwise.
@@ -47,11 +50,13 @@ export function decideAway(
   },
 ): Decision {
   const { state, status, seen, plan } = snapshot;
+  const isUnderWay = state.name !== "Resolving" && !isFinal(state.name);
+  if (isUnderWay && seen.cluster?.gone === true) return decideGone(snapshot, now, decisions);
   if (WAITING_STATES.includes(state.name)) {
     const aborted = decisions.abort(snapshot, now);
     if (aborted !== undefined) return aborted;
     if (state.name !== "Verifying" || state.attempt.action === "ForceOff" || state.attempt.action === "On") {
-      return waitBecause(snapshot, now, away.reason, away.message);
+      return waitForCluster(snapshot, now, away);
     }
     return move(snapshot, now, {
       to: "Resolving",
@@ -67,7 +72,23 @@ export function decideAway(
   const known = unmarked ? { ...snapshot, seen: { ...seen, taintCleared: true, marksCleared: true } } : snapshot;
   const decision = decisions.usual(known, now);
   if (!decision.effects.some((effect) => NEEDS_CLUSTER.has(effect.do))) return decision;
-  return waitBecause(snapshot, now, away.reason, away.message, POWER_REREAD_MS);
+  return waitForCluster(snapshot, now, away, POWER_REREAD_MS);
+}
+
+/** Says that the cluster is waited for, and looks from time to time whether there is anything left to wait for. */
+function waitForCluster(snapshot: Snapshot, now: Now, away: Away, recheckMs = Infinity): Decision {
+  const waiting = waitBecause(snapshot, now, away.reason, away.message);
+  if (waiting.status !== undefined) return waiting;
+  const { cluster } = snapshot.seen;
+  const inMs = cluster === undefined ? 0 : cluster.atMs + CLUSTER_LOOK_MS - now.monotonicMs;
+  return inMs <= 0 ? run({ do: "findCluster" }) : { ...waiting, nextCheckMs: Math.min(inMs, recheckMs) };
+}
+
+/** The Cluster was deleted: its nodes and their marks are gone with it, or another management cluster's by now. */
+function decideGone(snapshot: Snapshot, now: Now, { abort, usual }: Parameters<typeof decideAway>[3]): Decision {
+  if (snapshot.state.name === "Undoing") return usual(snapshot, now);
+  const message = `cluster ${clusterKey(snapshot.subject.cluster)} is gone: there is no node any more to bring back`;
+  return abort(snapshot, now) ?? fail(snapshot, now, "ClusterGone", message);
 }
 
 /** The node's cluster is back: the state that waited for it begins its time anew. Undefined where none did. */

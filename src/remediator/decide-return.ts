@@ -149,7 +149,7 @@ export function decideRestoring(walk: Walk, now: Now): Decision {
     });
   }
   if (!seen.devicesClosed) return run({ do: "closeDevices" });
-  if (!seen.hostReleased) return run({ do: "releaseHost" });
+  if (!seen.hostReleased) return run({ do: "releaseHost", asItIs: seen.successor?.waiting === true });
   const message = `node ${walk.nodeName} is Ready ${attempt.action === "None" ? "by itself" : "in a new boot"}`;
   return move(walk, now, {
     to: "Succeeded",

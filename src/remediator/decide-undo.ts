@@ -22,7 +22,8 @@ import { IDENTITY_AGE_MAX_MS, REORDER_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "./t
 export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; outcome: Outcome }, now: Now): Decision {
   const { seen, host } = snapshot;
   const walk: Walk = { ...snapshot, attempt: state.attempt };
-  if (!seen.taintCleared) return run({ do: "untaint" });
+  const isGone = isClusterGone(snapshot);
+  if (!seen.taintCleared && !isGone) return run({ do: "untaint" });
   const uninstalled = restoreInstallation(walk, now);
   if (uninstalled !== undefined) return uninstalled;
   const missing = host.found ? undefined : awaitTarget(walk, host.message, now);
@@ -33,15 +34,17 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
     // The owner may be about to hand the host over to this remediation: then the On is ours to send.
     if (seen.claim?.owned === false && seen.claim.undoing) return reclaim(walk, now);
   }
-  if (owned) {
+  if (owned && !isLeftAsItIs(walk)) {
     const pending = restorePower(walk, now);
     if (pending !== undefined) return pending;
   }
   const rejoining = awaitNode(walk, now);
   if (rejoining !== undefined) return rejoining;
-  if (!seen.marksCleared) return run({ do: "clearMarks" });
+  if (!seen.marksCleared && !isGone) return run({ do: "clearMarks" });
   if (!seen.devicesClosed) return run({ do: "closeDevices" });
-  if (owned && !seen.hostReleased) return run({ do: "releaseHost" });
+  if (owned && !seen.hostReleased) {
+    return run({ do: "releaseHost", asItIs: seen.successor?.waiting === true || isLeftAsItIs(walk) });
+  }
   return conclude(walk, state.outcome, now);
 }
 
@@ -53,10 +56,30 @@ function awaitTarget(walk: Walk, gone: string, now: Now): Decision | undefined {
   return waitBecause(walk, now, "TargetGone", message, walk.remainingMs);
 }
 
+/** Whether there is nothing left to take back in the node's cluster, since that was deleted. */
+function isClusterGone({ away, seen }: Snapshot): boolean {
+  return away !== undefined && seen.cluster?.gone === true;
+}
+
+/**
+ * Whether the host stays off: a Cluster that was deleted here may have been moved to another management cluster, so its node may
+ * live on with our out-of-service taint, and must not run then. One that nobody uses any more may.
+ */
+function isLeftAsItIs(walk: Walk): boolean {
+  const { attempt, host, seen } = walk;
+  if (!isClusterGone(walk) || seen.taintCleared || attempt.action !== "ForceOff") return false;
+  return host.found && host.facts.isInUse;
+}
+
 /** What a person has to do for a host that nobody here can power on. */
-function byHand({ host, status: { target }, remediation: { uid } }: Walk): string {
-  if (host.found || target?.kind !== "BareMetalHost") return "power it on by hand";
-  return `take annotation ${holdKey({ uid })} off BareMetalHost ${target.namespace}/${target.name} by hand, for which its operator holds it off`;
+function byHand(walk: Walk): string {
+  const { host, status, remediation } = walk;
+  const { target } = status;
+  const { uid } = remediation;
+  const isLeft = isLeftAsItIs(walk);
+  const first = isLeft ? "take the out-of-service taint off its node where that lives on, then " : "";
+  if (target?.kind !== "BareMetalHost" || (host.found && !isLeft)) return `${first}power it on by hand`;
+  return `${first}take annotation ${holdKey({ uid })} off BareMetalHost ${target.namespace}/${target.name} by hand, for which its operator holds it off`;
 }
 
 function inherits(walk: Walk): boolean {

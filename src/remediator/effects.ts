@@ -2,7 +2,10 @@ import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODE_LEASE_NAMESPACE, NODES } from "../api/core-types.ts";
 import type { Lease, Node } from "../api/core.ts";
+import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../api/cluster-api.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { findObject } from "../kube/find-object.ts";
+import { findServed } from "../kube/served-kind.ts";
 import { keyOf } from "../kube/watched.ts";
 import { toTime } from "../runtime/time.ts";
 import { isNewBoot } from "./decide-return.ts";
@@ -48,10 +51,12 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "claimHost":
       return claimHost(context, signal);
     case "releaseHost":
-      await context.host?.release(ownerOf(session), { asItIs: session.seen.successor?.waiting === true }, signal);
+      await context.host?.release(ownerOf(session), { asItIs: effect.asItIs }, signal);
       return saw({ hostReleased: true });
     case "checkSuccessor":
       return checkSuccessor(context, signal);
+    case "findCluster":
+      return findCluster(context, signal);
     case "resolveSubject":
       return resolveSubject(context, signal);
     case "examine": {
@@ -181,6 +186,23 @@ async function resolveSubject({ runtime, session }: EffectContext, signal: Abort
   const { metadata } = session.remediation;
   const machine = await readOwnerMachine(runtime, metadata, signal);
   session.seen = { ...session.seen, subjectMachine: { ...machine, atMs: session.now().monotonicMs } };
+}
+
+/** Looks whether there is still such a Cluster; one that may not be looked for may be there. */
+async function findCluster({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
+  const { cluster } = session.subject;
+  const kind = { group: CLUSTER_API_GROUP, kind: "Cluster", versions: CLUSTER_API_VERSIONS };
+  let gone = false;
+  try {
+    const type = cluster === undefined ? undefined : await findServed(runtime, kind, signal);
+    if (cluster !== undefined && type !== undefined) {
+      const { namespace, name } = cluster;
+      gone = (await findObject(runtime.client, type, { namespace, name }, signal)) === undefined;
+    }
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+  }
+  session.seen = { ...session.seen, cluster: { gone, atMs: session.now().monotonicMs } };
 }
 
 /** Reads the Machine on record live, where it says more than who asked: it may have been deleted, or named its node. */

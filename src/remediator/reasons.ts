@@ -9,6 +9,7 @@ export const REASONS = [
   "SubjectMismatch",
   "ClusterUnreachable",
   "ClusterExchanged",
+  "ClusterGone",
   "NodeNotFound",
   "NoTarget",
   "Ambiguous",

@@ -66,7 +66,10 @@ export interface Snapshot {
   seen: Seen;
 }
 
-export type HostFacts = Pick<FencedHost, "ref" | "identity" | "owner" | "lastReboot" | "isPoweredByMark" | "takenBack">;
+export type HostFacts = Pick<
+  FencedHost,
+  "ref" | "identity" | "owner" | "lastReboot" | "isPoweredByMark" | "takenBack" | "isInUse"
+>;
 
 export interface Sibling {
   uid: string;
@@ -95,6 +98,8 @@ export interface Seen {
   examined: { node: Node | undefined; dispute?: string | undefined } | undefined;
   /** The subject's Machine as last seen, live or by a watch of its UID. */
   subjectMachine: (MachineSeen & { atMs: number }) | undefined;
+  /** Whether the subject's Cluster is gone, by a live look while nothing can be done in it. */
+  cluster: { gone: boolean; atMs: number } | undefined;
   /** The members of etcd, looked at live with a node that may run one. */
   members: readonly EtcdMember[];
   /** Used up by the next power order. */
@@ -183,6 +188,8 @@ export type Effect =
   | { do: "addFinalizer" }
   /** Reads the Machine that owns the remediation. */
   | { do: "resolveSubject" }
+  /** Looks whether the Cluster of the subject is there still. */
+  | { do: "findCluster" }
   /** Asks for the turn to begin. */
   | { do: "askForTurn" }
   | { do: "leaveTurn" }
@@ -235,7 +242,8 @@ export type Effect =
   | { do: "closeDevices" }
   | { do: "checkSuccessor" }
   | { do: "clearMarks" }
-  | { do: "releaseHost" }
+  /** `asItIs`: on or off, it stays so. */
+  | { do: "releaseHost"; asItIs: boolean }
   | { do: "dropFinalizer" };
 
 /** Something to tell people, as an Event. */
@@ -304,6 +312,7 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
   return {
     examined: undefined,
     subjectMachine: undefined,
+    cluster: undefined,
     members: [],
     identity: undefined,
     order: undefined,

@@ -42,6 +42,8 @@ export const DRAIN_CHECK_MAX_MS = 3_000;
 export const RELEASE_BATCH_MAX_MS = 2_000;
 /** Between looks at a host that another remediation owns, beside the watch that usually tells. */
 export const CLAIM_RECHECK_MS = 30_000;
+/** While a cluster is away: how often it is looked whether its Cluster is there still. */
+export const CLUSTER_LOOK_MS = 30_000;
 /** The same, where the watch shows another owner than the last claim was told of. */
 export const FREED_RECHECK_MS = 250;
 /** How old a live look at the remediations that wait for the host may be when it decides about the last On. */

@@ -295,8 +295,8 @@ function wordsFor({ machine }: Subject): string {
   return `of Machine ${machine?.namespace ?? ""}/${machine?.name ?? ""}`;
 }
 
-function factsOf({ ref, identity, owner, lastReboot, isPoweredByMark, takenBack }: FencedHost): HostFacts {
-  return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack };
+function factsOf({ ref, identity, owner, lastReboot, isPoweredByMark, takenBack, isInUse }: FencedHost): HostFacts {
+  return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack, isInUse };
 }
 
 function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {

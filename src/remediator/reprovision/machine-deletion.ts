@@ -62,7 +62,7 @@ export function decideReplacement(walk: Walk, now: Now): Decision | undefined {
   // What held the host off goes once its deprovisioning has begun: with it gone earlier, the old system would come up again.
   if (look.mayLetGo || look.nodeName !== undefined || isOver) {
     if (!seen.devicesClosed) return run({ do: "closeDevices" });
-    if (!seen.hostReleased) return run({ do: "releaseHost" });
+    if (!seen.hostReleased) return run({ do: "releaseHost", asItIs: seen.successor?.waiting === true });
   }
   if (look.nodeName !== undefined) return succeed(walk, replacement, look.nodeName, now);
   if (isOver) {

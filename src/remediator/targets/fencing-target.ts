@@ -86,6 +86,7 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
       return isSame ? undefined : `names node ${nodeName}${inCluster(clusterRef)} now`;
     },
     takenBack: undefined,
+    isInUse: true,
     ensureOurs: () => Promise.resolve(),
     isPoweredByMark: false,
     // A person has said whose host it is, not the node.

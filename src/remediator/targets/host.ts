@@ -47,6 +47,8 @@ export interface FencedHost {
   readonly takenBack: string | undefined;
   /** The same by a live look, right before an order. @throws HostRefusal where the host is not ours any more. */
   ensureOurs(signal: AbortSignal): Promise<void>;
+  /** Whether anybody uses the host, as far as its own object tells: one that nobody uses may be on, whoever used it before. */
+  readonly isInUse: boolean;
   /** What is done to it is a mark on its own object, ours to take off whomever it serves by now: not an order to a BMC. */
   readonly isPoweredByMark: boolean;
   /** Who the host is by its target, in its spec or pinned; undefined where it does not say. */

@@ -312,6 +312,60 @@ describe("a kubeconfig that leads to another cluster", () => {
     }));
 });
 
+describe("a Cluster that is deleted in mid-fence", () => {
+  const ends = async (world: WorkloadWorld): Promise<void> => {
+    await world.phase("Failed", "m1");
+    assert.equal(world.condition("Succeeded", "m1"), "False ClusterGone");
+    world.delete("m1");
+    await world.until("it is gone", () => world.remediation("m1") === undefined);
+  };
+  const fenced = async (world: WorkloadWorld, phase: string): Promise<void> => {
+    const uid = world.machine("m1", "n1");
+    world.workload.createPod("n1", "db");
+    await world.hang("workload", "n1");
+    world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
+    await world.phase(phase, "m1");
+  };
+
+  for (const phase of ["PoweringOn", "Rejoining"]) {
+    it(`has its remediation end with the host on, where the taint is off: ${phase}`, () =>
+      WorkloadWorld.run({}, async (world) => {
+        await fenced(world, phase);
+        world.deleteCluster();
+        await ends(world);
+        assert.deepEqual(world.powerLog, FENCED);
+      }));
+  }
+
+  it("has its remediation end, and its host left off while the taint may stand: the cluster may live on elsewhere", () =>
+    WorkloadWorld.run({}, async (world) => {
+      await fenced(world, "Releasing");
+      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      world.deleteCluster();
+      await world.phase("Failed", "m1");
+      const verdict = world.remediation("m1")?.status?.conditions?.find(({ type }) => type === "Succeeded");
+      assert.match(
+        verdict?.message ?? "",
+        /may still be OFF: take the out-of-service taint off .* power it on by hand/,
+      );
+      await ends(world);
+      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"]);
+      assert.equal(world.management.target("w1-n1")?.status?.owner, undefined, "the host is given up");
+    }));
+
+  it("lets a remediation go that is being deleted with its Machine", () =>
+    WorkloadWorld.run({}, async (world) => {
+      await fenced(world, "PoweringOff");
+      world.cut();
+      await world.clock.advance(5_000);
+      world.delete("m1");
+      await world.clock.advance(60_000);
+      assert.notEqual(world.remediation("m1"), undefined, "the Cluster is there still");
+      world.deleteCluster();
+      await world.until("it is gone", () => world.remediation("m1") === undefined);
+    }));
+});
+
 describe("a Machine without a node", () => {
   it("is fenced by the host that it has taken, and is back when the node that it names then lives in a new boot", () =>
     WorkloadWorld.run({ targets: false }, async (world) => {

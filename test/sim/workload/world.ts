@@ -41,6 +41,7 @@ const clusterApi = (kind: string, plural: string): ResourceType => ({
   namespaced: true,
 });
 export const MACHINES = clusterApi("Machine", "machines");
+const CLUSTERS = clusterApi("Cluster", "clusters");
 const NAMESPACES: ResourceType = {
   group: "",
   version: "v1",
@@ -106,6 +107,7 @@ export class WorkloadWorld {
     const { management } = this;
     for (const text of CRDS) management.server.load(text);
     management.create(NAMESPACES, { name: CAPS }, {});
+    management.create(CLUSTERS, { namespace: CAPS, name: WORKLOAD.name }, { spec: {} });
     if (options.targets !== false)
       for (const { name, spec } of this.workload.rack.hosts) this.#aim(name, spec.systemUUID);
     for (const place of PLACES) {
@@ -204,6 +206,12 @@ export class WorkloadWorld {
   mend(): void {
     this.#isCut = false;
     this.#reconnect();
+  }
+
+  /** The Cluster is deleted in the management cluster, and with it the way to it. */
+  deleteCluster(): void {
+    this.management.server.collection(CLUSTERS).delete(WORKLOAD);
+    this.cut();
   }
 
   /** From now on the kubeconfig of the workload cluster leads to that one. */

@@ -127,6 +127,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
         lastReboot: undefined,
         isPoweredByMark: false,
         takenBack: undefined,
+        isInUse: true,
       },
     },
     stop: undefined,

@@ -86,6 +86,10 @@ const AWAY = {
 } as const;
 const { host: OWN } = snapshot({ state: "Verifying" });
 const TAKEN_BACK = OWN.found ? { host: { ...OWN, facts: { ...OWN.facts, takenBack: "its operator" } } } : {};
+const UNUSED = OWN.found ? { host: { ...OWN, facts: { ...OWN.facts, isInUse: false } } } : {};
+const SAID_AWAY = { conditions: [said("ClusterUnreachable", AWAY.away.message)] };
+const NO_SUCCESSOR = { waiting: false, atMs: NOW.monotonicMs };
+const clusterSeen = (gone: boolean): Pick<Seen, "cluster"> => ({ cluster: { gone, atMs: NOW.monotonicMs } });
 const EXCHANGED = {
   away: { reason: "ClusterExchanged", message: "Secret caps/w1-kubeconfig leads to another cluster" },
 } as const;
@@ -348,6 +352,57 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "stay (ClusterReached)",
   },
   {
+    name: "while a cluster is away it is looked whether its Cluster is there",
+    changes: { state: "Rejoining", status: SAID_AWAY, other: AWAY },
+    expected: "findCluster",
+  },
+  {
+    name: "and once it is, not again for a while",
+    changes: { state: "Rejoining", status: SAID_AWAY, seen: clusterSeen(false), other: AWAY },
+    expected: "wait",
+  },
+  {
+    name: "a Cluster that was deleted is waited for no longer",
+    changes: { state: "Rejoining", status: SAID_AWAY, seen: clusterSeen(true), other: AWAY },
+    expected: "→ Undoing (ClusterGone)",
+  },
+  {
+    name: "and changes no verdict",
+    changes: { state: "Failed", seen: clusterSeen(true), other: AWAY },
+    expected: "wait for a change",
+  },
+  {
+    name: "but one that can be reached is worked in, whatever was seen before",
+    changes: { state: "Rejoining", seen: { ...clusterSeen(true), devicesClosed: true } },
+    expected: "wait",
+  },
+  {
+    name: "of a Cluster that was deleted no host is powered on whose taint may stand",
+    changes: { state: "Undoing", status: { target: TARGET }, seen: clusterSeen(true), other: AWAY },
+    expected: "closeDevices",
+  },
+  {
+    name: "unless nobody uses the host any more",
+    changes: {
+      state: "Undoing",
+      status: { target: TARGET },
+      seen: { ...clusterSeen(true), identity: VERIFIED, power: READ_OFF, successor: NO_SUCCESSOR },
+      other: { ...AWAY, ...UNUSED },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "of a Cluster that was deleted a host is powered on whose taint is off",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      status: { target: TARGET },
+      seen: { ...clusterSeen(true), identity: VERIFIED, power: READ_OFF, successor: NO_SUCCESSOR },
+      other: AWAY,
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
     name: "before any order a remediation goes back to wait for the node's cluster",
     changes: { state: "Verifying", other: AWAY },
     expected: "→ Resolving (ClusterUnreachable)",
@@ -550,6 +605,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
             lastReboot: undefined,
             isPoweredByMark: false,
             takenBack: undefined,
+            isInUse: true,
           },
         },
       },

@@ -121,6 +121,7 @@ function fencedHost(
     strayedFrom: (subject) => index.strayed(host, subject, nodeOf(subject)),
     // Whoever powers it, it is asked by the way of the moment.
     takenBack: undefined,
+    isInUse: host.consumerRef !== undefined,
     ensureOurs: () => Promise.resolve(),
     isPoweredByMark: powerPathOf(host) === "Operator",
     disputeOf: async (subject, node, nodes, signal) =>
