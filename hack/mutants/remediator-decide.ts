@@ -124,7 +124,7 @@ export const REMEDIATOR_DECIDE_MUTANTS: readonly Mutant[] = [
     "taint-left-by-restart",
     "decide-power-off",
     "a taint that may stand without a proof comes off before all else",
-    'if (!seen.taintCleared && !isGone) return run({ do: "untaint" });',
+    'if (!seen.taintCleared) return run({ do: "untaint" });',
     "",
     DECIDE,
   ),
