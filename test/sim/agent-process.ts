@@ -5,16 +5,26 @@ import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { trimNode } from "../../src/api/trim.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
+import type { openDevice } from "../../src/bmc/open-device.ts";
 import { guardOrders } from "../../src/bmc/open-device.ts";
+import type { WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
+import type { Family } from "../../src/config/parsers.ts";
 import { runDetector } from "../../src/detector/detector.ts";
+import { CLUSTER_API_CHECKS } from "../../src/detector/machines/cluster-api.ts";
+import { runOkdHealthChecks } from "../../src/detector/machines/okd-run.ts";
+import { runMachineHealthChecks } from "../../src/detector/machines/run.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { KubeError } from "../../src/kube/errors.ts";
 import { guardWrites } from "../../src/kube/guarded-transport.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import { runLeaderElection } from "../../src/kube/leader-election.ts";
+import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
+import { serveMetal3Remediations } from "../../src/remediator/requests/metal3-remediation.ts";
+import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
+import type { Watched } from "../../src/kube/watched.ts";
 import type { RemediatorOptions } from "../../src/remediator/remediator.ts";
 import type { TurnLimits } from "../../src/remediator/turn.ts";
 import { sleep } from "../../src/runtime/clock.ts";
@@ -26,7 +36,7 @@ import type { Cluster } from "./cluster.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { AGENT_LEASE } from "./invariants/observer.ts";
 import { CHANGING_CALLS } from "./rack-driver.ts";
-import type { CallFault, DeviceUser } from "./rack-driver.ts";
+import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
 
 /** What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after: it is answered. */
 export type EffectFault =
@@ -54,14 +64,29 @@ export interface Interference {
   latencyMs?(): number;
 }
 
+/** What an agent has of the cluster that it runs in. */
+export interface OwnCluster {
+  runtime: KubeRuntime;
+  nodes: Watched<Node>;
+  /** The wire to another API server as this agent has it: what befalls the agent befalls its requests there, too. */
+  wire(inner: KubeTransport): KubeTransport;
+  /** Whether it holds its lease. */
+  mayWrite(): boolean;
+}
+
+type AgentClusters = WorkloadClusters & { settled?(): Promise<void> };
+
 export interface AgentProcessOptions {
   name: string;
   clock?: ClockFault;
   /** Whether it leads under a lease; else it leads at once. */
   lease?: boolean;
-  detector?: boolean;
-  /** Whether it serves BareMetalHosts. */
-  bareMetalHosts?: boolean;
+  /** What it serves beside BareMetalRemediations and FencingTargets. */
+  families?: readonly Family[];
+  /** The clusters of Machines' nodes; there are none where absent. */
+  clusters?: (own: OwnCluster, signal: AbortSignal) => AgentClusters;
+  /** The way to the BMCs where those of its own cluster's rack are not all. */
+  openDeviceFor?: RackDevices["openDeviceFor"];
   seed: number;
   interference?: Interference;
   /** How many hosts may be remediated at once: any number where absent. */
@@ -159,8 +184,8 @@ export class AgentProcess {
   }
 
   async #run(): Promise<void> {
-    const { name, seed, lease, detector } = this.#options;
-    const { devices } = this.#cluster;
+    const { name, seed, lease } = this.#options;
+    const openDeviceFor = this.#options.openDeviceFor ?? this.#cluster.devices.openDeviceFor;
     const random = seededRandom(seed);
     const { clock } = this;
     const logger = createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug");
@@ -177,31 +202,9 @@ export class AgentProcess {
     const runtime = { ...created, events: { record: (note: EventNote) => this.#onNote(note) } };
     const { signal } = this.#abort;
     const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
-    const openDevice = guardOrders(devices.openDeviceFor(this.#deviceUser()), () => mayAct());
-    const lead = async (leading: AbortSignal): Promise<void> => {
-      const targets = runtime.watch<FencingTarget>(
-        { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
-        leading,
-      );
-      const deps = { runtime, nodes, registry: new Registry() };
-      const remediator = runRemediator(
-        {
-          ...deps,
-          clusters: NO_WORKLOAD_CLUSTERS,
-          targets,
-          namespace: NAMESPACE,
-          openDevice,
-          bareMetalHosts: this.#options.bareMetalHosts === true,
-          options: this.#remediatorOptions(),
-        },
-        leading,
-      );
-      const detecting =
-        detector === true
-          ? runDetector({ ...deps, options: { leaseNamespace: "medik8s-leases", namespace: NAMESPACE } }, leading)
-          : Promise.resolve();
-      await Promise.all([remediator, detecting]);
-    };
+    const openDevice = guardOrders(openDeviceFor(this.#deviceUser()), () => mayAct());
+    const own = { runtime, nodes, wire: (inner: KubeTransport) => this.#transport(inner), mayWrite: () => mayAct() };
+    const lead = (leading: AbortSignal): Promise<void> => this.#lead(own, openDevice, leading);
     if (lease !== true) return lead(signal);
     const options = {
       ...AGENT_LEASE,
@@ -212,6 +215,34 @@ export class AgentProcess {
       },
     };
     return runLeaderElection({ clock, random, logger, client: created.leaseClient }, options, signal);
+  }
+
+  /** The parts of an agent that leads. */
+  async #lead(own: OwnCluster, open: typeof openDevice, signal: AbortSignal): Promise<void> {
+    const { runtime, nodes } = own;
+    const families = new Set(this.#options.families);
+    const registry = new Registry();
+    const clusters: AgentClusters = this.#options.clusters?.(own, signal) ?? NO_WORKLOAD_CLUSTERS;
+    const targets = runtime.watch<FencingTarget>(
+      { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
+      signal,
+    );
+    const bareMetalHosts = families.has("bare-metal-host");
+    const deps = { runtime, nodes, clusters, targets, registry, bareMetalHosts };
+    const options = this.#remediatorOptions();
+    const parts = [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)];
+    if (families.has("okd-machine")) parts.push(serveOkdMachines(runtime, signal));
+    if (families.has("metal3-remediation")) parts.push(serveMetal3Remediations(runtime, signal));
+    if (families.has("okd-machine-health-check")) parts.push(runOkdHealthChecks({ runtime, nodes, registry }, signal));
+    if (families.has("machine-health-check")) {
+      parts.push(runMachineHealthChecks({ runtime, clusters, kind: CLUSTER_API_CHECKS }, signal));
+    }
+    if (families.has("node-health-check")) {
+      const options = { leaseNamespace: "medik8s-leases", namespace: NAMESPACE };
+      parts.push(runDetector({ runtime, nodes, registry, options }, signal));
+    }
+    await Promise.all(parts);
+    await clusters.settled?.();
   }
 
   #remediatorOptions(): RemediatorOptions {

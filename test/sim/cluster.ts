@@ -34,10 +34,16 @@ const CRDS: Record<string, unknown>[] = [
   "ironfence.io_baremetalremediationtemplates",
   "ironfence.io_fencingtargets",
   "remediation.medik8s.io_nodehealthchecks",
-].flatMap((file) => {
-  const text = readFileSync(new URL(`../../deploy/crds/${file}.yaml`, import.meta.url), "utf8");
+].flatMap((file) => definitionsIn(`deploy/crds/${file}.yaml`));
+
+/** The definitions in files that were read before: a file is read once for any number of worlds. */
+const foreign = new Map<string, readonly Record<string, unknown>[]>();
+
+function definitionsIn(path: string): Record<string, unknown>[] {
+  const text = readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
   return parseAllDocuments(text).map((document) => document.toJS() as Record<string, unknown>);
-});
+}
+
 const CUSTOM_RESOURCE_DEFINITIONS: ResourceType = {
   group: "apiextensions.k8s.io",
   version: "v1",
@@ -123,6 +129,13 @@ export class Cluster {
     this.server.close();
     this.rack.stop();
     await this.clock.advance(0);
+  }
+
+  /** Serves another project's kinds: those of a file of `hack/foreign-crds`. */
+  serve(group: string): void {
+    const definitions = foreign.get(group) ?? definitionsIn(`hack/foreign-crds/${group}.yaml`);
+    foreign.set(group, definitions);
+    for (const definition of definitions) this.server.collection(CUSTOM_RESOURCE_DEFINITIONS).create(definition);
   }
 
   create(type: ResourceType, metadata: Record<string, unknown>, body: object): void {

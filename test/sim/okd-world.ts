@@ -1,7 +1,4 @@
-import { readFileSync } from "node:fs";
 import { Registry } from "prom-client";
-import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
@@ -9,42 +6,30 @@ import { trimNode } from "../../src/api/trim.ts";
 import { runOkdHealthChecks } from "../../src/detector/machines/okd-run.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
-import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
-import { apiVersionOf } from "../../src/kube/resource.ts";
+import type { KubeObject } from "../../src/kube/resource.ts";
 import type { KubeTransport } from "../../src/kube/transport.ts";
 import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
+import {
+  HEALTH_CHECKS,
+  MACHINES,
+  OKD_NAMESPACE as NAMESPACE,
+  OkdMachines,
+  REQUEST,
+  STARTUP_MS,
+} from "./okd-machines.ts";
 import { World } from "./world.ts";
 import type { WorldOptions } from "./world.ts";
 
 // OKD's two halves as ironfence plays them, beside the whole remediator and a simulated rack.
 
-const MACHINES: ResourceType = {
-  group: "machine.openshift.io",
-  version: "v1beta1",
-  kind: "Machine",
-  plural: "machines",
-  namespaced: true,
-};
-const HEALTH_CHECKS: ResourceType = { ...MACHINES, kind: "MachineHealthCheck", plural: "machinehealthchecks" };
-const MACHINE_SETS: ResourceType = { ...MACHINES, kind: "MachineSet", plural: "machinesets" };
-const BARE_METAL_HOSTS: ResourceType = {
-  group: "metal3.io",
-  version: "v1alpha1",
-  kind: "BareMetalHost",
-  plural: "baremetalhosts",
-  namespaced: true,
-};
-const NAMESPACE = "openshift-machine-api";
-export const REQUEST = "host.metal3.io/external-remediation";
+export { REQUEST };
 export const LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
 export const ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
-
-/** How long the health check lets nodes start. */
-const STARTUP_MS = 180_000;
 
 /** Which of OKD's halves run. */
 export interface Halves {
@@ -69,7 +54,7 @@ interface HealthCheck extends KubeObject {
 }
 
 /** A cluster whose nodes n1, n2 and so on are those of Machines m1, m2 and so on, all of one MachineSet. */
-export class Okd {
+export class Okd extends OkdMachines {
   readonly world: World;
   readonly notes: EventNote[] = [];
   readonly registry = new Registry();
@@ -77,63 +62,16 @@ export class Okd {
   #end = (): Promise<void> => Promise.resolve();
 
   constructor(world: World, halves: Halves) {
+    super(world);
     this.world = world;
     this.#halves = halves;
-    world.server.load(
-      readFileSync(new URL("../../hack/foreign-crds/machine.openshift.io.yaml", import.meta.url), "utf8"),
-    );
-    world.create(NAMESPACES, { name: NAMESPACE }, {});
-    const hosts = world.rack.hosts.map(({ name }) => name);
-    world.create(MACHINE_SETS, { namespace: NAMESPACE, name: "workers" }, { spec: { replicas: hosts.length } });
-    for (const host of hosts) this.createMachine(host.replace("n", "m"), host);
-  }
-
-  createMachine(name: string, nodeName: string | undefined, metadata: Record<string, unknown> = {}): void {
-    const apiVersion = apiVersionOf(MACHINE_SETS);
-    const { kind } = MACHINE_SETS;
-    const uid = this.world.server.collection(MACHINE_SETS).get({ namespace: NAMESPACE, name: "workers" })?.metadata.uid;
-    const owner = { apiVersion, kind, name: "workers", uid, controller: true };
-    this.world.create(MACHINES, { namespace: NAMESPACE, name, ownerReferences: [owner], ...metadata }, { spec: {} });
-    const status = { phase: "Running", ...(nodeName !== undefined && { nodeRef: { kind: "Node", name: nodeName } }) };
-    this.setStatus(name, status);
-  }
-
-  machine(name: string): KubeObject | undefined {
-    return this.#machines.get({ namespace: NAMESPACE, name });
-  }
-
-  annotation(name: string, key: string): string | undefined {
-    return this.machine(name)?.metadata.annotations?.[key];
   }
 
   /** A BareMetalHost that the Machine names, beside the FencingTarget by which its host is powered. */
   createHost(machine: string, name: string, spec: Record<string, unknown>): void {
-    const { server } = this.world;
-    server.load(readFileSync(new URL("../../hack/foreign-crds/metal3.io.yaml", import.meta.url), "utf8"));
+    this.world.serve("metal3.io");
     this.world.create(BARE_METAL_HOSTS, { namespace: NAMESPACE, name }, { spec: { online: true, ...spec } });
     this.annotate(machine, { "metal3.io/BareMetalHost": `${NAMESPACE}/${name}` });
-  }
-
-  /** What a health check does, OKD's or ours. */
-  ask(name: string): void {
-    this.annotate(name, { [REQUEST]: "" });
-  }
-
-  /** `null` takes one off. */
-  annotate(name: string, annotations: Record<string, string | null>): void {
-    this.patch(name, { metadata: { annotations } });
-  }
-
-  patch(name: string, patch: Record<string, unknown>): void {
-    this.#machines.mergePatch({ namespace: NAMESPACE, name }, patch);
-  }
-
-  setStatus(name: string, status: Record<string, unknown>): void {
-    this.#machines.mergePatch({ namespace: NAMESPACE, name }, { status }, "status");
-  }
-
-  delete(name: string): void {
-    this.#machines.delete({ namespace: NAMESPACE, name });
   }
 
   /** Reasons of the events about Machines. */
@@ -141,19 +79,9 @@ export class Okd {
     return this.notes.map(({ reason }) => reason);
   }
 
-  child(name: string): BareMetalRemediation | undefined {
-    const prefix = `${name}-`;
-    const found = this.world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values();
-    return [...found].find(({ metadata }) => metadata.name.startsWith(prefix));
-  }
-
   deleteChild(name: string): void {
     const key = { namespace: NAMESPACE, name: this.child(name)?.metadata.name ?? "" };
     this.world.server.collection(BARE_METAL_REMEDIATIONS).delete(key);
-  }
-
-  get #machines() {
-    return this.world.server.collection<KubeObject>(MACHINES);
   }
 
   /** A host that does not boot any more: until both power cycles have had their time. */
@@ -164,16 +92,6 @@ export class Okd {
       await world.until(`cycle ${cycle} is waited for`, () => orders() === cycle);
       await world.clock.advance(STARTUP_MS);
     }
-  }
-
-  /** A health check over all Machines that finds a node unhealthy after a minute. */
-  createHealthCheck(spec: Record<string, unknown> = {}, annotations: Record<string, string> = {}): void {
-    const unhealthyConditions = ["False", "Unknown"].map((status) => ({ type: "Ready", status, timeout: "60s" }));
-    this.world.create(
-      HEALTH_CHECKS,
-      { namespace: NAMESPACE, name: "check", annotations },
-      { spec: { selector: {}, unhealthyConditions, nodeStartupTimeout: `${STARTUP_MS}ms`, ...spec } },
-    );
   }
 
   get healthCheck(): HealthCheck | undefined {

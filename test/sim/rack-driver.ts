@@ -67,7 +67,7 @@ export type DeviceEvent =
 export interface RackDevices {
   /** For a user to whose calls nothing happens. */
   openDevice: typeof OpenDevice;
-  openDeviceFor(user: DeviceUser): typeof OpenDevice;
+  openDeviceFor: (user: DeviceUser) => typeof OpenDevice;
   calls: BmcCall[];
   /** How many devices are open. */
   open(): number;

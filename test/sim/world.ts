@@ -111,7 +111,7 @@ export class World extends Cluster {
       ...(this.#agentOptions.limits !== undefined && { limits: this.#agentOptions.limits }),
       ownNode: this.#agentOptions.agentOn,
       onHandOver: (why) => this.handedOver.push(why),
-      detector: this.#detector,
+      families: this.#detector ? ["node-health-check"] : [],
       ...(this.#interference !== undefined && { interference: this.#interference }),
       onNote: (note) => this.notes.push(note),
       onEnd: (why) => this.observer.report("-", `the agent ended: ${why.message}`),

@@ -3,6 +3,8 @@ import { STATEFUL_SETS } from "../../../hack/kube-mock/controllers/cluster-types
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
+import { ownCluster } from "../../../src/clusters/own-cluster.ts";
+import type { Family } from "../../../src/config/parsers.ts";
 import type { TurnLimits } from "../../../src/remediator/turn.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -10,15 +12,21 @@ import { AgentProcess } from "../agent-process.ts";
 import type { EffectFault, EventFault, Interference } from "../agent-process.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
+import { unsettled } from "../invariants/endings.ts";
 import { BareMetalHosts, providedHost } from "../metal3/bare-metal-hosts.ts";
+import { OkdMachines } from "../okd-machines.ts";
+import { Metal3Machines } from "../metal3/machines.ts";
 import type { CallFault } from "../rack-driver.ts";
 import { QUICK } from "./deeds.ts";
-import type { Fault, Run } from "./run.ts";
+import type { Fault, Run, Shape } from "./run.ts";
 
 /** From a crash to the next process of that agent. */
 const RESTART_MS = 1_000;
 /** As short as kubelets' periods allow, so that little is simulated beside fences. */
 const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
+
+/** A health check of OKD's has nodes power fenced. */
+const BY_POWER = { "machine.openshift.io/remediation-strategy": "external-baremetal" };
 
 const ZONE = "topology.kubernetes.io/zone";
 
@@ -35,6 +43,8 @@ export class Arena extends Cluster {
   readonly effects: string[] = [];
   readonly calls: string[] = [];
   readonly events: string[] = [];
+  /** Machines by which remediations are asked for, where there are any. */
+  readonly machines: Pick<OkdMachines, "ask" | "withdraw" | "unmet"> | undefined;
   /** Told of what happens to agents. */
   tell: (what: string) => void = () => undefined;
   readonly #run: Run;
@@ -54,6 +64,7 @@ export class Arena extends Cluster {
     super({
       hosts: names.map((name, index) => ({
         ...(shape.bareMetalHosts === undefined ? { name } : providedHost(name)),
+        ...(shape.okd === "replaced" && index === names.length - 1 && { power: "Off" as const }),
         labels: {
           ...(shape.labels !== undefined && ["n1", "n2"].includes(name) && shape.labels),
           ...(shape.zones !== undefined && { [ZONE]: `zone-${1 + (index % shape.zones)}` }),
@@ -69,6 +80,7 @@ export class Arena extends Cluster {
     if (shape.bareMetalHosts !== undefined) {
       this.#bareMetalHosts = new BareMetalHosts(this, { used: shape.bareMetalHosts === "used" });
     }
+    this.machines = this.#createMachines(shape);
     this.#run = run;
     this.#random = seededRandom(seed + 1);
     this.#faults = new Map(run.faults.flatMap((fault) => placesOf(fault).map((place) => [place, fault])));
@@ -153,8 +165,9 @@ export class Arena extends Cluster {
       lease: shape.agents !== undefined,
       limits: this.#limits,
       ...(shape.agents?.[agent] !== undefined && { clock: shape.agents[agent] }),
-      ...(shape.detector === true && { detector: true }),
-      bareMetalHosts: shape.bareMetalHosts !== undefined,
+      families: familiesOf(shape),
+      // The nodes of Machines are those of the cluster itself.
+      ...(shape.metal3 === true && { clusters: ({ runtime, nodes }, signal) => ownCluster(runtime, nodes, signal) }),
       interference: this.#interference(),
       onEnd: (why) => {
         this.tell(`${name} ends: ${why.message}`);
@@ -207,6 +220,15 @@ export class Arena extends Cluster {
     return this.#isHealed && at !== "effect" ? undefined : this.#faults.get(`${at} ${index}`);
   }
 
+  #createMachines({ okd, metal3 }: Shape): Arena["machines"] {
+    if (metal3 === true) return new Metal3Machines(this);
+    if (okd === undefined) return undefined;
+    const machines = new OkdMachines(this);
+    if (okd === "checked") machines.createHealthCheck({ unhealthyConditions: unreadyFor("timeout") }, BY_POWER);
+    if (okd === "replaced") machines.replaceDeleted(this.rack.hosts.at(-1)?.name ?? "");
+    return machines;
+  }
+
   /** Pods that each write to a volume that only one pod may write to. */
   #createWorkload(replicas: number): void {
     this.create(
@@ -246,7 +268,7 @@ export class Arena extends Cluster {
         spec: {
           selector: { matchLabels: { "kubernetes.io/os": "linux" } },
           minHealthy: 2,
-          unhealthyConditions: ["False", "Unknown"].map((status) => ({ type: "Ready", status, duration: "5s" })),
+          unhealthyConditions: unreadyFor("duration"),
           remediationTemplate: { apiVersion: `${group}/${version}`, kind, namespace: NAMESPACE, name: "reboot" },
         },
       },
@@ -258,11 +280,31 @@ export class Arena extends Cluster {
     return this.#agents.some((agent) => agent?.isSuspended === true);
   }
 
+  /** What does not stand as it does in the end (L1). */
+  unsettled(): string[] {
+    return [...unsettled(this.observer.facts), ...(this.machines?.unmet() ?? [])];
+  }
+
   /** Remediations that are in storage. */
   remediations(): BareMetalRemediation[] {
     const { present, remediations } = this.observer.facts;
     return [...present].flatMap((uid) => remediations.get(uid) ?? []);
   }
+}
+
+/** What makes a node unhealthy to a health check that names durations so. */
+function unreadyFor(duration: "duration" | "timeout"): Record<string, string>[] {
+  return ["False", "Unknown"].map((status) => ({ type: "Ready", status, [duration]: "5s" }));
+}
+
+function familiesOf({ detector, bareMetalHosts, okd, metal3 }: Shape): Family[] {
+  return [
+    ...(detector === true ? (["node-health-check"] as const) : []),
+    ...(bareMetalHosts === undefined ? [] : (["bare-metal-host"] as const)),
+    ...(metal3 === true ? (["metal3-remediation"] as const) : []),
+    ...(okd === undefined ? [] : (["okd-machine"] as const)),
+    ...(okd === "checked" ? (["okd-machine-health-check"] as const) : []),
+  ];
 }
 
 /** The points at which a fault acts. */

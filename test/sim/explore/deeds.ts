@@ -6,6 +6,7 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE, sameTaint } from "../../../src/api/taints.ts";
 import { NAMESPACE } from "../cluster.ts";
 import { isFinal } from "../invariants/facts.ts";
+import { machineOf } from "../okd-machines.ts";
 import type { Arena } from "./arena.ts";
 import type { Deed } from "./run.ts";
 
@@ -69,6 +70,10 @@ export function perform(arena: Arena, deed: Deed): void {
       server.collection(BARE_METAL_REMEDIATIONS).mergePatch(key, { metadata: { annotations } });
       return undefined;
     }
+    case "ask":
+      return arena.machines?.ask(machineOf(deed.node));
+    case "withdraw":
+      return arena.machines?.withdraw(machineOf(deed.node));
     case "holdPod":
     case "freePod": {
       const finalizers = deed.do === "holdPod" ? ["test/held"] : null;
@@ -79,7 +84,8 @@ export function perform(arena: Arena, deed: Deed): void {
     }
     case "tidy":
       for (const { metadata } of arena.remediations().filter(isFinal)) {
-        server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: metadata.name });
+        const { namespace = "", name } = metadata;
+        server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace, name });
       }
       return undefined;
     case "operator":
@@ -179,6 +185,10 @@ export function tell(deed: Deed): string {
       return `remediation ${deed.name} is deleted`;
     case "timeOut":
       return `the health check gives remediation ${deed.name} up`;
+    case "ask":
+      return `the remediation of ${deed.node}'s Machine is asked for`;
+    case "withdraw":
+      return `the remediation of ${deed.node}'s Machine is asked for no more`;
     case "holdPod":
       return "a finalizer holds pod db-0";
     case "freePod":

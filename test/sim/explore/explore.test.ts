@@ -15,7 +15,7 @@ const SLICE: Readonly<Record<string, number>> = {
   crash: 191,
   answers: 127,
   events: 599,
-  calls: 2_503,
+  calls: 3_001,
   clocks: 29,
   leaders: 269,
 };

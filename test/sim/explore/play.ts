@@ -1,7 +1,6 @@
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { Node } from "../../../src/api/core.ts";
-import { unsettled } from "../invariants/endings.ts";
 import type { OrderRecord, Step } from "../invariants/facts.ts";
 import { conditionOf } from "../invariants/facts.ts";
 import { Arena } from "./arena.ts";
@@ -66,7 +65,7 @@ export async function play(run: Run, options: { story?: boolean } = {}): Promise
     for (const { name } of arena.rack.hosts) perform(arena, { do: "maintain", host: name, on: false });
     say("all faults end");
     await settleDown(arena, staysMs, SETTLE_MAX_MS, workMax);
-    for (const left of unsettled(arena.observer.facts)) arena.observer.report("L1", left);
+    for (const left of arena.unsettled()) arena.observer.report("L1", left);
     restless = undefined;
     await arena.clock.advance(QUIET_MS);
     // A health check has yet to delete what it has started, or starts anew what has failed.
@@ -99,7 +98,7 @@ const HEALING = [{ do: "pause", on: false }, { do: "freePod" }] as const;
 const SETTLED_KINDS = ["Node", "Pod", "BareMetalRemediation"];
 
 function staysMsOf({ shape }: Run): number {
-  if (shape.detector === true) return STAYS_DETECTED_MS;
+  if (shape.detector === true || shape.okd === "checked") return STAYS_DETECTED_MS;
   return shape.bareMetalHosts === "free" ? STAYS_INSTALLED_MS : STAYS_MS;
 }
 
@@ -113,7 +112,7 @@ async function settleDown(arena: Arena, staysMs: number, maxMs: number, workMax:
       arena.observer.report("L1", `no rest after ${workMax} effects and calls`);
       return;
     }
-    const isSettled = unsettled(arena.observer.facts).length === 0 && !arena.isSuspended;
+    const isSettled = arena.unsettled().length === 0 && !arena.isSuspended;
     settledMs = isSettled ? settledMs + LOOK_MS : 0;
   }
 }

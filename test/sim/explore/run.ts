@@ -24,6 +24,10 @@ export interface Shape {
   maxHostsPerZone?: number;
   /** BareMetalHosts and their operator in the place of FencingTargets: with a Metal3Machine that uses each, or free. */
   bareMetalHosts?: "used" | "free";
+  /** Machines of OKD's for all nodes: their remediation is asked for by the script, or by a health check of ours as well; or those that are deleted are replaced by one on the last host, which is off. */
+  okd?: "asked" | "checked" | "replaced";
+  /** Machines of Cluster API's for all nodes, on BareMetalHosts that are used, whose Metal3Remediations the script makes. */
+  metal3?: boolean;
   /** Pods with a volume of their own; one where absent. */
   pods?: number;
 }
@@ -40,6 +44,7 @@ export type Deed =
   | { do: "rewire"; host: string; to: string; lies?: boolean }
   | { do: "remediate"; node: string; name?: string; strategy?: Record<string, unknown> }
   | { do: "delete" | "timeOut"; name: string }
+  | { do: "ask" | "withdraw"; node: string }
   | { do: "holdPod" | "freePod" | "tidy" }
   | { do: "operator"; is: "away" | "back" | "restarted" }
   | { do: "pause"; on: boolean }

@@ -176,6 +176,41 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { on: "Provisioning", afterMs: 1_000 }, do: "timeOut", name: "n1" },
     ],
   },
+  // Machines of OKD's in the place of remediations that a person orders.
+  okdAsked: { shape: { okd: "asked" }, script: [DEAD, { when: { atMs: START }, do: "ask", node: "n1" }] },
+  okdWithdrawn: {
+    shape: { okd: "asked" },
+    script: [
+      DEAD,
+      { when: { atMs: START }, do: "ask", node: "n1" },
+      { when: { on: "Releasing" }, do: "withdraw", node: "n1" },
+    ],
+  },
+  okdChecked: { shape: { okd: "checked" }, script: [DEAD] },
+  // The Machine of a node that reboots do not bring back is deleted, and another one takes its place on a spare host.
+  machineReplaced: {
+    shape: { hosts: 4, okd: "replaced" },
+    script: [
+      { when: { atMs: 0 }, do: "failDisk", host: "n1" },
+      { ...ORDERED, strategy: { type: "Escalate", via: "MachineDeletion", timeout: "20s" } },
+    ],
+  },
+  metal3Asked: {
+    shape: { bareMetalHosts: "used", metal3: true },
+    script: [
+      DEAD,
+      { when: { atMs: START }, do: "ask", node: "n1" },
+      { when: { on: "Succeeded", afterMs: 1_000 }, do: "withdraw", node: "n1" },
+    ],
+  },
+  metal3Withdrawn: {
+    shape: { bareMetalHosts: "used", metal3: true },
+    script: [
+      DEAD,
+      { when: { atMs: START }, do: "ask", node: "n1" },
+      { when: { on: "Releasing" }, do: "withdraw", node: "n1" },
+    ],
+  },
   detected: { shape: { hosts: 4, detector: true }, script: [DEAD] },
   massOutage: {
     shape: { hosts: 4, detector: true },

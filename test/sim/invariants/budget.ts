@@ -1,6 +1,6 @@
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node } from "../../../src/api/core.ts";
-import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
+import { CONTROL_PLANE_ROLES, REQUEST } from "../../../src/api/labels.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Facts, Invariant } from "./facts.ts";
@@ -12,7 +12,8 @@ const NODES_LAG_MAX_MS = 3_000;
 /**
  * S8. When an agent starts a remediation, at least `minHealthy` of the health check's nodes are Ready and in no remediation,
  * by storage at that moment (while the agent's watch on Nodes is held back: by storage of a moment before), and no other control plane node is in one. A remediation that a person ordered does not make a
- * Ready node unhealthy: as with upstream's health check, conditions tell that, and remediations of health checks. Health checks here name `minHealthy` as a number, and
+ * Ready node unhealthy: as with upstream's health check, conditions tell that, and remediations of health checks. What serves a
+ * request of another kind is started only where somebody has asked. Health checks here name `minHealthy` as a number, and
  * select by `matchLabels`.
  */
 export const healthBudget: Invariant = {
@@ -22,8 +23,13 @@ export const healthBudget: Invariant = {
     const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
     if (write?.type !== "ADDED") return undefined;
     const name = nodeOf(write.object);
+    const { labels, ownerReferences = [] } = write.object.metadata;
+    if (labels?.[REQUEST] !== undefined) {
+      const isAsked = ownerReferences.some(({ controller, uid }) => controller === true && facts.asked.has(uid));
+      return isAsked ? undefined : `remediation ${name} was started at the request of nobody`;
+    }
     const check = [...facts.checks.values()].find((candidate) =>
-      write.object.metadata.ownerReferences?.some(({ uid }) => uid === candidate.metadata.uid),
+      ownerReferences.some(({ uid }) => uid === candidate.metadata.uid),
     );
     if (check === undefined) return `a remediation of ${name} was started by no health check`;
     const nodes = [...facts.nodes.values()].filter((node) => selects(check, node));

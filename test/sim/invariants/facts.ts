@@ -46,6 +46,8 @@ export interface Facts {
   readonly fenced: ReadonlySet<string>;
   /** How many hosts agents may remediate at once, in all and of one zone: any number where absent. */
   readonly limits: { hosts: number; perZone: number };
+  /** UIDs of objects of other kinds that have asked for a remediation so far. */
+  readonly asked: ReadonlySet<string>;
   /** By UID of a remediation, reasons of the warnings that were given about it. */
   readonly warnings: ReadonlyMap<string, ReadonlySet<string>>;
   /** By UID of a remediation that has failed, the agent that stored so, before this step. */

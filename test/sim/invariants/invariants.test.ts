@@ -4,6 +4,7 @@ import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node, Pod } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { REQUEST } from "../../../src/api/labels.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
 import { OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
@@ -62,6 +63,7 @@ function world(parts: Partial<Facts> = {}): Facts {
     notOffSinceMs: none,
     fenced: new Set(fenced.map(([name]) => name)),
     limits: { hosts: Infinity, perZone: Infinity },
+    asked: new Set(),
     warnings: none,
     failedBy: none,
     ownTaints: none,
@@ -449,6 +451,19 @@ describe("S8", () => {
       wrote(started("n1")),
       /control plane node n1 is remediated while n2 is/,
     );
+  });
+});
+
+describe("S8, requests of other kinds", () => {
+  const child = object<BareMetalRemediation>("BareMetalRemediation", "m1-1", {
+    metadata: { labels: { [REQUEST]: "okd-machine" }, ownerReferences: [{ uid: "uid-m1", controller: true }] },
+    spec: {},
+    status: {},
+  });
+
+  it("breaks where a remediation serves a request that nobody has made", () => {
+    assertBroken("S8", world(), wrote(child), /at the request of nobody/);
+    assertHolds("S8", world({ asked: new Set(["uid-m1"]) }), wrote(child));
   });
 });
 

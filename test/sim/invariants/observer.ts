@@ -3,6 +3,7 @@ import type { Rack } from "../../../hack/rack/rack.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Lease, Node, Pod, VolumeAttachment } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../../src/api/okd-machine.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
@@ -44,6 +45,7 @@ export class Observer {
   readonly #notOffSinceMs = new Map<string, number>();
   readonly #ownTaints = new Map<string, Set<string>>();
   readonly #fenced = new Set<string>();
+  readonly #asked = new Set<string>();
   readonly #warnings = new Map<string, Set<string>>();
   readonly #failedBy = new Map<string, { agent: string; atMs: number }>();
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
@@ -194,6 +196,12 @@ export class Observer {
         if (type === "DELETED") this.#present.delete(uid);
         else this.#present.add(uid);
         return;
+      case "Metal3Remediation":
+        this.#asked.add(uid);
+        return;
+      case "Machine":
+        if (object.metadata.annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] !== undefined) this.#asked.add(uid);
+        return;
       case "Lease":
         if (this.#leader === undefined || name !== AGENT_LEASE.name || namespace !== AGENT_LEASE.namespace) return;
         this.#lead((object as Lease).spec.holderIdentity ?? "");
@@ -325,6 +333,7 @@ export class Observer {
       notOffSinceMs: this.#notOffSinceMs,
       ownTaints: this.#ownTaints,
       fenced: this.#fenced,
+      asked: this.#asked,
       warnings: this.#warnings,
       failedBy: this.#failedBy,
     };

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { BareMetalHostOperator, OperatorOptions } from "../../../hack/rack/bare-metal-host-operator.ts";
 import { startBareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
 import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
@@ -18,17 +17,13 @@ import { kubeletClient } from "../kubelet-client.ts";
 /** Where BareMetalHosts, Metal3Machines and the BMCs' Secrets lie: not the agent's own namespace. */
 export const METAL3 = "metal3";
 
-const METAL3_MACHINES: ResourceType = {
+export const METAL3_MACHINES: ResourceType = {
   group: "infrastructure.cluster.x-k8s.io",
   version: "v1beta1",
   kind: "Metal3Machine",
   plural: "metal3machines",
   namespaced: true,
 };
-
-const CRDS = ["metal3.io", "infrastructure.cluster.x-k8s.io"].map((file) =>
-  readFileSync(new URL(`../../../hack/foreign-crds/${file}.yaml`, import.meta.url), "utf8"),
-);
 
 export interface BareMetalHostsOptions {
   operator?: OperatorOptions;
@@ -50,7 +45,7 @@ export class BareMetalHosts {
   constructor(cluster: Cluster, { operator = {}, used = true }: BareMetalHostsOptions) {
     this.#cluster = cluster;
     const { clock, rack, server } = cluster;
-    for (const text of CRDS) server.load(text);
+    for (const group of ["metal3.io", "infrastructure.cluster.x-k8s.io"]) cluster.serve(group);
     cluster.create(NAMESPACES, { name: METAL3 }, {});
     const base64 = (text: string): string => Buffer.from(text).toString("base64");
     const data = { username: base64("admin"), password: base64(cluster.faults.password) };

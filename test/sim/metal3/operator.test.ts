@@ -222,7 +222,7 @@ describe("a family that is switched off in mid-fence", () => {
       world.remediate("n1", { retryLimit: 0 });
       await world.phase("Releasing");
       await world.killAgent();
-      world.startAgent(false);
+      world.startAgent([]);
       await world.phase("Failed");
       const [hold = ""] = world.holds();
       const { reason, message } = world.condition("Succeeded");

@@ -1,115 +1,52 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
-import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";
-import { serveMetal3Remediations } from "../../../src/remediator/requests/metal3-remediation.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
-import { seededRandom } from "../../lib/seeded-random.ts";
-import { METAL3, Metal3World } from "./world.ts";
+import type { Metal3Request } from "./machines.ts";
+import { METAL3_REMEDIATIONS, Metal3Machines } from "./machines.ts";
+import { Metal3World } from "./world.ts";
 
 // Metal3Remediations through their whole story: request, child, state machine, BareMetalHost, its operator, node.
-
-const kind = (group: string, version: string, name: string): ResourceType => ({
-  group,
-  version,
-  kind: name,
-  plural: `${name.toLowerCase()}s`,
-  namespaced: true,
-});
-const MACHINES = kind("cluster.x-k8s.io", "v1beta2", "Machine");
-const METAL3_MACHINES = kind("infrastructure.cluster.x-k8s.io", "v1beta1", "Metal3Machine");
-const REQUESTS = kind("infrastructure.cluster.x-k8s.io", "v1beta2", "Metal3Remediation");
-const CLUSTER_API = readFileSync(new URL("../../../hack/foreign-crds/cluster.x-k8s.io.yaml", import.meta.url), "utf8");
-const KEY = { namespace: METAL3, name: "m1" };
-
-interface Request extends KubeObject {
-  status?: { phase?: string; retryCount?: number; lastRemediated?: string };
-}
 
 class Story {
   readonly world: Metal3World;
   readonly phases: string[] = [];
-  readonly #machineUid: string;
+  readonly #machines: Metal3Machines;
 
-  /** Machine m1 is node n1 on host n1. */
   constructor(world: Metal3World) {
     this.world = world;
-    const { server } = world;
-    server.load(CLUSTER_API);
-    const infrastructureRef = { apiGroup: METAL3_MACHINES.group, kind: "Metal3Machine", name: "n1-machine" };
-    const made = server.collection(MACHINES).create({
-      metadata: KEY,
-      spec: { clusterName: "c", bootstrap: { dataSecretName: "b" }, infrastructureRef },
+    this.#machines = new Metal3Machines(world);
+    world.server.onChange(({ object }) => {
+      const { phase } = (object as Metal3Request).status ?? {};
+      if (object.kind !== METAL3_REMEDIATIONS.kind || phase === undefined || this.phases.at(-1) === phase) return;
+      this.phases.push(phase);
     });
-    this.#machineUid = made.metadata.uid;
-    server.collection(MACHINES).mergePatch(KEY, { status: { nodeRef: { name: "n1" } } }, "status");
-    const ownerReferences = [this.#owner];
-    server
-      .collection(METAL3_MACHINES)
-      .mergePatch({ namespace: METAL3, name: "n1-machine" }, { metadata: { ownerReferences } });
-    server.onChange(({ object }) => {
-      const { phase } = (object as Request).status ?? {};
-      if (object.kind === REQUESTS.kind && phase !== undefined && this.phases.at(-1) !== phase) this.phases.push(phase);
-    });
-  }
-
-  get #owner(): Record<string, unknown> {
-    return { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name: "m1", uid: this.#machineUid };
   }
 
   /** Runs `test` with Metal3Remediations served. */
   static run(test: (story: Story, world: Metal3World) => Promise<void>): Promise<void> {
-    return Metal3World.run({ ownCluster: true }, async (world) => {
-      const stop = new AbortController();
-      const story = new Story(world);
-      const runtime = createKubeRuntime({
-        transport: world.server.transport({ client: "requests" }),
-        clock: world.clock,
-        random: seededRandom(5),
-        logger: createLogger("silent"),
-        controllerName: "ironfence.io/agent",
-        instance: "requests",
-      });
-      const serving = serveMetal3Remediations({ ...runtime, events: { record: () => undefined } }, stop.signal);
-      const ended = serving.catch((error: unknown) => {
-        if (!stop.signal.aborted) throw error;
-      });
-      await world.clock.advance(1_000);
-      try {
-        await test(story, world);
-      } finally {
-        stop.abort(new Error("the test has ended"));
-        await world.clock.advance(0);
-        await ended;
-      }
-    });
+    return Metal3World.run({ ownCluster: true, families: ["metal3-remediation"] }, (world) =>
+      test(new Story(world), world),
+    );
   }
 
-  /** What a health check of Cluster API does. */
   ask(strategy: Record<string, unknown> = {}): void {
-    this.world.server.collection(REQUESTS).create({
-      metadata: { ...KEY, ownerReferences: [this.#owner] },
-      spec: { strategy: { type: "Reboot", timeoutSeconds: 100, ...strategy } },
-    });
+    this.#machines.ask("m1", strategy);
   }
 
-  get request(): Request | undefined {
-    return this.world.server.collection<Request>(REQUESTS).get(KEY);
+  get request(): Metal3Request | undefined {
+    return this.#machines.request("m1");
   }
 
   get child(): BareMetalRemediation | undefined {
-    return [...this.world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()][0];
+    return this.#machines.child("m1");
   }
 
   withdraw(): void {
-    this.world.server.collection(REQUESTS).delete(KEY);
+    this.#machines.withdraw("m1");
   }
 
   machine(): string {
-    return JSON.stringify(this.world.server.collection(MACHINES).get(KEY));
+    return JSON.stringify(this.#machines.machine("m1"));
   }
 
   async until(what: string, holds: () => boolean): Promise<void> {

@@ -1,23 +1,15 @@
 import assert from "node:assert/strict";
-import { Registry } from "prom-client";
 import type { OperatorOptions, BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
 import type { Host } from "../../../hack/rack/host.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
-import { NODES, PODS } from "../../../src/api/core-types.ts";
-import type { Node } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import { PODS } from "../../../src/api/core-types.ts";
 import type { BareMetalHost } from "../../../src/api/metal3.ts";
 import { REBOOT_ANNOTATION_PREFIX } from "../../../src/api/metal3.ts";
-import { trimNode } from "../../../src/api/trim.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
+import type { Family } from "../../../src/config/parsers.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
-import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
-import { runRemediator } from "../../../src/remediator/remediator.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
-import { seededRandom } from "../../lib/seeded-random.ts";
+import { AgentProcess } from "../agent-process.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
 import { BareMetalHosts, METAL3, providedHost } from "./bare-metal-hosts.ts";
@@ -34,6 +26,8 @@ export interface Metal3Options {
   spec?: Record<string, unknown>;
   /** Whether the cluster is its own workload cluster, whatever the name: for Machines of Cluster API. */
   ownCluster?: boolean;
+  /** What is served beside BareMetalHosts. */
+  families?: readonly Family[];
   /** Names of the rules that are broken in the end, since nobody could keep them. */
   breaks?: readonly string[];
 }
@@ -44,11 +38,12 @@ export class Metal3World extends Cluster {
   readonly phases: string[] = [];
   readonly notes: EventNote[] = [];
   readonly #hosts: BareMetalHosts;
-  #agent: { stop: AbortController; ended: Promise<void> } | undefined;
+  #agent: AgentProcess | undefined;
   #agents = 0;
   readonly #ownCluster: boolean;
+  readonly #families: readonly Family[];
 
-  constructor({ operator = {}, annotations = {}, spec = {}, ownCluster = false }: Metal3Options) {
+  constructor({ operator = {}, annotations = {}, spec = {}, ownCluster = false, families = [] }: Metal3Options) {
     super({
       hosts: ["n1", "n2"].map(providedHost),
       targets: false,
@@ -56,6 +51,7 @@ export class Metal3World extends Cluster {
       invariants: INVARIANTS,
     });
     this.#ownCluster = ownCluster;
+    this.#families = ["bare-metal-host", ...families];
     this.#hosts = new BareMetalHosts(this, { operator });
     this.edit({ metadata: { annotations }, spec });
     const { rack, server } = this;
@@ -93,59 +89,22 @@ export class Metal3World extends Cluster {
     return this.observer.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
   }
 
-  /** @param bareMetalHosts whether their family is served. */
-  startAgent(bareMetalHosts = true): void {
+  /** @param families what the agent serves. */
+  startAgent(families = this.#families): void {
     this.#agents += 1;
-    const stop = new AbortController();
-    const { signal } = stop;
-    const { clock, server, observer, devices } = this;
-    const inner = server.transport({ client: "agent" });
-    const runtime = createKubeRuntime({
-      transport: { ...inner, send: (request, signal) => observer.as("agent", () => inner.send(request, signal)) },
-      clock,
-      random: seededRandom(200 + this.#agents),
-      logger: createLogger(process.env["SIM_LOG"] === undefined ? "silent" : "debug"),
-      controllerName: "ironfence.io/agent",
-      instance: "agent",
+    this.#agent = new AgentProcess(this, {
+      name: "agent",
+      seed: 200 + this.#agents,
+      families,
+      ...(this.#ownCluster && { clusters: ({ runtime, nodes }, signal) => ownCluster(runtime, nodes, signal) }),
+      onNote: (note) => this.notes.push(note),
+      onEnd: (why) => this.observer.report("-", `the agent ended: ${why.message}`),
     });
-    const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
-    const targets = runtime.watch<FencingTarget>(
-      { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
-      signal,
-    );
-    const record = (note: EventNote): void => {
-      this.notes.push(note);
-      observer.noted(note);
-    };
-    const ended = runRemediator(
-      {
-        clusters: this.#ownCluster ? ownCluster(runtime, nodes, signal) : NO_WORKLOAD_CLUSTERS,
-        runtime: { ...runtime, events: { record } },
-        nodes,
-        targets,
-        namespace: NAMESPACE,
-        openDevice: devices.openDevice,
-        registry: new Registry(),
-        bareMetalHosts,
-        options: {
-          concurrency: 10,
-          limits: { hosts: Infinity, perZone: Infinity },
-          zoneLabel: "topology.kubernetes.io/zone",
-          ownNode: undefined,
-          handOver: () => undefined,
-        },
-      },
-      signal,
-    );
-    this.#agent = { stop, ended };
   }
 
   /** Ends the agent where it stands. */
   async killAgent(): Promise<void> {
-    this.#agent?.stop.abort(new Error("killed"));
-    await this.clock.advance(0);
-    await this.clock.advance(50);
-    await this.#agent?.ended;
+    await this.#agent?.stop();
   }
 
   async stop(): Promise<void> {

@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { Registry } from "prom-client";
 import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
 import { FENCED_BY } from "../../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
@@ -8,7 +6,6 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import { CLUSTER_API_GROUP, readMachine } from "../../../src/api/cluster-api.ts";
 import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import type { Condition } from "../../../src/api/meta.ts";
@@ -19,12 +16,13 @@ import { KubeError } from "../../../src/kube/errors.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
-import { runRemediator } from "../../../src/remediator/remediator.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { AgentProcess } from "../agent-process.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
+import { METAL3_MACHINES } from "../metal3/bare-metal-hosts.ts";
 import { bears } from "../world.ts";
 
 // A management cluster, a workload cluster, and a stranger that its kubeconfig may lead to: nodes, pods and hosts of all have the same names.
@@ -49,18 +47,6 @@ const NAMESPACES: ResourceType = {
   plural: "namespaces",
   namespaced: false,
 };
-
-const METAL3_MACHINES: ResourceType = {
-  group: "infrastructure.cluster.x-k8s.io",
-  version: "v1beta1",
-  kind: "Metal3Machine",
-  plural: "metal3machines",
-  namespaced: true,
-};
-
-const CRDS = ["cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "metal3.io"].map((group) =>
-  readFileSync(new URL(`../../../hack/foreign-crds/${group}.yaml`, import.meta.url), "utf8"),
-);
 
 type Place = "management" | "workload" | "stranger";
 const PLACES: readonly Place[] = ["management", "workload", "stranger"];
@@ -89,7 +75,7 @@ export class WorkloadWorld {
   #connection: ClusterConnection = { state: "connecting" };
   #isCut = false;
   #leadsTo: Place = "workload";
-  #agent: { stop: AbortController; ended: Promise<void> } | undefined;
+  #agent: AgentProcess | undefined;
   #agents = 0;
 
   constructor(options: WorkloadOptions) {
@@ -105,7 +91,7 @@ export class WorkloadWorld {
     this.workload = new Cluster({ ...common, seed: 2 });
     this.stranger = new Cluster({ ...common, seed: 3 });
     const { management } = this;
-    for (const text of CRDS) management.server.load(text);
+    for (const group of ["cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "metal3.io"]) management.serve(group);
     management.create(NAMESPACES, { name: CAPS }, {});
     management.create(CLUSTERS, { namespace: CAPS, name: WORKLOAD.name }, { spec: {} });
     if (options.targets !== false)
@@ -143,46 +129,24 @@ export class WorkloadWorld {
 
   startAgent(): void {
     this.#agents += 1;
-    const stop = new AbortController();
-    const { signal } = stop;
-    const runtime = this.#runtime(this.management.server.transport({ client: "agent" }));
-    const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
-    const targets = runtime.watch<FencingTarget>(
-      { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
-      signal,
-    );
-    const { ownNode } = this.#options;
-    const ended = runRemediator(
-      {
-        runtime: { ...runtime, events: { record: (note) => this.notes.push(note) } },
-        nodes,
-        clusters: this.#clusters(signal),
-        targets,
-        namespace: NAMESPACE,
-        openDevice: (config, deps) => {
-          const address = config.address.replace("redfish://w1-", "redfish://");
-          const { devices } = address === config.address ? this.management : this.workload;
-          return devices.openDevice({ ...config, address }, deps);
-        },
-        registry: new Registry(),
-        bareMetalHosts: true,
-        options: {
-          concurrency: 10,
-          limits: { hosts: Infinity, perZone: Infinity },
-          zoneLabel: "topology.kubernetes.io/zone",
-          ownNode,
-          handOver: () => undefined,
-        },
+    this.#agent = new AgentProcess(this.management, {
+      name: "agent",
+      seed: 200 + this.#agents,
+      families: ["bare-metal-host"],
+      clusters: (_own, signal) => this.#clusters(signal),
+      openDeviceFor: (user) => (config, deps) => {
+        const address = config.address.replace("redfish://w1-", "redfish://");
+        const { devices } = address === config.address ? this.management : this.workload;
+        return devices.openDeviceFor(user)({ ...config, address }, deps);
       },
-      signal,
-    );
-    this.#agent = { stop, ended };
+      ownNode: this.#options.ownNode,
+      onNote: (note) => this.notes.push(note),
+      onEnd: (why) => this.#violations.add(`the agent ended: ${why.message}`),
+    });
   }
 
   async killAgent(): Promise<void> {
-    this.#agent?.stop.abort(new Error("killed"));
-    await this.clock.advance(50);
-    await this.#agent?.ended;
+    await this.#agent?.stop();
     this.#agent = undefined;
   }
 

@@ -1,0 +1,98 @@
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";
+import { childName } from "../../../src/remediator/requests/request.ts";
+import type { Cluster } from "../cluster.ts";
+import { machineOf } from "../okd-machines.ts";
+import { METAL3, METAL3_MACHINES } from "./bare-metal-hosts.ts";
+
+const MACHINES: ResourceType = {
+  group: "cluster.x-k8s.io",
+  version: "v1beta2",
+  kind: "Machine",
+  plural: "machines",
+  namespaced: true,
+};
+export const METAL3_REMEDIATIONS: ResourceType = {
+  ...METAL3_MACHINES,
+  version: "v1beta2",
+  kind: "Metal3Remediation",
+  plural: "metal3remediations",
+};
+
+/** A Metal3Remediation, as far as tests read it. */
+export interface Metal3Request extends KubeObject {
+  status?: { phase?: string; retryCount?: number };
+}
+
+/** Machines m1, m2 and so on of Cluster API for nodes n1, n2 and so on, each on the BareMetalHost of that name. */
+export class Metal3Machines {
+  readonly #cluster: Cluster;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+    const { server, rack } = cluster;
+    cluster.serve("cluster.x-k8s.io");
+    for (const { name: host } of rack.hosts) {
+      const key = { namespace: METAL3, name: machineOf(host) };
+      const infrastructureRef = {
+        apiGroup: METAL3_MACHINES.group,
+        kind: METAL3_MACHINES.kind,
+        name: `${host}-machine`,
+      };
+      cluster.create(MACHINES, key, {
+        spec: { clusterName: "c", bootstrap: { dataSecretName: "b" }, infrastructureRef },
+      });
+      server.collection(MACHINES).mergePatch(key, { status: { nodeRef: { name: host } } }, "status");
+      const ownerReferences = [this.#owner(key.name)];
+      const machine = { namespace: METAL3, name: infrastructureRef.name };
+      server.collection(METAL3_MACHINES).mergePatch(machine, { metadata: { ownerReferences } });
+    }
+  }
+
+  machine(name: string): KubeObject | undefined {
+    return this.#cluster.server.collection(MACHINES).get({ namespace: METAL3, name });
+  }
+
+  request(name: string): Metal3Request | undefined {
+    return this.#requests.get({ namespace: METAL3, name });
+  }
+
+  child(name: string): BareMetalRemediation | undefined {
+    const children = this.#cluster.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values();
+    return [...children].find(({ metadata }) => metadata.name.startsWith(`${name}-`));
+  }
+
+  /** What a health check of Cluster API does. */
+  ask(name: string, strategy: Record<string, unknown> = {}): void {
+    this.#cluster.create(
+      METAL3_REMEDIATIONS,
+      { namespace: METAL3, name, ownerReferences: [this.#owner(name)] },
+      { spec: { strategy: { type: "Reboot", timeoutSeconds: 100, ...strategy } } },
+    );
+  }
+
+  withdraw(name: string): void {
+    if (this.request(name) !== undefined) this.#requests.delete({ namespace: METAL3, name });
+  }
+
+  /** What is not as it is in the end: a request that is to go, or a remediation that nobody asks for any more. */
+  unmet(): string[] {
+    const names = this.#cluster.rack.hosts.map((host) => machineOf(host.name));
+    return names.flatMap((name) => {
+      const [request, child] = [this.request(name), this.child(name)];
+      if (request?.metadata.deletionTimestamp !== undefined) return [`the request of Machine ${name} is being deleted`];
+      const isOrphan = child !== undefined && (request === undefined || child.metadata.name !== childName(request));
+      return isOrphan ? [`Machine ${name} has a remediation that nobody asks for`] : [];
+    });
+  }
+
+  #owner(machine: string): Record<string, unknown> {
+    const { group, version, kind } = MACHINES;
+    return { apiVersion: `${group}/${version}`, kind, name: machine, uid: this.machine(machine)?.metadata.uid };
+  }
+
+  get #requests() {
+    return this.#cluster.server.collection<Metal3Request>(METAL3_REMEDIATIONS);
+  }
+}
