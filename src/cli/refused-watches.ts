@@ -1,19 +1,26 @@
 import { SECRETS } from "../api/core-types.ts";
+import { INFRASTRUCTURE_GROUP } from "../api/metal3.ts";
+import { METAL3_REMEDIATION_KIND } from "../api/metal3-remediation.ts";
 import { describeCollection } from "../kube/api-paths.ts";
 import type { KubeRuntime, WatchOptions } from "../kube/runtime.ts";
-import type { KubeObject } from "../kube/resource.ts";
+import type { KubeObject, ResourceType } from "../kube/resource.ts";
 import type { Watched } from "../kube/watched.ts";
 
-/** Groups whose kinds a family of the agent works with. Remediators of other vendors are told of in the health checks that name them. */
+/**
+ * Groups whose kinds a family of the agent works with. Remediators of other vendors are told of in the health checks that name
+ * them: whoever may write a health check must not make the agent unready.
+ */
 const GROUPS: ReadonlySet<string> = new Set([
   "",
   "ironfence.io",
   "remediation.medik8s.io",
   "cluster.x-k8s.io",
-  "infrastructure.cluster.x-k8s.io",
   "machine.openshift.io",
   "metal3.io",
 ]);
+
+/** The group of every infrastructure provider: only these of its kinds are a family's. */
+const INFRASTRUCTURE_KINDS: ReadonlySet<string> = new Set(["Metal3Machine", METAL3_REMEDIATION_KIND]);
 
 /** Knows of each watch of the agent's own whether the API server refuses it. */
 export class RefusedWatches {
@@ -25,9 +32,7 @@ export class RefusedWatches {
       ...runtime,
       watch: <T extends KubeObject>(options: WatchOptions<T>, signal: AbortSignal): Watched<T> => {
         const view = runtime.watch(options, signal);
-        // Without the right to watch Secrets the agent does its work all the same, and finds rotated passwords later.
-        const isNeeded = GROUPS.has(options.type.group) && options.type.kind !== SECRETS.kind;
-        if (isNeeded && !signal.aborted) {
+        if (isNeeded(options.type) && !signal.aborted) {
           this.#open.set(view, describeCollection(options.type, options.namespace));
           signal.addEventListener("abort", () => this.#open.delete(view), { once: true });
         }
@@ -41,4 +46,10 @@ export class RefusedWatches {
     const refused = [...this.#open].filter(([view]) => view.problemCode === "Forbidden");
     return [...new Set(refused.map(([view, what]) => `may not watch ${what}: ${view.problem ?? ""}`))].sort();
   }
+}
+
+function isNeeded({ group, kind }: ResourceType): boolean {
+  if (group === INFRASTRUCTURE_GROUP) return INFRASTRUCTURE_KINDS.has(kind);
+  // Without the right to watch Secrets the agent does its work all the same, and finds rotated passwords later.
+  return GROUPS.has(group) && kind !== SECRETS.kind;
 }
