@@ -32,3 +32,7 @@ export const TURNS_SIM = "test/sim/turns.test.ts";
 export const SAFETY_SIM = "test/sim/safety.test.ts";
 export const BMC_LEASE = "test/integration/bmc-lease.test.ts";
 export const BUDGET = "test/unit/detector/budget.test.ts";
+export const DECIDE_GUARDS = "test/unit/remediator/decide-guards.test.ts";
+export const EFFECTS = "test/unit/remediator/effects.test.ts";
+export const SESSION = "test/unit/remediator/session.test.ts";
+export const OFF_PROOF = "test/unit/targets/off-proof.test.ts";

@@ -6,13 +6,16 @@ import { DETECTOR_MACHINES_MUTANTS } from "./detector-machines.ts";
 import { KUBE_MUTANTS } from "./kube.ts";
 import { REMEDIATOR_MUTANTS } from "./remediator.ts";
 import { REMEDIATOR_BARE_METAL_HOST_MUTANTS } from "./remediator-bare-metal-host.ts";
-import { REMEDIATOR_DECIDE_MUTANTS } from "./remediator-decide.ts";
+import { REMEDIATOR_BEGINNING_MUTANTS } from "./remediator-beginning.ts";
+import { REMEDIATOR_POWER_OFF_MUTANTS } from "./remediator-power-off.ts";
+import { REMEDIATOR_RELEASE_MUTANTS } from "./remediator-release.ts";
 import { REMEDIATOR_REPROVISION_MUTANTS } from "./remediator-reprovision.ts";
 import { REMEDIATOR_REQUESTS_MUTANTS } from "./remediator-requests.ts";
 import { REMEDIATOR_TARGETS_MUTANTS } from "./remediator-targets.ts";
+import { REMEDIATOR_UNDO_MUTANTS } from "./remediator-undo.ts";
 import type { Mutant } from "./mutant.ts";
 
-/** All of them; each file has those of one folder of `src`. */
+/** All of them; each file has those of one folder of `src`, or of one part of the remediator's. */
 export const MUTANTS: readonly Mutant[] = [
   ...API_MUTANTS,
   ...BMC_MUTANTS,
@@ -22,8 +25,11 @@ export const MUTANTS: readonly Mutant[] = [
   ...KUBE_MUTANTS,
   ...REMEDIATOR_MUTANTS,
   ...REMEDIATOR_BARE_METAL_HOST_MUTANTS,
-  ...REMEDIATOR_DECIDE_MUTANTS,
+  ...REMEDIATOR_BEGINNING_MUTANTS,
+  ...REMEDIATOR_POWER_OFF_MUTANTS,
+  ...REMEDIATOR_RELEASE_MUTANTS,
   ...REMEDIATOR_REPROVISION_MUTANTS,
   ...REMEDIATOR_REQUESTS_MUTANTS,
   ...REMEDIATOR_TARGETS_MUTANTS,
+  ...REMEDIATOR_UNDO_MUTANTS,
 ];

@@ -1,4 +1,4 @@
-import { DECIDE } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -136,6 +136,30 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
     "no Machine is deleted that is another node than the one that was fenced",
     "look.nodeName !== undefined && nodeName !== undefined && look.nodeName !== nodeName",
     'look.nodeName !== undefined && nodeName === ""',
+    DECIDE,
+  ),
+  mutant(
+    "saved-role-forgotten",
+    "refuse",
+    "a node that was saved with a role of the control plane is never reprovisioned",
+    "const labels = { ...status.backup?.labels, ...node?.metadata.labels };",
+    "const labels = { ...node?.metadata.labels };",
+    DECIDE_GUARDS,
+  ),
+  mutant(
+    "unknown-role-reprovisioned",
+    "refuse",
+    "a node of which nobody knows whether it runs the control plane is not reprovisioned",
+    "if (node === undefined && walk.status.backup === undefined && walk.seen.subjectMachine?.found !== true) {",
+    "if (node === null) {",
+    DECIDE_GUARDS,
+  ),
+  mutant(
+    "second-cycle-needs-no-proof",
+    "refuse",
+    "a reprovision needs a proven reboot of this outage",
+    'if (walk.plan.type === "Escalate" || !walk.plan.requireReboot || (walk.status.retryCount ?? 0) > 0) return undefined;',
+    'if (walk.plan.type === "Escalate" || !walk.plan.requireReboot || walk.attempt.id !== "") return undefined;',
     DECIDE,
   ),
 ];

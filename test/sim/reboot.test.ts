@@ -51,3 +51,25 @@ it("succeeds although the health check deletes the remediation as soon as the no
     assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     world.assertClean();
   }));
+
+it("orders a host off that reads Off already, and proves it off only after that", () =>
+  World.run({}, async (world) => {
+    world.createPod("n1", "db");
+    await world.clock.advance(3_000);
+    await world.hang("n1");
+    world.somebodyOrders("n1", "ForceOff");
+    await world.until("n1 is off", () => world.rack.host("n1").power === "Off");
+    const calls = world.devices.calls.length;
+    world.remediate("n1");
+    await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+    const asked = world.devices.calls.slice(calls).flatMap(({ host, call }) => (host === "n1" ? [call] : []));
+    const ordered = asked.indexOf("ForceOff");
+    assert.ok(ordered >= 0, asked.join(", "));
+    assert.deepEqual(
+      asked.slice(ordered + 1, ordered + 3),
+      ["readPower", "readPower"],
+      "two fresh readings after the order",
+    );
+    await world.phase("n1", "Succeeded");
+    world.assertClean();
+  }));

@@ -70,6 +70,21 @@ describe("many hosts that fail at once", () => {
       world.assertClean();
     }));
 
+  it("no more while the watch on remediations lags: what the agent has stored itself counts before it is shown", () =>
+    World.run({ hosts: HOSTS, limits: { hosts: 2, perZone: Infinity } }, async (world) => {
+      const most = countUnderWay(world);
+      await hangAll(world, HOSTS);
+      for (const name of HOSTS) world.remediate(name);
+      await world.clock.advance(100);
+      const match = { client: "agent", pathPrefix: "/apis/ironfence.io" };
+      world.server.faults.lagWatches(match, 8_000);
+      await world.clock.advance(20_000);
+      world.server.faults.lagWatches(match, 0);
+      await world.until("all are back", () => done(world));
+      assert.equal(most(), 2);
+      world.assertClean();
+    }));
+
   it("of one failure zone have a limit of their own, also where the Node with the zone's label is deleted", () =>
     World.run({ hosts: HOSTS, limits: { hosts: Infinity, perZone: 1 } }, async (world) => {
       const rack = ["n1", "n2", "n3"];

@@ -22,17 +22,19 @@ class LeaseServer {
   readonly writes: string[] = [];
   #version = 0;
 
-  /** @param isCut while true, requests of this wire hang until their signal aborts. */
-  wire(isCut: () => boolean): KubeTransport {
+  /** While `cut`, requests of this wire hang until their signal aborts. What is written is answered `answerMs` later. */
+  wire(state: { cut: boolean; answerMs: number }): KubeTransport {
     return {
       send: async (request, signal) => {
-        if (isCut()) {
+        if (state.cut) {
           await new Promise((_resolve, reject) => {
             signal.addEventListener("abort", () => reject(new KubeError("Aborted", abortReason(signal).message)));
           });
         }
         assert.equal(request.lane, "lease");
-        return this.#answer(request);
+        const answered = this.#answer(request);
+        if (request.method !== "GET" && state.answerMs > 0) await sleep(clock, state.answerMs, signal);
+        return answered;
       },
       stream: () => Promise.reject(new Error("no watch here")),
       close: async () => undefined,
@@ -71,6 +73,7 @@ interface Candidate {
   result: Promise<unknown>;
   stop: AbortController;
   cut: boolean;
+  answerMs: number;
 }
 
 let clock: VirtualClock;
@@ -83,8 +86,8 @@ beforeEach(() => {
 
 function candidate(identity: string, options: Partial<LeaderElectionOptions> = {}): Candidate {
   const stop = new AbortController();
-  const self: Candidate = { leading: [], saw: [], stop, cut: false, result: Promise.resolve() };
-  const client = createKubeClient({ transport: server.wire(() => self.cut), clock, random: evenRandom, lane: "lease" });
+  const self: Candidate = { leading: [], saw: [], stop, cut: false, answerMs: 0, result: Promise.resolve() };
+  const client = createKubeClient({ transport: server.wire(self), clock, random: evenRandom, lane: "lease" });
   const run = runLeaderElection(
     { client, clock, random: evenRandom, logger: silentLogger },
     {
@@ -326,4 +329,98 @@ test("a process that was suspended knows that its lease may be another's before 
   a.stop.abort();
   await settle();
   await a.result;
+});
+
+test("a lease counts from when the request for it was sent: others may have seen it as early", async () => {
+  for (const renewals of [0, 1]) {
+    clock = new VirtualClock();
+    server = new LeaseServer();
+    const a = candidate("a");
+    if (renewals === 0) a.answerMs = 3_000;
+    await clock.advance(1_000);
+    a.answerMs = 3_000;
+    await clock.advance(renewals * 2_000);
+    // The one that is under way is answered; all that follow are not.
+    a.cut = true;
+    await clock.advance(30_000);
+    assert.equal(a.leading[0]?.toMs, 10_000 + renewals * 2_000);
+    assert.ok((await a.result) instanceof LeadershipLostError);
+  }
+});
+
+test("a renewal that hangs leaves the time for another one", async () => {
+  const a = candidate("a");
+  await clock.advance(1_000);
+  a.cut = true;
+  await clock.advance(2_000);
+  a.cut = false;
+  await clock.advance(30_000);
+  assert.equal(a.leading[0]?.toMs, undefined);
+  a.stop.abort();
+  await settle();
+});
+
+test("a process that was suspended as it took the lease does not begin by it", async () => {
+  let suspendedMs = 0;
+  const running = clock.monotonicMs.bind(clock);
+  clock.monotonicMs = () => running() + suspendedMs;
+  const heldAtStart: boolean[] = [];
+  const a = candidate("a", {
+    lead: (signal, isHeld) => {
+      heldAtStart.push(isHeld());
+      return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+    },
+  });
+  a.answerMs = 3_000;
+  await clock.advance(1_000);
+  suspendedMs = 20_000;
+  await clock.advance(20_000);
+  assert.deepEqual(heldAtStart, [true]);
+  a.stop.abort();
+  await clock.advance(10_000);
+});
+
+test("work that winds down after its lease was taken knows that it is not held, though its time is not over", async () => {
+  let isHeld: () => boolean = () => true;
+  const a = candidate("a", {
+    lead: (_signal, held) => {
+      isHeld = held;
+      return new Promise(() => undefined);
+    },
+  });
+  await settle();
+  assert.ok(server.lease !== undefined);
+  server.lease = {
+    metadata: { ...server.lease.metadata, resourceVersion: "77" },
+    spec: { ...server.lease.spec, holderIdentity: "intruder" },
+  };
+  await clock.advance(2_000);
+  assert.equal(isHeld(), false);
+  await clock.advance(10_000);
+  assert.ok((await a.result) instanceof LeadershipLostError);
+});
+
+test("a lease that was lost is not renewed while the work winds down: others wait for it", async () => {
+  const a = candidate("a", { lead: () => new Promise(() => undefined) });
+  await settle();
+  a.cut = true;
+  await clock.advance(10_000);
+  a.cut = false;
+  await clock.advance(10_000);
+  assert.deepEqual(server.writes, ["a"]);
+  assert.ok((await a.result) instanceof LeadershipLostError);
+});
+
+test("a lease that is another's by the time of a clean stop is left to it", async () => {
+  const a = candidate("a");
+  await settle();
+  assert.ok(server.lease !== undefined);
+  server.lease = {
+    metadata: { ...server.lease.metadata, resourceVersion: "77" },
+    spec: { ...server.lease.spec, holderIdentity: "intruder" },
+  };
+  a.stop.abort();
+  await settle();
+  assert.equal(await a.result, undefined);
+  assert.equal(server.lease.spec.holderIdentity, "intruder");
 });

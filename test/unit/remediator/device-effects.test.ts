@@ -4,7 +4,7 @@ import { BmcError } from "../../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
 import { PartlyTakenError } from "../../../src/bmc/topology.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
-import { orderPower, readPower } from "../../../src/remediator/device-effects.ts";
+import { orderPower, readPower, readWhole, setBootOverride } from "../../../src/remediator/device-effects.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
 import { Session } from "../../../src/remediator/session.ts";
 import type { SentOrder } from "../../../src/remediator/snapshot.ts";
@@ -13,7 +13,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
-import { PROVEN, VERIFIED } from "./snapshots.ts";
+import { NOW, PROVEN, READ_OFF, VERIFIED } from "./snapshots.ts";
 
 const SIGNAL = new AbortController().signal;
 
@@ -179,5 +179,43 @@ describe("a device that fails", () => {
     await clock.advance(1_000);
     await reading;
     assert.equal(made.session.seen.device?.reason, "BMCTimeout");
+  });
+});
+
+describe("a reading that fails", () => {
+  const failing = (): ReturnType<typeof context> =>
+    context(() => Promise.reject(new BmcError("Unreachable", "bmc-1: away")));
+
+  it("ends the row that was to prove the host off", async () => {
+    const made = failing();
+    made.session.seen = { ...made.session.seen, power: { ...READ_OFF, offAtMs: NOW.monotonicMs } };
+    await readPower(made, undefined, SIGNAL);
+    assert.equal(made.session.seen.power.offReads, 0);
+  });
+
+  it("says nothing of a host that is to be on", async () => {
+    const made = failing();
+    assert.ok(made.session.power !== undefined);
+    made.session.power.readWhole = () => Promise.reject(new BmcError("Unreachable", "bmc-1: away"));
+    await readWhole(made, SIGNAL);
+    const { last } = made.session.seen.power;
+    assert.deepEqual([last?.state, last?.runs], ["Unknown", false]);
+  });
+});
+
+describe("a boot override", () => {
+  it("is set once it is read back, and no sooner: some BMCs take it and do nothing", async () => {
+    for (const [present, known] of [
+      ["None", undefined],
+      ["NetworkOnce", "NetworkOnce"],
+    ] as const) {
+      const made = context(() => Promise.resolve());
+      assert.ok(made.session.power !== undefined);
+      made.session.power.setBootOverride = () => Promise.resolve();
+      made.session.power.readBootOverride = () => Promise.resolve(present);
+      await setBootOverride(made, "NetworkOnce", SIGNAL);
+      assert.equal(made.session.seen.override, known);
+      assert.equal(made.session.seen.device?.reason, known === undefined ? "BMCRefused" : undefined);
+    }
   });
 });

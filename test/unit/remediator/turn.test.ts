@@ -69,6 +69,15 @@ describe("the turns to begin", () => {
     });
   });
 
+  it("go first to it, however many hosts of its zone are under way", () => {
+    const busy = [contender("busy", { zone: "r1" })];
+    const waiting = [contender("a", { zone: "r2" }), contender("b", { zone: "r1", createdAtMs: 5, inherits: true })];
+    assert.deepEqual(outcome(allot(busy, waiting, { hosts: 2, perZone: Infinity }, () => [])), {
+      begin: ["b"],
+      wait: ["a"],
+    });
+  });
+
   it("never exceed a limit, and leave no place empty that somebody could take", () => {
     const some = fc.array(
       fc.record({ zone: fc.constantFrom(undefined, "r1", "r2", "r3"), createdAtMs: fc.nat(9), inherits: fc.boolean() }),

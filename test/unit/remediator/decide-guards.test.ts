@@ -1,0 +1,619 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FENCED_BY } from "../../../src/api/annotations.ts";
+import type { Node } from "../../../src/api/core.ts";
+import type { Condition } from "../../../src/api/meta.ts";
+import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import { decide } from "../../../src/remediator/decide.ts";
+import { ownNodeMessage } from "../../../src/remediator/moves.ts";
+import { planOf } from "../../../src/remediator/plan.ts";
+import { BACKUP_BYTES_MAX } from "../../../src/remediator/restore.ts";
+import type { Decision, Seen, SentOrder } from "../../../src/remediator/snapshot.ts";
+import { nothingSeen, seenAfter } from "../../../src/remediator/snapshot.ts";
+import type { Attempt } from "../../../src/remediator/state.ts";
+import { formatAttempt, isUnderWay, mayHaveTurnedOff } from "../../../src/remediator/state.ts";
+import { DEVICE_FINAL_RETRY_MS, POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../src/remediator/timings.ts";
+import type { SnapshotChanges } from "./snapshots.ts";
+import {
+  attempt,
+  DEVICE_AWAY,
+  node,
+  NOW,
+  OWNER,
+  PROVEN,
+  READ_OFF,
+  READ_ON,
+  snapshot,
+  STALE_LEASE,
+  stateOf,
+  told,
+  VERIFIED,
+} from "./snapshots.ts";
+
+// What a decision must not rest on, a case each: something that is old, of another order, not looked at, or not stored yet.
+
+const AGO_2S: Seen["power"] = { ...PROVEN, offAtMs: NOW.monotonicMs - 2_000 };
+const TAINTED: Seen["taint"] = { attemptId: "a1", found: "Ours" };
+const REFUSED_FOR_GOOD = { ...DEVICE_AWAY, reason: "BMCAuthenticationFailed", final: true } as const;
+const CAME_BACK: SnapshotChanges["status"] = {
+  node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false },
+};
+const BACKUP = { status: { nodeUID: "node-uid", labels: { rack: "r7" } }, resourceVersion: "1" };
+
+const RENEWED: NonNullable<Seen["lease"]> = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
+const UNDOING: Partial<Seen> = { taintCleared: true, successor: { waiting: false, atMs: NOW.monotonicMs } };
+const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
+
+function bootless(): Node {
+  const { nodeInfo: _nodeInfo, ...status } = node().status;
+  return { ...node(), status };
+}
+
+function tainted(): Node {
+  const marked = node({ taints: [OUT_OF_SERVICE] });
+  return { ...marked, metadata: { ...marked.metadata, annotations: { [FENCED_BY]: "uid/a0" } } };
+}
+
+function heavy(): Node {
+  const light = node();
+  return { ...light, metadata: { ...light.metadata, annotations: { note: "x".repeat(BACKUP_BYTES_MAX) } } };
+}
+
+/** A Machine without a node of its own before; the node that it has become renewed its lease a second ago. */
+function joinedLate(afterOnMs: number): SnapshotChanges {
+  const machine = {
+    apiVersion: "cluster.x-k8s.io/v1beta2",
+    kind: "Machine",
+    namespace: "caps",
+    name: "m1",
+    uid: "m-uid",
+  };
+  return {
+    state: "Verifying",
+    attempt: { action: "On", done: true, actionAtMs: NOW.epochMs - afterOnMs },
+    seen: { examined: { node: node({ ready: "True" }) }, identity: VERIFIED, lease: RENEWED },
+    status: { node: { name: "n1" } },
+    other: { subject: { nodeName: "n1", cluster: undefined, machine } },
+  };
+}
+
+/** Of a node that is gone. */
+function reprovision(status: NonNullable<SnapshotChanges["status"]>): SnapshotChanges {
+  return {
+    state: "Verifying",
+    attempt: { kind: "Reprovision" },
+    plan: { type: "Reprovision", requireReboot: false },
+    seen: { examined: { node: undefined }, identity: VERIFIED },
+    status,
+  };
+}
+
+function ordered(outcome: SentOrder["outcome"], ageMs: number, changes: Partial<SentOrder> = {}): SentOrder {
+  return { attemptId: "a1", action: "ForceOff", outcome, atMs: NOW.monotonicMs - ageMs, ...changes };
+}
+
+function announced(): Condition {
+  const [reason, message] = ["NodeDeletionExpected", ""];
+  return {
+    type: "PermanentNodeDeletionExpected",
+    status: "True",
+    reason,
+    message,
+    lastTransitionTime: "2026-01-01T11:00:00Z",
+  };
+}
+
+const CASES: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
+  // The power-off.
+  {
+    name: "what an earlier order was answered says nothing of this one, which may not have been sent",
+    changes: {
+      state: "PoweringOff",
+      attempt: { id: "a2", sent: false },
+      seen: { taintCleared: true, order: ordered("Acknowledged", 3_000), power: READ_ON },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a host that was off before its order is ordered off all the same: its BMC may show what was",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { taintCleared: true, power: PROVEN, examined: { node: node() }, identity: VERIFIED, lease: STALE_LEASE },
+    },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "a further order waits for a fresh check of the identity",
+    changes: {
+      state: "PoweringOff",
+      seen: { taintCleared: true, order: ordered("Acknowledged", 21_000), power: READ_ON, examined: { node: node() } },
+    },
+    expected: "verifyIdentity",
+  },
+  {
+    name: "a node that is Ready again is left alone only where no cycle before may have powered its host off",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: {
+        taintCleared: true,
+        marksCleared: true,
+        order: ordered("Rejected", 3_000),
+        examined: { node: node() },
+        identity: VERIFIED,
+      },
+      other: { node: node({ ready: "True" }) },
+      status: { ...CAME_BACK, retryCount: 1 },
+    },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "a proof that has grown old is renewed before the taint",
+    changes: { state: "PoweringOff", seen: { power: AGO_2S, lease: STALE_LEASE } },
+    expected: "readPower",
+  },
+  {
+    name: "the taint bears the order that has proven the host off, not one before it",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: STALE_LEASE, taint: { attemptId: "a0", found: "Ours" } },
+    },
+    expected: "taint",
+  },
+  {
+    name: "a host whose reboots did not last is not reprovisioned for them",
+    changes: {
+      state: "PoweringOff",
+      attempt: { orders: 4, offConfirmedAtMs: NOW.epochMs - 60_000 },
+      seen: { taintCleared: true, order: ordered("Acknowledged", 21_000), power: READ_ON },
+      plan: { type: "Escalate", retryLimit: 0 },
+      status: { provenReboots: 1 },
+    },
+    expected: "→ Undoing (RebootsNotProven)",
+  },
+
+  // The release.
+  {
+    name: "a device that refuses for good is not asked for the power of a fenced host over and over: that locks accounts",
+    changes: { state: "Releasing", seen: { power: AGO_2S, taint: TAINTED, device: REFUSED_FOR_GOOD } },
+    expected: "→ Undoing (BMCAuthenticationFailed)",
+  },
+  {
+    name: "an Off that was read before the device failed begins no proof",
+    changes: { state: "Releasing", seen: { power: READ_OFF, taint: TAINTED, device: DEVICE_AWAY } },
+    expected: "untaint",
+  },
+  {
+    name: "a Node that has joined anew is not deleted for the one before",
+    changes: {
+      state: "Releasing",
+      plan: { workloadRelease: "DeleteNode" },
+      seen: { power: PROVEN },
+      other: { node: node({ uid: "new-uid" }) },
+    },
+    expected: "releasePods",
+  },
+  {
+    name: "a Node is deleted only once just what it has now is stored",
+    changes: {
+      state: "Releasing",
+      plan: { workloadRelease: "DeleteNode" },
+      seen: { power: PROVEN, backup: BACKUP },
+      status: { conditions: [announced()], backup: { ...BACKUP.status, labels: { rack: "r6" } } },
+    },
+    expected: "stay (NodeDeletionExpected)",
+  },
+  {
+    name: "a boot override is set only on a host that was verified just now",
+    changes: { state: "Provisioning", attempt: { bootOverride: true }, seen: { power: PROVEN } },
+    expected: "verifyIdentity",
+  },
+
+  // The way back.
+  {
+    name: "the Node that is to be deleted is not the one that has joined anew, whatever boot it is in",
+    changes: {
+      state: "Rejoining",
+      seen: { devicesClosed: true, lease: RENEWED },
+      status: { conditions: [announced()] },
+      other: { node: node({ bootID: "new-boot" }) },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a node that does not say in which boot it is has not rejoined",
+    changes: { state: "Rejoining", seen: { devicesClosed: true, lease: RENEWED }, other: { node: bootless() } },
+    expected: "wait",
+  },
+  {
+    name: "a node that has joined anew gets its labels back at once, before it is Ready",
+    changes: {
+      state: "Rejoining",
+      seen: { devicesClosed: true },
+      status: { backup: BACKUP.status },
+      other: { node: node({ uid: "new-uid" }) },
+    },
+    expected: "restoreNode",
+  },
+  {
+    name: "… and so does one that joins anew after that",
+    changes: {
+      state: "Rejoining",
+      seen: { devicesClosed: true, restoredUid: "new-uid" },
+      status: { backup: BACKUP.status },
+      other: { node: node({ uid: "newer-uid" }) },
+    },
+    expected: "restoreNode",
+  },
+  {
+    name: "a remediation that is deleted while its node is Ready in a new boot goes on to its success",
+    changes: {
+      state: "Restoring",
+      remediation: { deleting: true },
+      seen: { devicesClosed: true, hostReleased: true },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "→ Succeeded (Succeeded)",
+  },
+  {
+    name: "… but not while it is Ready in the boot that was to end: that is what was",
+    changes: { state: "Restoring", remediation: { deleting: true }, other: { node: node({ ready: "True" }) } },
+    expected: "→ Undoing (RemediationDeleted)",
+  },
+  {
+    name: "a remediation never deletes itself where the node has come back under its own name",
+    changes: { state: "Succeeded", status: { replacement: { owner: SET, nodeName: "n1" } } },
+    expected: "wait for a change",
+  },
+
+  // The undo.
+  {
+    name: "a successor is handed no host that boots from the network next",
+    changes: {
+      state: "Undoing",
+      attempt: { bootOverride: true },
+      seen: { taintCleared: true, successor: { waiting: true, atMs: NOW.monotonicMs } },
+    },
+    expected: "setBootOverride None",
+  },
+  {
+    name: "a boot override of which nothing is known is not taken for cleared",
+    changes: { state: "Undoing", attempt: { bootOverride: true }, seen: UNDOING },
+    expected: "setBootOverride None",
+  },
+  {
+    name: "a remediation that is being deleted powers its host on, however late: nobody else would",
+    changes: {
+      state: "Undoing",
+      remediation: { deleting: true },
+      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED },
+      other: { remainingMs: 0 },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "an undo that the stop switch holds back does not run out of its time",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_OFF },
+      other: { remainingMs: 0, stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "stay (Paused)",
+  },
+  {
+    name: "an undo orders no other host on",
+    changes: {
+      state: "Undoing",
+      seen: {
+        ...UNDOING,
+        power: READ_OFF,
+        identity: { verdict: { verified: false, reason: "Mismatch", message: "" }, atMs: NOW.monotonicMs },
+      },
+    },
+    expected: "stay (IdentityMismatch)",
+  },
+  {
+    name: "who was to inherit the host asks for it again while its owner takes back what it did: the On may be its own to send",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "Inherited" },
+      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 } },
+    },
+    expected: "claimHost",
+  },
+  {
+    name: "a remediation that is being deleted waits for the Node that it has deleted: it takes the saved labels with it",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: true },
+      remediation: { deleting: true },
+      seen: UNDOING,
+      status: { conditions: [announced()], backup: BACKUP.status },
+      other: { node: undefined },
+    },
+    expected: "wait",
+  },
+
+  // The beginning.
+  {
+    name: "a host that was taken by another target than the one that serves the node now is taken anew",
+    changes: { state: "Resolving", seen: { claim: { owned: true, targetUid: "another-target-uid" } } },
+    expected: "claimHost",
+  },
+  {
+    name: "no host is taken while power orders are stopped: it would be kept from others, perhaps for good",
+    changes: {
+      state: "Resolving",
+      seen: { claim: undefined },
+      other: { turn: undefined, stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "stay (Paused)",
+  },
+  {
+    name: "a taint that an earlier remediation left comes off before the order: nothing is proven of the host",
+    changes: { state: "Verifying", seen: { examined: { node: tainted() }, identity: VERIFIED } },
+    expected: "clearMarks",
+  },
+  {
+    name: "a Node that cannot be saved is not reprovisioned either: that deletes it",
+    changes: {
+      state: "Verifying",
+      attempt: { kind: "Reprovision" },
+      plan: { type: "Reprovision", requireReboot: false },
+      seen: { examined: { node: heavy() }, identity: VERIFIED },
+    },
+    expected: "→ Undoing (BackupTooLarge)",
+  },
+  {
+    name: "a node that came back is not said to be back while a mark of ours may stand on it",
+    changes: {
+      state: "Verifying",
+      seen: { examined: { node: node({ ready: "True" }) }, identity: VERIFIED },
+      status: CAME_BACK,
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "a Machine that had no node is not back by a renewal that may have been on its way at the power-on",
+    changes: joinedLate(5_000),
+    expected: "quarantine",
+  },
+  { name: "… but by a later one", changes: joinedLate(30_000), expected: "readPower" },
+  {
+    name: "the lease is handed over once: who has said so waits for its time",
+    changes: {
+      state: "Verifying",
+      seen: { examined: { node: node() } },
+      other: { runsHere: true },
+      status: {
+        conditions: [
+          {
+            ...announced(),
+            type: "Processing",
+            reason: "OwnNode",
+            message: ownNodeMessage(snapshot({ state: "Verifying" })),
+          },
+        ],
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a node that is gone, of which nobody knows whether it runs the control plane, is not reprovisioned",
+    changes: reprovision({}),
+    expected: "→ Undoing (ControlPlaneNode)",
+  },
+  {
+    name: "… nor one that was saved with that role before it went",
+    changes: reprovision({ backup: { nodeUID: "node-uid", labels: { "node-role.kubernetes.io/control-plane": "" } } }),
+    expected: "→ Undoing (ControlPlaneNode)",
+  },
+  {
+    name: "… but one that was saved without it is",
+    changes: reprovision({ backup: BACKUP.status }),
+    expected: "→ PoweringOff (PoweringOff), forceOff",
+  },
+];
+
+const tell = (changes: SnapshotChanges): string => told(decide(snapshot(changes), NOW), changes.state);
+
+describe("a decision", () => {
+  for (const { name, changes, expected } of CASES) it(name, () => assert.equal(tell(changes), expected));
+});
+
+describe("the proof that a host is off", () => {
+  const proven = (changes: Omit<SnapshotChanges, "state" | "seen">): Decision =>
+    decide(
+      snapshot({ state: "PoweringOff", seen: { power: PROVEN, lease: STALE_LEASE, taint: TAINTED }, ...changes }),
+      NOW,
+    );
+
+  it("counts as one reboot, however often it is lost and made anew in its cycle", () => {
+    assert.equal(proven({}).status?.provenReboots, 1);
+    const again = { attempt: { offConfirmedAtMs: NOW.epochMs - 60_000 }, status: { provenReboots: 1 } };
+    assert.equal(proven(again).status?.provenReboots, 1);
+  });
+
+  it("counts as none in a reprovision, which rests on reboots before it", () => {
+    assert.equal(proven({ attempt: { kind: "Reprovision" } }).status?.provenReboots, 0);
+  });
+
+  it("begins the time of the release when it is made first", () => {
+    const again = proven({ attempt: { offConfirmedAtMs: NOW.epochMs - 60_000 }, plan: { drainTimeoutMs: 300_000 } });
+    assert.equal(Date.parse(again.status?.attempt?.deadline ?? ""), NOW.epochMs + 240_000);
+  });
+
+  it("bounds what rests on it: reading anew, pods that are released, and any wait", () => {
+    for (const ageMs of [0, 400, 1_400, 1_600, 3_000, 4_900]) {
+      const power = { ...PROVEN, offAtMs: NOW.monotonicMs - ageMs };
+      const drain = { pods: 1, attachments: 0, atMs: NOW.monotonicMs - 100, checks: 6 };
+      const leftMs = POWER_PROOF_AGE_MAX_MS - ageMs;
+      const decided = [{}, { drain }].map((seen) =>
+        decide(snapshot({ state: "Releasing", seen: { power, taint: TAINTED, ...seen } }), NOW),
+      );
+      for (const { effects, nextCheckMs = 0 } of decided) {
+        assert.ok(
+          nextCheckMs <= POWER_REREAD_MS - ageMs || nextCheckMs === 0,
+          `waits ${nextCheckMs} ms at ${ageMs} ms`,
+        );
+        for (const effect of effects) {
+          if (effect.do === "readPower") assert.ok((effect.withinMs ?? Infinity) <= Math.max(leftMs, 1_000));
+          if (effect.do === "releasePods") assert.ok(effect.withinMs <= leftMs);
+        }
+      }
+    }
+  });
+});
+
+describe("the intent to power on", () => {
+  it("is neither sent nor done: whatever ends the remediation now owes the host an On, and has the time for it", () => {
+    const seen = { power: PROVEN, swapped: true, drain: { pods: 0, attachments: 0, atMs: NOW.monotonicMs, checks: 1 } };
+    const { status } = decide(snapshot({ state: "Releasing", seen, plan: { powerOnTimeoutMs: 90_000 } }), NOW);
+    const { action, sent, done, orders, deadline = "" } = status?.attempt ?? {};
+    assert.deepEqual({ action, sent, done, orders }, { action: "On", sent: false, done: false, orders: 0 });
+    assert.equal(Date.parse(deadline), NOW.epochMs + 90_000);
+  });
+});
+
+describe("what is stored with a decision", () => {
+  const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;
+
+  it("says, of who waits for another's host, that it may be handed one that is off; also when it begins", () => {
+    const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
+    assert.equal(attemptOf({ state: "Resolving", seen: { claim } })?.action, "Inherited");
+    assert.equal(attemptOf({ state: "Resolving", attempt: { action: "Inherited" } })?.action, "Inherited");
+  });
+
+  it("carries over to the next attempt what the last one did to the host's power and boot", () => {
+    const changes = { state: "PoweringOff", attempt: { bootOverride: true }, other: { remainingMs: 0 } } as const;
+    const { action, sent, bootOverride, orders } = attemptOf({ ...changes, seen: { taintCleared: true } }) ?? {};
+    assert.deepEqual(
+      { action, sent, bootOverride, orders },
+      { action: "ForceOff", sent: true, bootOverride: true, orders: 0 },
+    );
+  });
+
+  it("is, before the first order, in which boot the node is now", () => {
+    const examined = { node: node({ bootID: "boot-2" }) };
+    const { status } = decide(snapshot({ state: "Verifying", seen: { examined, identity: VERIFIED } }), NOW);
+    assert.equal(status?.node?.bootID, "boot-2");
+  });
+
+  it("gives further orders no more time than the first one had", () => {
+    const deadlineMs = NOW.epochMs + 7_000;
+    const again = attemptOf({
+      state: "PoweringOff",
+      attempt: { deadlineMs, actionAtMs: NOW.epochMs - 21_000 },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
+    });
+    assert.equal(again?.action, "ForceOff");
+    assert.equal(Date.parse(again?.deadline ?? ""), deadlineMs);
+  });
+
+  it("counts the orders of a new power cycle from its first one", () => {
+    const seen = { examined: { node: node() }, identity: VERIFIED };
+    assert.equal(attemptOf({ state: "Verifying", attempt: { action: "ForceOff", orders: 3 }, seen })?.orders, 1);
+  });
+
+  it("counts no refused order, and forgets none of those before it", () => {
+    const seen = {
+      taintCleared: true,
+      order: ordered("Rejected", 3_000),
+      identity: VERIFIED,
+      examined: { node: node() },
+    };
+    assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 3 }, seen })?.orders, 3);
+  });
+
+  it("takes back that the host is off, in its condition, too", () => {
+    const { status } = decide(snapshot({ state: "Releasing", seen: { taintCleared: true, power: READ_ON } }), NOW);
+    const condition = status?.conditions?.find(({ type }) => type === "PowerOffConfirmed");
+    assert.deepEqual([status?.phase, condition?.status], ["PoweringOff", "False"]);
+  });
+
+  it("gives an undo all its Ons, and, of a device that refused for good, time for one more try", () => {
+    const deleting = { remediation: { deleting: true } };
+    assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 4 }, ...deleting })?.orders, 0);
+    const given = (device: Seen["device"]): number =>
+      Date.parse(attemptOf({ state: "PoweringOff", seen: { device }, ...deleting })?.deadline ?? "") - NOW.epochMs;
+    assert.equal(given(REFUSED_FOR_GOOD) - given(undefined), DEVICE_FINAL_RETRY_MS);
+  });
+
+  it("gives a state that was held back its whole time once it goes on", () => {
+    const paused: Condition = { ...announced(), type: "Processing", reason: "Paused" };
+    const resumed = attemptOf({
+      state: "PoweringOn",
+      attempt: { deadlineMs: NOW.epochMs - 1_000 },
+      seen: { identity: VERIFIED },
+      status: { conditions: [paused] },
+      plan: { powerOnTimeoutMs: 90_000 },
+    });
+    assert.equal(Date.parse(resumed?.deadline ?? ""), NOW.epochMs + 90_000);
+  });
+});
+
+describe("the duration of a step", () => {
+  const planOfStrategy = (strategy: object) => planOf(bareMetalRemediationSpecSchema.parse({ strategy }));
+
+  it("is never too short to power the host on again, nor so long that it cannot be written", () => {
+    assert.equal(planOfStrategy({ powerOnTimeout: "0s" }).powerOnTimeoutMs, 30_000);
+    for (const field of ["powerOffTimeout", "drainTimeout", "powerOnTimeout", "timeout"] as const) {
+      assert.equal(planOfStrategy({ [field]: "9999999999h" })[`${field}Ms`], 24 * 3_600_000);
+    }
+  });
+});
+
+describe("what a process has seen", () => {
+  const seen: Seen = {
+    ...nothingSeen(),
+    claim: { owned: true, targetUid: "target-uid" },
+    examined: { node: node() },
+    power: PROVEN,
+    drain: { pods: 0, attachments: 0, atMs: NOW.monotonicMs, checks: 3 },
+    released: true,
+    taintCleared: true,
+    marksCleared: true,
+  };
+
+  it("of pods and volumes counts for the release that it belongs to, and no later one", () => {
+    const { drain, released } = seenAfter(seen, stateOf("PoweringOff"), stateOf("Releasing"));
+    assert.deepEqual([drain, released], [undefined, false]);
+    assert.equal(seenAfter(seen, stateOf("Releasing"), stateOf("Releasing")).drain, seen.drain);
+  });
+
+  it("of marks is looked at again by an undo, and so is who else has the host", () => {
+    const undone = seenAfter(seen, stateOf("Releasing"), stateOf("Undoing"));
+    assert.deepEqual([undone.taintCleared, undone.marksCleared, undone.claim], [false, false, seen.claim]);
+    const others: Seen = { ...seen, claim: { owned: false, by: OWNER, undoing: false, atMs: 0 } };
+    assert.equal(seenAfter(others, stateOf("Releasing"), stateOf("Undoing")).claim, undefined);
+  });
+
+  it("of host and node is forgotten by the next attempt; who owns the host is not", () => {
+    const next = seenAfter(seen, stateOf("Rejoining"), stateOf("Verifying", { id: "a2" }));
+    assert.deepEqual([next.examined, next.power.provenAtMs, next.claim], [undefined, undefined, seen.claim]);
+  });
+});
+
+describe("a host is owed an On", () => {
+  it("by whoever may have turned it off, until it has been read On after that", () => {
+    const owed = (action: Attempt["action"], done: boolean): boolean => mayHaveTurnedOff(attempt({ action, done }));
+    assert.deepEqual([owed("None", false), owed("Inherited", false)], [false, true]);
+    assert.deepEqual([owed("ForceOff", false), owed("ForceOff", true)], [true, true]);
+    assert.deepEqual([owed("On", false), owed("On", true)], [true, false]);
+  });
+});
+
+describe("a remediation that takes back what it did", () => {
+  const undoing = (action: Attempt["action"], overdueMs: number): boolean => {
+    const deadlineMs = NOW.epochMs - overdueMs;
+    return isUnderWay({ phase: "Undoing", attempt: formatAttempt(attempt({ action, deadlineMs })) }, NOW.epochMs);
+  };
+
+  it("counts among those under way for as long as that may take, and no longer: its BMC may never answer again", () => {
+    assert.deepEqual([undoing("ForceOff", -1_000), undoing("ForceOff", 1_000)], [true, false]);
+  });
+
+  it("does not where it has begun nothing", () => assert.equal(undoing("None", -1_000), false));
+});

@@ -1,0 +1,305 @@
+import assert from "node:assert/strict";
+import { beforeEach, describe, it } from "node:test";
+import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
+import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
+import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
+import { readCrds } from "../../../hack/lib/crds.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import { NODES, PODS } from "../../../src/api/core-types.ts";
+import type { Node, Taint } from "../../../src/api/core.ts";
+import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import type { EffectContext } from "../../../src/remediator/effect-context.ts";
+import { FINALIZER, runEffect } from "../../../src/remediator/effects.ts";
+import { Session } from "../../../src/remediator/session.ts";
+import type { Effect, Seen, Sibling } from "../../../src/remediator/snapshot.ts";
+import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { oneCluster } from "../../lib/workload-clusters.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { formatAttempt } from "../../../src/remediator/state.ts";
+import { attempt } from "./snapshots.ts";
+
+// What effects do to nodes and hosts by a live look, on an in-memory API server.
+
+const SIGNAL = new AbortController().signal;
+const NAMESPACE = "ironfence";
+const CRDS = (await readCrds()).filter((text) => text.includes("kind: BareMetalRemediation\n"));
+
+let clock: VirtualClock;
+let server: ApiServer;
+
+beforeEach(() => {
+  clock = new VirtualClock(Date.UTC(2026, 0, 1));
+  server = createApiServer({ clock, random: seededRandom(1) });
+  for (const text of CRDS) server.load(text);
+  server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
+});
+
+interface NodeParts {
+  taints?: Taint[];
+  annotations?: Record<string, string>;
+  bootID?: string;
+}
+
+function createNode({ taints = [], annotations = {}, bootID = "old-boot" }: NodeParts = {}): Node {
+  server.collection<Node>(NODES).create({ metadata: { name: "n1", annotations }, spec: { taints } });
+  return server.collection<Node>(NODES).mergePatch({ name: "n1" }, { status: { nodeInfo: { bootID } } }, "status");
+}
+
+function liveNode(): Node {
+  return server.collection<Node>(NODES).get({ name: "n1" }) ?? assert.fail("there is a node n1");
+}
+
+function bears(taint: Pick<Taint, "key" | "effect">): boolean {
+  return (liveNode().spec.taints ?? []).some((present) => sameTaint(present, taint));
+}
+
+function recreateNode(): Node {
+  server.collection(NODES).delete({ name: "n1" });
+  return createNode();
+}
+
+function createRemediation(name: string, metadata: Record<string, unknown> = {}): BareMetalRemediation {
+  const remediations = server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS);
+  return remediations.create({ metadata: { namespace: NAMESPACE, name, ...metadata }, spec: {} });
+}
+
+/** Effects of remediation r on node n1. */
+function start(status: BareMetalRemediationStatus = {}, host?: Partial<FencedHost>): EffectContext {
+  const runtime = createKubeRuntime({
+    transport: server.transport({ client: "agent" }),
+    clock,
+    random: seededRandom(2),
+    logger: createLogger("silent"),
+    controllerName: "ironfence.io/agent",
+    instance: "test",
+  });
+  const remediation = createRemediation("r", { finalizers: ["example.com/other", FINALIZER] });
+  const session = new Session(
+    { runtime, clusters: oneCluster(runtime) },
+    { ...remediation, status: { node: { name: "n1" }, ...status } },
+    () => undefined,
+  );
+  session.seen = { ...session.seen, claim: { owned: true, targetUid: "target-uid" } };
+  return {
+    runtime,
+    nodeRuntime: runtime,
+    session,
+    // Of a host an effect needs but what it calls.
+    host: host as FencedHost | undefined,
+    node: undefined,
+    siblings: [],
+    turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },
+    handOver: () => undefined,
+    etcdNodes: () => [],
+    mayOrder: () => true,
+  };
+}
+
+async function run(context: EffectContext, effect: Effect): Promise<Seen> {
+  await runEffect(context, effect, SIGNAL);
+  return context.session.seen;
+}
+
+/** The node as the remediation has it on record. */
+function onRecord({ metadata, status }: Node): BareMetalRemediationStatus {
+  const bootID = status.nodeInfo?.bootID;
+  return { node: { name: "n1", uid: metadata.uid, ...(bootID !== undefined && { bootID }) } };
+}
+
+describe("a Node that has joined anew under the name of the fenced one", () => {
+  it("keeps its pods", async () => {
+    const context = start(onRecord(createNode()));
+    recreateNode();
+    const spec = { nodeName: "n1", containers: [{ name: "main", image: "none" }] };
+    server.collection(PODS).create({ metadata: { namespace: "default", name: "db" }, spec });
+    await run(context, { do: "releasePods", withinMs: 2_000 });
+    assert.notEqual(server.collection(PODS).get({ namespace: "default", name: "db" }), undefined);
+  });
+
+  it("gets no taint", async () => {
+    const context = start(onRecord(createNode()));
+    recreateNode();
+    const { taint } = await run(context, { do: "taint", attemptId: "a1" });
+    assert.equal(taint?.found, "NoNode");
+    assert.equal(bears(OUT_OF_SERVICE), false);
+  });
+
+  it("is not saved in the place of the other, nor deleted for it", async () => {
+    const context = start(onRecord(createNode()));
+    const { backup } = await run(context, { do: "backupNode" });
+    const { uid } = recreateNode().metadata;
+    await run(context, { do: "deleteNode" });
+    assert.equal(liveNode().metadata.uid, uid);
+    context.session.seen = { ...context.session.seen, backup };
+    assert.equal((await run(context, { do: "backupNode" })).nodeDeleted, true);
+  });
+});
+
+describe("a Node that is to be deleted", () => {
+  it("stays where somebody has changed it since it was saved, and is saved anew", async () => {
+    const context = start(onRecord(createNode()));
+    await run(context, { do: "backupNode" });
+    server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { rack: "r7" } } });
+    const seen = await run(context, { do: "deleteNode" });
+    assert.equal(liveNode().metadata.labels?.["rack"], "r7");
+    assert.deepEqual([seen.nodeDeleted, seen.backup], [false, undefined]);
+    assert.equal((await run(context, { do: "backupNode" })).backup?.status.labels?.["rack"], "r7");
+    assert.equal((await run(context, { do: "deleteNode" })).nodeDeleted, true);
+  });
+
+  it("is not given what was saved of it", async () => {
+    const node = createNode();
+    const backup = { nodeUID: node.metadata.uid, labels: { rack: "r7" } };
+    await run(start({ ...onRecord(node), backup }), { do: "restoreNode" });
+    assert.equal(liveNode().metadata.labels?.["rack"], undefined);
+  });
+});
+
+describe("a look at the node before its host is powered off", () => {
+  it("finds the members of etcd as they are, not as they are watched", async () => {
+    createNode();
+    const nodes = server.collection<Node>(NODES);
+    const labels = { "node-role.kubernetes.io/control-plane": "" };
+    nodes.mergePatch({ name: "n1" }, { metadata: { labels } });
+    const conditions = [{ type: "Ready", status: "True" }];
+    nodes.create({ metadata: { name: "n2", labels }, spec: {} });
+    const watched = nodes.mergePatch({ name: "n2" }, { status: { conditions } }, "status");
+    nodes.mergePatch({ name: "n2" }, { status: { conditions: [{ type: "Ready", status: "Unknown" }] } }, "status");
+    const { members } = await run({ ...start(), etcdNodes: () => [watched] }, { do: "examine" });
+    assert.deepEqual(members, [{ node: "n2", up: false }]);
+  });
+
+  it("knows that none of our taints is on it only where it sees none", async () => {
+    createNode({ taints: [OUT_OF_SERVICE], annotations: { [FENCED_BY]: "other-uid/a1" } });
+    const context = start();
+    assert.equal((await run(context, { do: "examine" })).taintCleared, false);
+    recreateNode();
+    assert.equal((await run(context, { do: "examine" })).taintCleared, true);
+  });
+});
+
+describe("a mark", () => {
+  it("may stand from the moment at which it is put on: the answer may be lost", async () => {
+    const context = start(onRecord(createNode()));
+    context.session.seen = { ...context.session.seen, taintCleared: true, marksCleared: true, swapped: true };
+    const match = { method: "PATCH", pathPrefix: "/api/v1/nodes" };
+    server.faults.inject({ match, times: 9, action: { kind: "loseAnswer" } });
+    await assert.rejects(run(context, { do: "taint", attemptId: "a1" }));
+    const { taintCleared, marksCleared, swapped } = context.session.seen;
+    assert.deepEqual(
+      { taintCleared, marksCleared, swapped },
+      { taintCleared: false, marksCleared: false, swapped: false },
+    );
+    assert.equal(bears(OUT_OF_SERVICE), true);
+  });
+
+  for (const mark of ["quarantine", "swapMarks"] as const) {
+    it(`is still to be taken off after ${mark}`, async () => {
+      const context = start(onRecord(createNode()));
+      context.session.seen = { ...context.session.seen, marksCleared: true };
+      assert.equal((await run(context, { do: mark, attemptId: "a1" })).marksCleared, false);
+      assert.equal(bears(QUARANTINE), true);
+    });
+  }
+
+  it("of another remediation stays where the host is not owned", async () => {
+    const node = createNode({ taints: [OUT_OF_SERVICE], annotations: { [FENCED_BY]: "other-uid/a1" } });
+    const context = start(onRecord(node));
+    context.session.seen = { ...context.session.seen, claim: undefined };
+    await run(context, { do: "untaint" });
+    assert.equal(bears(OUT_OF_SERVICE), true);
+    context.session.seen = { ...context.session.seen, claim: { owned: true, targetUid: "target-uid" } };
+    await run(context, { do: "untaint" });
+    assert.equal(bears(OUT_OF_SERVICE), false);
+  });
+
+  it("that is the quarantine comes off only where the live node is in a new boot, whatever a watch has shown", async () => {
+    const node = createNode({ taints: [QUARANTINE], annotations: { [QUARANTINED_BY]: "uid/a1" } });
+    const context = start(onRecord(node));
+    assert.equal((await run(context, { do: "liftQuarantine" })).quarantineLifted, false);
+    assert.equal(bears(QUARANTINE), true);
+    server.collection(NODES).mergePatch({ name: "n1" }, { status: { nodeInfo: { bootID: "new-boot" } } }, "status");
+    assert.equal((await run(context, { do: "liftQuarantine" })).quarantineLifted, true);
+    assert.equal(bears(QUARANTINE), false);
+  });
+});
+
+describe("what is left on a node", () => {
+  it("is released again: a pod may have changed as it was being deleted, or come only now", async () => {
+    const context = start(onRecord(createNode()));
+    context.session.seen = { ...context.session.seen, released: true };
+    const spec = { nodeName: "n1", containers: [{ name: "main", image: "none" }] };
+    server.collection(PODS).create({ metadata: { namespace: "default", name: "db" }, spec });
+    assert.equal((await run(context, { do: "checkDrained" })).released, false);
+  });
+});
+
+describe("the finalizer", () => {
+  it("of this remediation comes off alone", async () => {
+    const context = start();
+    await run(context, { do: "dropFinalizer" });
+    assert.deepEqual(context.session.remediation.metadata.finalizers, ["example.com/other"]);
+    await run(context, { do: "addFinalizer" });
+    assert.deepEqual(context.session.remediation.metadata.finalizers, ["example.com/other", FINALIZER]);
+  });
+});
+
+describe("a host that another remediation owns", () => {
+  async function claim(by: HostOwner): Promise<{ seen: Seen; released: string[] }> {
+    const released: string[] = [];
+    const host: Partial<FencedHost> = {
+      ref: { kind: "FencingTarget", namespace: NAMESPACE, name: "n1", uid: "target-uid" },
+      claim: () => Promise.resolve(released.length === 0 ? { owned: false, by } : { owned: true }),
+      release: ({ uid }) => Promise.resolve(void released.push(uid)),
+    };
+    return { seen: await run(start({}, host), { do: "claimHost" }), released };
+  }
+
+  it("is left to it while it is there", async () => {
+    const { uid } = createRemediation("other").metadata;
+    const { seen, released } = await claim({ kind: "BareMetalRemediation", namespace: NAMESPACE, name: "other", uid });
+    assert.deepEqual([seen.claim?.owned, released], [false, []]);
+  });
+
+  it("is taken over once it is gone, also where another one bears its name by now", async () => {
+    createRemediation("other");
+    const owner = { kind: "BareMetalRemediation", namespace: NAMESPACE, name: "other", uid: "an-earlier-one" };
+    const { seen, released } = await claim(owner);
+    assert.deepEqual([seen.claim?.owned, released], [true, ["an-earlier-one"]]);
+  });
+});
+
+describe("who waits for the host", () => {
+  async function waits(status: BareMetalRemediationStatus, metadata: Record<string, unknown> = {}): Promise<boolean> {
+    const { uid } = createRemediation("second", metadata).metadata;
+    const key = { namespace: NAMESPACE, name: "second" };
+    server.collection(BARE_METAL_REMEDIATIONS).mergePatch(key, { status }, "status");
+    if (metadata["finalizers"] !== undefined) server.collection(BARE_METAL_REMEDIATIONS).delete(key);
+    // As watched: that it waits may be what was.
+    const sibling: Sibling = { ...key, uid, waiting: true, succeeded: false, offConfirmedAt: undefined };
+    const { successor } = await run({ ...start(), siblings: [sibling] }, { do: "checkSuccessor" });
+    return successor?.waiting === true;
+  }
+  const inherits = formatAttempt(attempt({ action: "Inherited" }));
+
+  it("is known by a live look", async () => {
+    assert.equal(await waits({ phase: "Resolving", attempt: inherits }), true);
+  });
+
+  it("is nobody who has begun meanwhile", async () => {
+    assert.equal(await waits({ phase: "Verifying", attempt: inherits }), false);
+  });
+
+  it("is nobody who waits for something else", async () => {
+    assert.equal(await waits({ phase: "Resolving", attempt: formatAttempt(attempt({ action: "None" })) }), false);
+  });
+
+  it("is nobody who is being deleted", async () => {
+    assert.equal(await waits({ phase: "Resolving", attempt: inherits }, { finalizers: ["test/held"] }), false);
+  });
+});

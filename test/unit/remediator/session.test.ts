@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import type { KubeRuntime } from "../../../src/kube/runtime.ts";
+import { planOf } from "../../../src/remediator/plan.ts";
+import { Session } from "../../../src/remediator/session.ts";
+import type { HostPower } from "../../../src/remediator/targets/host.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { oneCluster } from "../../lib/workload-clusters.ts";
+import { PROVEN, stateOf, VERIFIED } from "./snapshots.ts";
+
+const SPEC = bareMetalRemediationSpecSchema.parse({});
+const REF = { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" };
+
+/** A clock whose wall clock can be set. */
+class SetClock extends VirtualClock {
+  aheadMs = 0;
+
+  override nowMs(): number {
+    return super.nowMs() + this.aheadMs;
+  }
+}
+
+function begin(): { session: Session; clock: SetClock; closed: () => number } {
+  const clock = new SetClock();
+  const unused = (): never => {
+    throw new Error("not part of this test");
+  };
+  const runtime: KubeRuntime = {
+    client: {} as KubeRuntime["client"],
+    clock,
+    random: seededRandom(1),
+    logger: createLogger("silent"),
+    events: { record: () => undefined },
+    watch: unused,
+  };
+  const session = new Session({ runtime, clusters: oneCluster(runtime) }, version("5"), () => undefined);
+  let closed = 0;
+  session.power = { close: () => Promise.resolve(void (closed += 1)) } as unknown as HostPower;
+  return { session, clock, closed: () => closed };
+}
+
+function version(resourceVersion: string): BareMetalRemediation {
+  return {
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "BareMetalRemediation",
+    metadata: { namespace: "ns", name: "n1", uid: "uid", resourceVersion },
+    spec: SPEC,
+  };
+}
+
+describe("what is known of a host", () => {
+  it("counts for nothing once its target is edited: it may be another host's", async () => {
+    const { session, closed } = begin();
+    await session.useTarget({ ref: REF, version: "target-uid/1" });
+    session.seen = { ...session.seen, power: PROVEN, identity: VERIFIED, override: "None" };
+    await session.useTarget({ ref: REF, version: "target-uid/1" });
+    assert.deepEqual([session.seen.power.provenAtMs !== undefined, closed()], [true, 0]);
+    await session.useTarget({ ref: REF, version: "target-uid/2" });
+    const { power, identity, override } = session.seen;
+    assert.deepEqual([power.offReads, power.provenAtMs, identity, override], [0, undefined, undefined, undefined]);
+    assert.deepEqual([closed(), session.power], [1, undefined], "its connections lead to the devices of before");
+  });
+
+  it("does not make it ours where its target was made anew", async () => {
+    const { session } = begin();
+    session.seen = { ...session.seen, claim: { owned: true, targetUid: "an-earlier-uid" } };
+    await session.useTarget({ ref: REF, version: "target-uid/1" });
+    assert.equal(session.seen.claim, undefined);
+  });
+});
+
+describe("the newest state of a remediation", () => {
+  it("is not replaced by an older one that a watch shows late", () => {
+    const { session } = begin();
+    session.absorb(version("4"));
+    assert.equal(session.remediation.metadata.resourceVersion, "5");
+    session.absorb(version("6"));
+    assert.equal(session.remediation.metadata.resourceVersion, "6");
+  });
+});
+
+describe("the time of a state", () => {
+  it("runs by a clock that cannot jump, from when its deadline was first seen", async () => {
+    const { session, clock } = begin();
+    const state = stateOf("PoweringOff", { deadlineMs: clock.nowMs() + 60_000 });
+    assert.equal(session.remainingMs(state, planOf(SPEC)), 60_000);
+    clock.aheadMs = 3_600_000;
+    await clock.advance(10_000);
+    assert.equal(session.remainingMs(state, planOf(SPEC)), 50_000);
+  });
+
+  it("is no longer than any state may take, whatever a wrong clock has written", () => {
+    const { session, clock } = begin();
+    const state = stateOf("PoweringOff", { deadlineMs: clock.nowMs() + 30 * 24 * 3_600_000 });
+    assert.ok(session.remainingMs(state, planOf(SPEC)) <= 900_000);
+  });
+});
