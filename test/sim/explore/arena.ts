@@ -167,7 +167,9 @@ export class Arena extends Cluster {
       ...(shape.agents?.[agent] !== undefined && { clock: shape.agents[agent] }),
       families: familiesOf(shape),
       // The nodes of Machines are those of the cluster itself.
-      ...(shape.metal3 === true && { clusters: ({ runtime, nodes }, signal) => ownCluster(runtime, nodes, signal) }),
+      ...(shape.metal3 !== undefined && {
+        clusters: ({ runtime, nodes }, signal) => ownCluster(runtime, nodes, signal),
+      }),
       interference: this.#interference(),
       onEnd: (why) => {
         this.tell(`${name} ends: ${why.message}`);
@@ -221,7 +223,11 @@ export class Arena extends Cluster {
   }
 
   #createMachines({ okd, metal3 }: Shape): Arena["machines"] {
-    if (metal3 === true) return new Metal3Machines(this);
+    if (metal3 !== undefined) {
+      const machines = new Metal3Machines(this);
+      if (metal3 === "checked") machines.createHealthCheck();
+      return machines;
+    }
     if (okd === undefined) return undefined;
     const machines = new OkdMachines(this);
     if (okd === "checked") machines.createHealthCheck({ unhealthyConditions: unreadyFor("timeout") }, BY_POWER);
@@ -301,7 +307,8 @@ function familiesOf({ detector, bareMetalHosts, okd, metal3 }: Shape): Family[] 
   return [
     ...(detector === true ? (["node-health-check"] as const) : []),
     ...(bareMetalHosts === undefined ? [] : (["bare-metal-host"] as const)),
-    ...(metal3 === true ? (["metal3-remediation"] as const) : []),
+    ...(metal3 === undefined ? [] : (["metal3-remediation"] as const)),
+    ...(metal3 === "checked" ? (["machine-health-check"] as const) : []),
     ...(okd === undefined ? [] : (["okd-machine"] as const)),
     ...(okd === "checked" ? (["okd-machine-health-check"] as const) : []),
   ];

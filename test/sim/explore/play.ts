@@ -98,7 +98,7 @@ const HEALING = [{ do: "pause", on: false }, { do: "freePod" }] as const;
 const SETTLED_KINDS = ["Node", "Pod", "BareMetalRemediation"];
 
 function staysMsOf({ shape }: Run): number {
-  if (shape.detector === true || shape.okd === "checked") return STAYS_DETECTED_MS;
+  if (shape.detector === true || shape.okd === "checked" || shape.metal3 === "checked") return STAYS_DETECTED_MS;
   return shape.bareMetalHosts === "free" ? STAYS_INSTALLED_MS : STAYS_MS;
 }
 

@@ -26,8 +26,8 @@ export interface Shape {
   bareMetalHosts?: "used" | "free";
   /** Machines of OKD's for all nodes: their remediation is asked for by the script, or by a health check of ours as well; or those that are deleted are replaced by one on the last host, which is off. */
   okd?: "asked" | "checked" | "replaced";
-  /** Machines of Cluster API's for all nodes, on BareMetalHosts that are used, whose Metal3Remediations the script makes. */
-  metal3?: boolean;
+  /** Machines of Cluster API's for all nodes, on BareMetalHosts that are used: Metal3Remediations are made by the script, or by a health check of ours. */
+  metal3?: "asked" | "checked";
   /** Pods with a volume of their own; one where absent. */
   pods?: number;
 }

@@ -196,7 +196,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ],
   },
   metal3Asked: {
-    shape: { bareMetalHosts: "used", metal3: true },
+    shape: { bareMetalHosts: "used", metal3: "asked" },
     script: [
       DEAD,
       { when: { atMs: START }, do: "ask", node: "n1" },
@@ -204,13 +204,14 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ],
   },
   metal3Withdrawn: {
-    shape: { bareMetalHosts: "used", metal3: true },
+    shape: { bareMetalHosts: "used", metal3: "asked" },
     script: [
       DEAD,
       { when: { atMs: START }, do: "ask", node: "n1" },
       { when: { on: "Releasing" }, do: "withdraw", node: "n1" },
     ],
   },
+  metal3Checked: { shape: { bareMetalHosts: "used", metal3: "checked" }, script: [DEAD] },
   detected: { shape: { hosts: 4, detector: true }, script: [DEAD] },
   massOutage: {
     shape: { hosts: 4, detector: true },

@@ -1,6 +1,7 @@
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";
+import { apiVersionOf } from "../../../src/kube/resource.ts";
 import { childName } from "../../../src/remediator/requests/request.ts";
 import type { Cluster } from "../cluster.ts";
 import { machineOf } from "../okd-machines.ts";
@@ -20,6 +21,16 @@ export const METAL3_REMEDIATIONS: ResourceType = {
   plural: "metal3remediations",
 };
 
+const TEMPLATES: ResourceType = {
+  ...METAL3_REMEDIATIONS,
+  kind: "Metal3RemediationTemplate",
+  plural: "metal3remediationtemplates",
+};
+const HEALTH_CHECKS: ResourceType = { ...MACHINES, kind: "MachineHealthCheck", plural: "machinehealthchecks" };
+const CLUSTERS: ResourceType = { ...MACHINES, kind: "Cluster", plural: "clusters" };
+const CLUSTER = "c";
+const LABELS = { "cluster.x-k8s.io/cluster-name": CLUSTER };
+
 /** A Metal3Remediation, as far as tests read it. */
 export interface Metal3Request extends KubeObject {
   status?: { phase?: string; retryCount?: number };
@@ -28,6 +39,7 @@ export interface Metal3Request extends KubeObject {
 /** Machines m1, m2 and so on of Cluster API for nodes n1, n2 and so on, each on the BareMetalHost of that name. */
 export class Metal3Machines {
   readonly #cluster: Cluster;
+  #isChecked = false;
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
@@ -40,9 +52,13 @@ export class Metal3Machines {
         kind: METAL3_MACHINES.kind,
         name: `${host}-machine`,
       };
-      cluster.create(MACHINES, key, {
-        spec: { clusterName: "c", bootstrap: { dataSecretName: "b" }, infrastructureRef },
-      });
+      cluster.create(
+        MACHINES,
+        { ...key, labels: LABELS },
+        {
+          spec: { clusterName: CLUSTER, bootstrap: { dataSecretName: "b" }, infrastructureRef },
+        },
+      );
       server.collection(MACHINES).mergePatch(key, { status: { nodeRef: { name: host } } }, "status");
       const ownerReferences = [this.#owner(key.name)];
       const machine = { namespace: METAL3, name: infrastructureRef.name };
@@ -72,24 +88,64 @@ export class Metal3Machines {
     );
   }
 
+  /** A health check over all Machines that makes a Metal3Remediation once a node has been unhealthy for 5 s. */
+  createHealthCheck(): void {
+    const template = { namespace: METAL3, name: "reboot" };
+    const spec = { strategy: { type: "Reboot", timeoutSeconds: 100 } };
+    this.#cluster.create(TEMPLATES, template, { spec: { template: { spec } } });
+    const templateRef = { apiVersion: apiVersionOf(TEMPLATES), kind: TEMPLATES.kind, name: template.name };
+    const unhealthy = ["False", "Unknown"].map((status) => ({ type: "Ready", status, timeoutSeconds: 5 }));
+    this.#isChecked = true;
+    this.#createCluster();
+    this.#cluster.create(
+      HEALTH_CHECKS,
+      { namespace: METAL3, name: "check" },
+      {
+        spec: {
+          clusterName: CLUSTER,
+          selector: { matchLabels: LABELS },
+          checks: { unhealthyNodeConditions: unhealthy },
+          remediation: { templateRef },
+        },
+      },
+    );
+  }
+
+  /** The Machines' Cluster, which has been set up: a health check waits for that. */
+  #createCluster(): void {
+    const key = { namespace: METAL3, name: CLUSTER };
+    const lastTransitionTime = "2026-01-01T00:00:00Z";
+    const conditions = ["InfrastructureReady", "ControlPlaneInitialized"].map((type) => ({
+      type,
+      status: "True",
+      reason: "Ready",
+      message: "",
+      lastTransitionTime,
+    }));
+    this.#cluster.create(CLUSTERS, key, { spec: { clusterNetwork: { apiServerPort: 6443 } } });
+    this.#cluster.server.collection(CLUSTERS).mergePatch(key, { status: { conditions } }, "status");
+  }
+
   withdraw(name: string): void {
     if (this.request(name) !== undefined) this.#requests.delete({ namespace: METAL3, name });
   }
 
-  /** What is not as it is in the end: a request that is to go, or a remediation that nobody asks for any more. */
+  /** What is not as it is in the end: a request that is to go or that a health check has for a Ready node, or a remediation that nobody asks for any more. */
   unmet(): string[] {
-    const names = this.#cluster.rack.hosts.map((host) => machineOf(host.name));
-    return names.flatMap((name) => {
+    return this.#cluster.rack.hosts.flatMap(({ name: node }) => {
+      const name = machineOf(node);
       const [request, child] = [this.request(name), this.child(name)];
       if (request?.metadata.deletionTimestamp !== undefined) return [`the request of Machine ${name} is being deleted`];
+      if (this.#isChecked && request !== undefined && this.#cluster.isReady(node))
+        return [`Machine ${name} has a request`];
       const isOrphan = child !== undefined && (request === undefined || child.metadata.name !== childName(request));
       return isOrphan ? [`Machine ${name} has a remediation that nobody asks for`] : [];
     });
   }
 
   #owner(machine: string): Record<string, unknown> {
-    const { group, version, kind } = MACHINES;
-    return { apiVersion: `${group}/${version}`, kind, name: machine, uid: this.machine(machine)?.metadata.uid };
+    const { kind } = MACHINES;
+    return { apiVersion: apiVersionOf(MACHINES), kind, name: machine, uid: this.machine(machine)?.metadata.uid };
   }
 
   get #requests() {
