@@ -6,12 +6,14 @@ import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Facts, Invariant } from "./facts.ts";
 import { agentWrite, isFinal } from "./facts.ts";
 
-/** A view is believed that is late by 2 s; and a list of nodes, or an order to start, may be a second on its way. */
-const NODES_LAG_MAX_MS = 3_000;
+/** What has changed a moment ago is on its way to the agent, and its order to start on its way here; nodes tell times in seconds. */
+const ON_ITS_WAY_MS = 1_000;
+/** A view is believed that is late by 2 s. */
+const NODES_LAG_MAX_MS = 2_000;
 
 /**
  * S8. When an agent starts a remediation, at least `minHealthy` of the health check's nodes are Ready and in no remediation,
- * by storage at that moment (while the agent's watch on Nodes is held back: by storage of a moment before), and no other control plane node is in one. A remediation that a person ordered does not make a
+ * by storage of up to a second before (of up to 3 s before while the agent's watch on Nodes is held back), and no other control plane node is in one. A remediation that a person ordered does not make a
  * Ready node unhealthy: as with upstream's health check, conditions tell that, and remediations of health checks. What serves a
  * request of another kind is started only where somebody has asked. Health checks here name `minHealthy` as a number, and
  * select by `matchLabels`.
@@ -35,7 +37,8 @@ export const healthBudget: Invariant = {
     const nodes = [...facts.nodes.values()].filter((node) => selects(check, node));
     const treated = new Set(remediated(facts));
     const { creationTimestamp } = write.object.metadata;
-    const sinceMs = (parseTimeMs(creationTimestamp) ?? 0) - (facts.nodesLag ? NODES_LAG_MAX_MS : 0);
+    const lagMs = ON_ITS_WAY_MS + (facts.nodesLag ? NODES_LAG_MAX_MS : 0);
+    const sinceMs = (parseTimeMs(creationTimestamp) ?? 0) - lagMs;
     const healthy = nodes.filter((node) => wasReady(node, sinceMs) && !treated.has(node.metadata.name)).length;
     const required = Number(check.spec.minHealthy ?? 0);
     if (healthy < required) return `a remediation of ${name} was started with ${healthy} healthy nodes of ${required}`;

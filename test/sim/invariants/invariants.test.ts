@@ -327,6 +327,13 @@ describe("S5", () => {
       facts,
       wrote(node({ metadata: { labels: { a: "b" } }, spec: { taints: [foreign], unschedulable: true } }), node()),
     );
+    const earlier = remediation({ node: { name: "n1" }, backup: { nodeUID: "earlier", labels: {} } });
+    const later = remediation({ node: { name: "n1" }, backup });
+    assertHolds(
+      "S5",
+      world(remediations(earlier, { ...later, metadata: { ...later.metadata, uid: "uid-later" } })),
+      wrote(node({ spec: { unschedulable: true } }), node()),
+    );
     assertBroken(
       "S5",
       facts,
@@ -428,11 +435,12 @@ describe("S8", () => {
   it("breaks where too few nodes are healthy, or another control plane node is in remediation", () => {
     const nodes = [named("n1", "Unknown"), named("n2", "True"), named("n3", "Unknown")];
     assertBroken("S8", facts(nodes, started("n1")), wrote(started("n1")), /1 healthy nodes of 2/);
-    const lagging = (changed: string): Facts => ({
-      ...facts([named("n1", "Unknown"), named("n2", "True"), named("n3", "Unknown", {}, changed)]),
-      nodesLag: true,
-    });
+    const changing = (changed: string): Facts =>
+      facts([named("n1", "Unknown"), named("n2", "True"), named("n3", "Unknown", {}, changed)]);
+    const lagging = (changed: string): Facts => ({ ...changing(changed), nodesLag: true });
     const created = { ...started("n1"), metadata: { ...started("n1").metadata, creationTimestamp: toTime(60_000) } };
+    assertHolds("S8", changing(toTime(60_000)), wrote(created));
+    assertBroken("S8", changing(toTime(59_000)), wrote(created), /1 healthy nodes of 2/);
     assertHolds("S8", lagging(toTime(58_000)), wrote(created));
     assertBroken("S8", lagging(toTime(57_000)), wrote(created), /1 healthy nodes of 2/);
     assertHolds("S8", facts([...nodes, named("n4", "True")], started("n1")), wrote(started("n1")));

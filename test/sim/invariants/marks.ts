@@ -38,17 +38,15 @@ export const onlyOwnMarks: Invariant = {
   },
 };
 
-/** What a remediation saved of the Node that this one replaces. */
+/** What the latest remediation that has saved anything saved of the Node that this one replaces. */
 function backupFor(facts: Facts, node: Node): Backup | undefined {
-  for (const { status } of facts.remediations.values()) {
-    if (
+  const saved = [...facts.remediations.values()].findLast(
+    ({ status }) =>
       status?.backup !== undefined &&
       status.node?.name === node.metadata.name &&
-      status.backup.nodeUID !== node.metadata.uid
-    )
-      return status.backup;
-  }
-  return undefined;
+      status.backup.nodeUID !== node.metadata.uid,
+  );
+  return saved?.status?.backup;
 }
 
 /** A key whose value changed, other than `ours` and what `saved` gave back where nothing was. */
