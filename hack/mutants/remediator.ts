@@ -641,4 +641,28 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "Math.max(state.attempt.deadlineMs - now.epochMs, 0)",
     SESSION,
   ),
+  mutant(
+    "prefix-uid-owns",
+    "marks",
+    "a mark is ours only by our whole UID",
+    "signature.startsWith(`${ownedBy}/`)",
+    "signature.startsWith(ownedBy)",
+    MARKS,
+  ),
+  mutant(
+    "foreign-by-effect",
+    "marks",
+    "somebody else's out-of-service taint is one whatever its effect is",
+    'if (!taintsOf(node).some((taint) => taint.key === OUT_OF_SERVICE.key)) return "None";',
+    'if (!taintsOf(node).some((taint) => sameTaint(taint, OUT_OF_SERVICE))) return "None";',
+    MARKS,
+  ),
+  mutant(
+    "volume-of-any-node",
+    "pods",
+    "a volume that is being detached is attached still",
+    "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName);",
+    "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName && attachment.metadata.deletionTimestamp === undefined);",
+    WORKLOADS,
+  ),
 ];

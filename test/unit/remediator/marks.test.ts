@@ -27,6 +27,18 @@ function marked(taints: Taint[], annotations: Record<string, string>): Node {
 }
 
 describe("our marks on a node", () => {
+  it("are not those of a remediation whose UID merely begins like ours", () => {
+    const before = marked([OUT_OF_SERVICE], { [FENCED_BY]: "uid-2/a1" });
+    assert.deepEqual(markPatch(before, { outOfService: "off" }, "", "uid"), []);
+    assert.equal(markPatch(before, { outOfService: "off" }, "", "uid-2").length, 2);
+  });
+
+  it("are somebody else's whatever the effect of the taint is: Kubernetes looks at the key alone", () => {
+    const taint = { ...OUT_OF_SERVICE, effect: "NoSchedule" };
+    assert.equal(outOfServiceOf(marked([taint], {})), "Foreign");
+    assert.deepEqual(markPatch(marked([taint], {}), { outOfService: "on" }, "uid/a1"), []);
+  });
+
   it("go on with a signature, beside what others have put there", () => {
     const before = marked([FOREIGN], { note: "x" });
     const after = patched(before, markPatch(before, { outOfService: "on" }, "uid/a1"));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Pod, Toleration } from "../../../src/api/core.ts";
-import { claimsOf, failedStatus, isFinished, mustLeave } from "../../../src/remediator/pods.ts";
+import type { Pod, Toleration, VolumeAttachment } from "../../../src/api/core.ts";
+import { attachmentsOf, claimsOf, failedStatus, isFinished, mustLeave } from "../../../src/remediator/pods.ts";
 
 function pod(spec: Partial<Pod["spec"]> = {}, annotations: Record<string, string> = {}): Pod {
   return {
@@ -61,5 +61,24 @@ describe("pods", () => {
       { name: "config" },
     ];
     assert.deepEqual([...claimsOf([pod({ volumes })])], ["default/db-data", "default/db-scratch"]);
+  });
+});
+
+describe("the volumes of a node", () => {
+  const attachment = (nodeName: string, deletionTimestamp?: string): VolumeAttachment => ({
+    apiVersion: "storage.k8s.io/v1",
+    kind: "VolumeAttachment",
+    metadata: {
+      name: "a",
+      uid: "u",
+      resourceVersion: "1",
+      ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    },
+    spec: { attacher: "csi.example", nodeName, source: {} },
+  });
+
+  it("are those that are attached to it, also while they are being detached", () => {
+    const going = attachment("n1", "2026-01-01T00:00:00Z");
+    assert.deepEqual(attachmentsOf("n1", [attachment("n2"), going]), [going]);
   });
 });
