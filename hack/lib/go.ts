@@ -22,7 +22,9 @@ export async function goBuild(
 ): Promise<void> {
   // A build that is cut short must not leave half a binary under the name that the next run trusts.
   const partial = `${build.output}.part`;
-  await run(go, ["build", "-trimpath", "-ldflags", build.ldflags, "-o", partial, build.packagePath], {
+  // What is built is told by its sources: no commit of ours belongs into it, and none is asked of a clone that another user owns.
+  const flags = ["-trimpath", "-buildvcs=false", "-ldflags", build.ldflags];
+  await run(go, ["build", ...flags, "-o", partial, build.packagePath], {
     cwd: build.folder,
     env: { CGO_ENABLED: "0" },
     timeoutMs: BUILD_TIMEOUT_MS,
