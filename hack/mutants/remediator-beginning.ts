@@ -9,8 +9,8 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "unrecorded-cluster",
     "decide-start",
     "which cluster a Machine's node is in is on record before anything is done there",
-    "...(clusterUid !== undefined && { uid: clusterUid })",
-    "...(clusterUid === undefined && { uid: clusterUid })",
+    "return clusterUid === ownClusterUid ? { uid: clusterUid, own: true } : { uid: clusterUid };",
+    "return clusterUid === ownClusterUid ? { uid: clusterUid, own: true } : {};",
     WORKLOAD_SIM,
   ),
   mutant(

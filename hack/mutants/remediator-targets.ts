@@ -86,7 +86,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "target-strays-to-namesake",
     "fencing-target",
     "a target that names the namesake in another cluster is another host's",
-    "const isSame = nodeKey({ name, cluster }) === nodeKey({ name: nodeName, cluster: clusterRef });",
+    "const isSame = namesOf(cluster).some((by) => nodeKey({ name, cluster: by }) === named);",
     "const isSame = name === nodeName;",
     TARGET_CLUSTERS,
   ),

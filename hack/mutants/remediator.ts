@@ -253,7 +253,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "cluster-confused",
     "subject",
     "a node of the same name in another cluster is another node",
-    "return cluster === undefined ? name : `${clusterKey(cluster)}/${name}`;",
+    'return key === "" ? name : `${key}/${name}`;',
     "return clusterKey(undefined) + name;",
     CLUSTERS,
   ),
@@ -311,6 +311,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "nothing is read or written in another cluster than the one with which a remediation began",
     "if (uid === undefined || ref.uid === undefined || uid === ref.uid) return present;",
     "if (uid === undefined || ref.uid === undefined || uid !== undefined) return present;",
+    CLUSTERS,
+  ),
+  mutant(
+    "own-cluster-twice",
+    "subject",
+    "a management cluster that manages itself is one cluster: for siblings, turns, quorum and marks",
+    'return cluster === undefined || cluster.own === true ? "" :',
+    'return cluster === undefined ? "" :',
     CLUSTERS,
   ),
   mutant(

@@ -97,6 +97,9 @@ const bareMetalRemediationStatusSchema = z.object({
             description:
               "UID of its namespace kube-system then: where a kubeconfig leads to another one, nothing is done there.",
           }),
+          own: z.boolean().optional().meta({
+            description: "It is the cluster that the agent lives in: its nodes are those of the same name there.",
+          }),
         })
         .optional()
         .meta({

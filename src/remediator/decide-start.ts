@@ -25,6 +25,7 @@ import type { Decision, HostFacts, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
 import { conditionOf, nodeRejoined, processing } from "./status.ts";
 import { CLAIM_RECHECK_MS, FREED_RECHECK_MS, IDENTITY_AGE_MAX_MS, RENEWAL_TIMEOUT_MS } from "./timings.ts";
+import type { KnownCluster } from "./subject.ts";
 import { clusterKey, clusterOf } from "./subject.ts";
 import { quorumMessage } from "./turn.ts";
 
@@ -67,7 +68,7 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
  * it is waited for until that can be asked which it is.
  */
 function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
-  const { seen, subject, away, clusterUid } = snapshot;
+  const { seen, subject, away } = snapshot;
   const read = seen.subjectMachine;
   if (read === undefined) return run({ do: "resolveSubject" });
   const isOld = now.monotonicMs - read.atMs >= CLAIM_RECHECK_MS;
@@ -90,7 +91,7 @@ function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): De
   const cluster = clusterOf(read.machine);
   const node = {
     ...(nodeName !== undefined && { name: nodeName }),
-    ...(cluster !== undefined && { cluster: { ...cluster, ...(clusterUid !== undefined && { uid: clusterUid }) } }),
+    ...(cluster !== undefined && { cluster: { ...cluster, ...identityOf(snapshot) } }),
   };
   const where = cluster === undefined ? "" : ` of cluster ${clusterKey(cluster)}`;
   return move(snapshot, now, {
@@ -100,6 +101,11 @@ function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): De
     ...(attempt !== undefined && { attempt }),
     fields: { node, machine: subject.machine ?? { apiVersion, kind, namespace, name, uid } },
   });
+}
+
+function identityOf({ clusterUid, ownClusterUid }: Snapshot): Pick<KnownCluster, "uid" | "own"> {
+  if (clusterUid === undefined) return {};
+  return clusterUid === ownClusterUid ? { uid: clusterUid, own: true } : { uid: clusterUid };
 }
 
 /** What waits for people has a deadline; what waits for other remediations or for the stop switch has not. */

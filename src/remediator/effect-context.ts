@@ -25,6 +25,8 @@ export interface EffectContext {
   etcdNodes(): Node[];
   /** Whether a power order may still go out now: the decision for it was stored first, which takes its time. */
   mayOrder(): boolean;
+  /** Finds out which cluster the agent lives in. @throws KubeError */
+  identifyOwnCluster(signal: AbortSignal): Promise<void>;
 }
 
 /** What stands in every log line about a remediation. */

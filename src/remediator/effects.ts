@@ -19,9 +19,11 @@ import type { EtcdMember } from "./quorum.ts";
 import { mayRunEtcd } from "./quorum.ts";
 import { countBound, releasePods } from "./release.ts";
 import { runReprovisionEffect } from "./reprovision/effects.ts";
+import type { MachineSeen } from "./resolve-subject.ts";
 import { readLiveMachine, readOwnerMachine } from "./resolve-subject.ts";
 import { backupOf, restorePatch } from "./restore.ts";
 import type { Effect, Seen } from "./snapshot.ts";
+import { clusterOf } from "./subject.ts";
 
 /** On every remediation that has begun: nothing of it is forgotten before it is taken back. */
 export const FINALIZER = "ironfence.io/remediation";
@@ -182,10 +184,27 @@ async function readMembers(context: EffectContext, signal: AbortSignal): Promise
 }
 
 /** Finds out by the live Machine that owns the remediation which node of which cluster it is about. */
-async function resolveSubject({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
+async function resolveSubject(context: EffectContext, signal: AbortSignal): Promise<void> {
+  const { runtime, session } = context;
   const { metadata } = session.remediation;
-  const machine = await readOwnerMachine(runtime, metadata, signal);
+  const read = await readOwnerMachine(runtime, metadata, signal);
+  const machine = read.found && clusterOf(read.machine) !== undefined ? await identified(context, read, signal) : read;
   session.seen = { ...session.seen, subjectMachine: { ...machine, atMs: session.now().monotonicMs } };
+}
+
+/** A Machine whose cluster can be told from the agent's own. */
+async function identified(context: EffectContext, read: MachineSeen, signal: AbortSignal): Promise<MachineSeen> {
+  try {
+    await context.identifyOwnCluster(signal);
+    return read;
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    return {
+      found: false,
+      reason: "MachineUnreadable",
+      message: `${error.message}: apply deploy/families/cluster-api`,
+    };
+  }
 }
 
 /** Looks whether there is still such a Cluster; one that may not be looked for may be there. */

@@ -3,6 +3,7 @@ import type { Node, Taint } from "../api/core.ts";
 import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../api/taints.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
+import type { KnownCluster } from "./subject.ts";
 import { clusterKey } from "./subject.ts";
 
 // Our two marks on a node: the out-of-service taint, which stands only while its host is proven off, and the quarantine. Each
@@ -12,9 +13,10 @@ import { clusterKey } from "./subject.ts";
  * The signature of one power-off order of a remediation. On a node of another cluster than the remediation's it ends in
  * `@<namespace>/<name>` of that Cluster: an agent that lives there finds no such remediation, and must not take it for lost.
  */
-export function signature(remediationUid: string, attemptId: string, cluster: ClusterRef | undefined): string {
+export function signature(remediationUid: string, attemptId: string, cluster: KnownCluster | undefined): string {
   const order = `${remediationUid}/${attemptId}`;
-  return cluster === undefined ? order : `${order}@${clusterKey(cluster)}`;
+  const key = clusterKey(cluster);
+  return key === "" ? order : `${order}@${key}`;
 }
 
 /** UIDs of the remediations of `cluster`'s nodes that have signed marks on one of them. */

@@ -1,4 +1,5 @@
 import type { Node } from "../api/core.ts";
+import { readClusterUid } from "../clusters/cluster-uid.ts";
 import type { ClusterRef, HeldCluster, WorkloadClusters } from "../clusters/workload-clusters.ts";
 import { kubeconfigSecret } from "../clusters/workload-clusters.ts";
 import type { KubeClient } from "../kube/client.ts";
@@ -44,6 +45,7 @@ export class NodeClusters {
   readonly #workload: WorkloadClusters;
   readonly #local: NodeCluster;
   readonly #localNodes: Watched<Node>;
+  #ownUid: string | undefined;
   readonly #held = new Map<string, Held>();
   readonly #listeners = new Set<NodeListener>();
 
@@ -56,7 +58,7 @@ export class NodeClusters {
 
   /** A workload cluster that nobody holds is away, and so is one that is another by now: its nodes are others, namesakes at best. */
   of(ref: KnownCluster | undefined): NodeCluster {
-    if (ref === undefined) return this.#local;
+    if (ref === undefined || ref.own === true) return this.#local;
     const present =
       this.#held.get(clusterKey(ref))?.present() ?? unreachable(this.#runtime, ref, "it is not connected");
     const { uid } = present;
@@ -66,9 +68,19 @@ export class NodeClusters {
     return awayCluster(this.#runtime, ref, { reason: "ClusterExchanged", message });
   }
 
+  /** Which cluster the agent lives in; undefined until that was asked. */
+  get ownUid(): string | undefined {
+    return this.#ownUid;
+  }
+
+  /** Asks which cluster the agent lives in, once. @throws KubeError */
+  async identifyOwn(signal: AbortSignal): Promise<void> {
+    this.#ownUid ??= await readClusterUid(this.#runtime.client, signal);
+  }
+
   /** Keeps a cluster connected until the answer is called. */
-  hold(ref: ClusterRef | undefined): () => void {
-    if (ref === undefined) return () => undefined;
+  hold(ref: KnownCluster | undefined): () => void {
+    if (ref === undefined || ref.own === true) return () => undefined;
     const key = clusterKey(ref);
     const held = this.#held.get(key) ?? new Held(this.#runtime, this.#workload, ref, this.#listeners);
     this.#held.set(key, held);
@@ -96,9 +108,9 @@ export class NodeClusters {
   }
 
   /** Whether a node of any cluster is the very Node object of that name in the agent's own cluster. */
-  isLocal(cluster: ClusterRef | undefined, name: string | undefined, localName: string | undefined): boolean {
+  isLocal(cluster: KnownCluster | undefined, name: string | undefined, localName: string | undefined): boolean {
     if (name === undefined || name !== localName) return false;
-    if (cluster === undefined) return true;
+    if (clusterKey(cluster) === "") return true;
     // A management cluster may be a Cluster of its own: then the node's UID is the same by either way.
     const uid = this.of(cluster).nodes.get({ name })?.metadata.uid;
     return uid !== undefined && uid === this.#localNodes.get({ name })?.metadata.uid;

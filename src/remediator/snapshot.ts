@@ -46,6 +46,8 @@ export interface Snapshot {
   away: Away | undefined;
   /** Which cluster answers; undefined for the agent's own, and while it is away. */
   clusterUid: string | undefined;
+  /** Which one the agent lives in; undefined until that was asked. */
+  ownClusterUid: string | undefined;
   /** The node as watched: it may lag, so it wakes and informs, but nothing unsafe rests on it alone. */
   node: Node | undefined;
   host: { found: true; facts: HostFacts } | LookupFailure;

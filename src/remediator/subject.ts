@@ -15,9 +15,12 @@ export interface MachineRef {
   uid: string;
 }
 
-/** A Cluster, and what tells it from one that its kubeconfig may lead to later (`readClusterUid`), where that is on record. */
+/** A Cluster, and what was found out about it when it was put on record. */
 export interface KnownCluster extends ClusterRef {
+  /** Tells it from one that its kubeconfig may lead to later (`readClusterUid`). */
   uid?: string | undefined;
+  /** It is the very cluster that the agent lives in: a management cluster that manages itself. */
+  own?: boolean | undefined;
 }
 
 /** What a remediation is about. */
@@ -80,20 +83,21 @@ export function machineResource({ apiVersion, kind }: Pick<MachineRef, "apiVersi
   return { group, version, kind, plural: "machines", namespaced: true };
 }
 
-/** One text for one cluster; empty for the one that the agent lives in. */
-export function clusterKey(cluster: ClusterRef | undefined): string {
-  return cluster === undefined ? "" : `${cluster.namespace}/${cluster.name}`;
+/** One text for one cluster; empty for the one that the agent lives in, by whatever way it is named. */
+export function clusterKey(cluster: KnownCluster | undefined): string {
+  return cluster === undefined || cluster.own === true ? "" : `${cluster.namespace}/${cluster.name}`;
 }
 
 /** The name of a node together with its cluster: a node of the same name in another cluster is another node. */
 export interface NodeId {
-  cluster: ClusterRef | undefined;
+  cluster: KnownCluster | undefined;
   name: string;
 }
 
 /** One text for one node of all clusters: the name alone for one of the cluster that the agent lives in. */
 export function nodeKey({ cluster, name }: NodeId): string {
-  return cluster === undefined ? name : `${clusterKey(cluster)}/${name}`;
+  const key = clusterKey(cluster);
+  return key === "" ? name : `${key}/${name}`;
 }
 
 /** Reads what `nodeKey` wrote: no name of an object holds a slash. */

@@ -23,7 +23,7 @@ import type { State } from "./state.ts";
 import { conditionOf } from "./status.ts";
 import type { StopSwitch } from "./stop-switch.ts";
 import type { Subject } from "./subject.ts";
-import { isUnresolved } from "./subject.ts";
+import { clusterKey, isUnresolved } from "./subject.ts";
 import type { FencedHost, HostDirectory, LookupFailure } from "./targets/host.ts";
 import { compareIdentity } from "./targets/identity.ts";
 import { API_RETRY_MAX_MS, API_RETRY_MIN_MS } from "./timings.ts";
@@ -90,6 +90,7 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
         handOver: deps.handOver,
         etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
         mayOrder: () => mayOrder(deps, session, host),
+        identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),
       };
       for (const effect of decision.effects) {
         await runEffect(context, effect, signal);
@@ -193,7 +194,7 @@ async function store(
     runtime.logger.info({ ...fieldsOf(session), state: to, step: reason, message }, "remediation step");
     const { nodeName, cluster } = session.subject;
     // Events are told to the cluster of the remediation, which has no node of another one.
-    const isThere = cluster === undefined && nodeName !== undefined;
+    const isThere = clusterKey(cluster) === "" && nodeName !== undefined;
     const node = isThere ? session.cluster.nodes.get({ name: nodeName }) : undefined;
     const regarding = session.remediation;
     runtime.events.record({
@@ -278,6 +279,7 @@ function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: 
     unresolved: isUnresolved(session.remediation),
     away,
     clusterUid,
+    ownClusterUid: deps.clusters.ownUid,
     node,
     turn: deps.turns.of(session.uid),
     zone: zoneOf(node, deps.zoneLabel),

@@ -6,11 +6,12 @@ import { Topology } from "../../bmc/topology.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { KnownCluster } from "../subject.ts";
 import { clusterKey, nodeKey } from "../subject.ts";
 import { openDevices } from "./devices.ts";
 import type { FencedHost, HostDirectory, HostPower } from "./host.ts";
 import { identityJudge } from "./identity.ts";
-import { TargetIndex } from "./target-index.ts";
+import { conflictText, TargetIndex } from "./target-index.ts";
 import { claimTarget, recordReboot, releaseTarget } from "./target-store.ts";
 
 export interface FencingTargetDirectoryDeps {
@@ -51,13 +52,14 @@ export function createFencingTargetDirectory(
       if (nodeName === undefined) {
         return { found: false, reason: "NoTarget", message: "no FencingTarget can name a node that is not there yet" };
       }
-      const [target] = index.byNode({ name: nodeName, cluster });
+      const [target, second] = namesOf(cluster).flatMap((by) => index.byNode({ name: nodeName, cluster: by }));
       if (target === undefined) {
-        const of = cluster === undefined ? "" : ` and spec.clusterRef ${clusterKey(cluster)}`;
+        const of = clusterKey(cluster) === "" ? "" : ` and spec.clusterRef ${clusterKey(cluster)}`;
         const message = `no FencingTarget in namespace ${deps.namespace} names node ${nodeName}${inCluster(cluster)}: create one with spec.nodeName ${nodeName}${of}`;
         return { found: false, reason: "NoTarget", message };
       }
-      const conflict = index.conflictOf(target.metadata.uid);
+      const conflict =
+        index.conflictOf(target.metadata.uid) ?? (second && conflictText(second, `names node ${nodeName} as well`));
       if (conflict === undefined) return { found: true, host: hostOf(deps, index, target) };
       const { namespace, name } = target.metadata;
       return { found: false, reason: "Ambiguous", message: `FencingTarget ${namespace}/${name}: ${conflict}` };
@@ -69,8 +71,15 @@ export function createFencingTargetDirectory(
   };
 }
 
-function inCluster(cluster: ClusterRef | undefined): string {
-  return cluster === undefined ? "" : ` of cluster ${clusterKey(cluster)}`;
+/** How targets may name a cluster: the agent's own by the Cluster that it is, or not at all. */
+function namesOf(cluster: KnownCluster | undefined): (ClusterRef | undefined)[] {
+  if (cluster?.own !== true) return [cluster];
+  const { namespace, name } = cluster;
+  return [{ namespace, name }, undefined];
+}
+
+function inCluster(cluster: KnownCluster | undefined): string {
+  return clusterKey(cluster) === "" ? "" : ` of cluster ${clusterKey(cluster)}`;
 }
 
 function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: FencingTarget): FencedHost {
@@ -82,7 +91,8 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
     version: `${uid}/${generation ?? ""}`,
     strayedFrom: ({ nodeName: name = "", cluster }) => {
       const { nodeName, clusterRef } = target.spec;
-      const isSame = nodeKey({ name, cluster }) === nodeKey({ name: nodeName, cluster: clusterRef });
+      const named = nodeKey({ name: nodeName, cluster: clusterRef });
+      const isSame = namesOf(cluster).some((by) => nodeKey({ name, cluster: by }) === named);
       return isSame ? undefined : `names node ${nodeName}${inCluster(clusterRef)} now`;
     },
     takenBack: undefined,

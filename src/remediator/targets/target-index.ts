@@ -185,7 +185,8 @@ function readAddress(text: string): ReturnType<typeof parseBmcAddress> | undefin
   }
 }
 
-function conflictText(rival: FencingTarget, what: string): string {
+/** Why a target is not trusted: a rival of it does `what`. */
+export function conflictText(rival: FencingTarget, what: string): string {
   const { namespace, name } = rival.metadata;
   return `FencingTarget ${namespace}/${name} ${what}, so neither is trusted: delete or correct one of them`;
 }

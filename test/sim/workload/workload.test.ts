@@ -366,6 +366,59 @@ describe("a Cluster that is deleted in mid-fence", () => {
     }));
 });
 
+describe("a management cluster that manages itself", () => {
+  it("has one host for a node, whether it is named by its Machine or by itself: one waits for the other", () =>
+    WorkloadWorld.run({ targets: false }, async (world) => {
+      world.leadTo("management");
+      const uid = world.machine("m1", "n1");
+      await world.hang("management", "n1");
+      world.management.remediate("n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("Succeeded", "m1");
+      await world.until("both are done", () => world.management.remediation("n1")?.status?.phase === "Succeeded");
+      assert.deepEqual(world.powerLog, ["management n1 ForceOff", "management n1 On"]);
+      assert.equal(world.remediation("m1")?.status?.node?.cluster?.own, true);
+      world.assertUntouched("workload");
+    }));
+
+  it("has its control plane counted once: two of three members are not off at a time", () =>
+    WorkloadWorld.run({ targets: false, labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+      world.leadTo("management");
+      const off = (): string[] =>
+        world.management.rack.hosts.flatMap(({ name, power }) => (power === "Off" ? [name] : []));
+      let most = 0;
+      world.management.rack.subscribe(() => (most = Math.max(most, off().length)));
+      const uid = world.machine("m1", "n1");
+      await world.hang("management", "n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("PoweringOff", "m1");
+      world.management.remediate("n2");
+      await world.until("it waits", () =>
+        (world.management.remediation("n2")?.status?.conditions ?? []).some(
+          ({ reason }) => reason === "WaitingForTurn",
+        ),
+      );
+      await world.phase("Succeeded", "m1");
+      await world.until("n2 is done", () => world.management.remediation("n2")?.status?.phase === "Succeeded");
+      assert.equal(most, 1);
+    }));
+
+  it("has its nodes' hosts named by FencingTargets with the Cluster, too, also for an agent that has just begun", () =>
+    WorkloadWorld.run({}, async (world) => {
+      world.leadTo("management");
+      world.aimAtOwn("n1");
+      const uid = world.machine("m1", "n1");
+      await world.hang("management", "n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("PoweringOff", "m1");
+      await world.killAgent();
+      world.startAgent();
+      await world.phase("Succeeded", "m1");
+      assert.equal(world.remediation("m1")?.status?.target?.name, "own-n1");
+      assert.deepEqual(world.powerLog, ["management n1 ForceOff", "management n1 On"]);
+    }));
+});
+
 describe("a Machine without a node", () => {
   it("is fenced by the host that it has taken, and is back when the node that it names then lives in a new boot", () =>
     WorkloadWorld.run({ targets: false }, async (world) => {

@@ -6,6 +6,7 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import { CLUSTER_API_GROUP, readMachine } from "../../../src/api/cluster-api.ts";
 import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import type { Condition } from "../../../src/api/meta.ts";
@@ -170,6 +171,22 @@ export class WorkloadWorld {
   mend(): void {
     this.#isCut = false;
     this.#reconnect();
+  }
+
+  /** A node of the management cluster has a target that names it by the Cluster that leads there, and no other one. */
+  aimAtOwn(host: string): void {
+    const targets = this.management.server.collection<FencingTarget>(FENCING_TARGETS);
+    const plain = targets.get({ namespace: NAMESPACE, name: host }) ?? assert.fail();
+    targets.delete({ namespace: NAMESPACE, name: host });
+    const clusterRef = { namespace: WORKLOAD.namespace, name: WORKLOAD.name };
+    const { systemUUID } = this.management.rack.host(host).spec;
+    this.management.create(
+      FENCING_TARGETS,
+      { namespace: NAMESPACE, name: `own-${host}` },
+      { spec: { ...plain.spec, clusterRef, identity: { systemUUID } } },
+    );
+    // The workload cluster's own has the same node by name.
+    targets.delete({ namespace: NAMESPACE, name: `w1-${host}` });
   }
 
   /** The Cluster is deleted in the management cluster, and with it the way to it. */

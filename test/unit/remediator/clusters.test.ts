@@ -93,6 +93,25 @@ describe("the key of a node", () => {
   });
 });
 
+describe("the agent's own cluster", () => {
+  const own = { ...W1, uid: "uid-of-own", own: true };
+
+  it("has nodes of one key, by whatever way it is named", () => {
+    assert.equal(nodeKey({ cluster: own, name: "n1" }), nodeKey({ cluster: undefined, name: "n1" }));
+    const [byName, byMachine] = [
+      remediation("by-name", { node: "n1" }),
+      remediation("by-machine", { owners: [CLUSTER_API], status: { node: { name: "n1", cluster: own } } }),
+    ];
+    const index = new RemediationIndex();
+    for (const object of [byName, byMachine]) index.apply({ type: "added", object });
+    assert.deepEqual(
+      index.siblings(byName).map(({ metadata }) => metadata.name),
+      ["by-machine"],
+    );
+    assert.equal(signature("uid", "a1", own), signature("uid", "a1", undefined));
+  });
+});
+
 describe("the index of remediations", () => {
   const stored = (cluster: ClusterRef | undefined): BareMetalRemediationStatus => ({
     node: { name: "n1", ...(cluster !== undefined && { cluster }) },
@@ -220,6 +239,18 @@ describe("the clusters of nodes", () => {
     set(connected);
     assert.deepEqual(seen, ["w1 changed", "w1 n1", "w1 changed"]);
     assert.equal(clusters.of(W1).away, undefined);
+  });
+
+  it("are the agent's own where they are on record as that, and need no way to it", () => {
+    const { clusters, here, held } = two();
+    here.node("n1", "a");
+    const own = { ...W1, uid: "uid-of-own", own: true };
+    const release = clusters.hold(own);
+    assert.equal(held(), 0);
+    assert.equal(clusters.of(own).away, undefined);
+    assert.notEqual(clusters.of(own).nodes.get({ name: "n1" }), undefined);
+    assert.equal(clusters.isLocal(own, "n1", "n1"), true);
+    release();
   });
 
   it("are away for whoever means another cluster than the one that answers by now", async () => {

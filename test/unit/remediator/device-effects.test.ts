@@ -71,6 +71,7 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
     turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },
     handOver: () => undefined,
     etcdNodes: () => [],
+    identifyOwnCluster: () => Promise.resolve(),
     mayOrder: () => true,
     closed: () => closed,
   };

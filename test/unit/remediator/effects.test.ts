@@ -97,6 +97,7 @@ function start(status: BareMetalRemediationStatus = {}, host?: Partial<FencedHos
     handOver: () => undefined,
     etcdNodes: () => [],
     mayOrder: () => true,
+    identifyOwnCluster: () => Promise.resolve(),
   };
 }
 

@@ -160,6 +160,7 @@ class World {
       turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: false, by: "ns/other" }) },
       handOver: () => undefined,
       etcdNodes: () => [],
+      identifyOwnCluster: () => Promise.resolve(),
       mayOrder: () => true,
     };
     await runReprovisionEffect(context, effect, SIGNAL);

@@ -117,6 +117,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     unresolved: false,
     away: undefined,
     clusterUid: undefined,
+    ownClusterUid: undefined,
     node: node(),
     host: {
       found: true,

@@ -5,6 +5,7 @@ import type { openDevice } from "../../../bmc/open-device.ts";
 import { Topology } from "../../../bmc/topology.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Subject } from "../../subject.ts";
+import { clusterKey } from "../../subject.ts";
 import type { FencedHost, HostDirectory, HostOwner, HostPower } from "../host.ts";
 import { HostRefusal } from "../host.ts";
 import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
@@ -74,7 +75,7 @@ export function createBareMetalHostDirectory(
     signal,
   );
   const nodeOf = ({ nodeName, cluster }: Subject): Node | undefined =>
-    nodeName === undefined || cluster !== undefined ? undefined : deps.nodes.get({ name: nodeName });
+    nodeName === undefined || clusterKey(cluster) !== "" ? undefined : deps.nodes.get({ name: nodeName });
   const locate = (subject: Subject): Located => {
     const located = index.locate(subject, nodeOf(subject));
     if (located.found || watch.problem === undefined) return located;
