@@ -36,3 +36,5 @@ export const DECIDE_GUARDS = "test/unit/remediator/decide-guards.test.ts";
 export const EFFECTS = "test/unit/remediator/effects.test.ts";
 export const SESSION = "test/unit/remediator/session.test.ts";
 export const OFF_PROOF = "test/unit/targets/off-proof.test.ts";
+export const EDITS_SIM = "test/sim/edits.test.ts";
+export const ORPHANS_SIM = "test/sim/orphans.test.ts";

@@ -59,13 +59,7 @@ describe("a stop switch that is thrown while the intent to power off is being st
   it("stops the order", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
-      const path = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`;
-      const stop = world.server.onChange(({ object }) => {
-        if (object.kind !== "BareMetalRemediation" || !JSON.stringify(object).includes("HostClaimed")) return;
-        stop();
-        const match = { method: "PATCH", pathPrefix: path, client: "agent" };
-        world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 2_000 } });
-      });
+      delayIntent(world);
       world.remediate("n1");
       await world.clock.advance(1_000);
       world.pause(true);
@@ -74,6 +68,24 @@ describe("a stop switch that is thrown while the intent to power off is being st
       assert.equal(world.condition("n1", "Processing"), "True Paused");
       world.pause(false);
       await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+});
+
+describe("a target that is corrected while the intent to power off is being stored", () => {
+  it("leads to no order to the devices that it named before", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
+      editTarget(world, "n2", { verification: "None" });
+      world.rack.bmc("n2").pretendIdentity({ systemUUID: "", serialNumber: "" });
+      delayIntent(world);
+      world.remediate("n1");
+      await world.clock.advance(1_000);
+      editTarget(world, "n1", { systemUUID: world.rack.host("n1").spec.systemUUID });
+      await world.phase("n1", "Succeeded");
+      assert.equal(orders(world, "n2"), 0);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       world.assertClean();
     }));
 });
@@ -141,6 +153,17 @@ describe("signatures that somebody strips from a node", () => {
       world.assertClean();
     }));
 });
+
+/** Has the write that stores the intent to power off take two seconds. */
+function delayIntent(world: World): void {
+  const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`;
+  const stop = world.server.onChange(({ object }) => {
+    if (object.kind !== "BareMetalRemediation" || !JSON.stringify(object).includes("HostClaimed")) return;
+    stop();
+    const match = { method: "PATCH", pathPrefix, client: "agent" };
+    world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 2_000 } });
+  });
+}
 
 function editTarget(world: World, host: string, identity: Record<string, string>): void {
   const devices = [{ address: `redfish://${host}`, credentialsSecretRef: { name: "bmc" }, timeouts: { call: "2s" } }];
