@@ -26,12 +26,38 @@ export async function createCredentials(api: KubeApi, namespace: string, { login
 /** What is installed on hosts. */
 export const IMAGE = { url: "http://image.example/os.raw" };
 
+/** Who uses a host. */
+export interface ConsumerRef {
+  apiVersion: string;
+  kind: string;
+  namespace: string;
+  name: string;
+}
+
 /** A BareMetalHost to be made; it has the name of its host of the rack. */
 export interface BareMetalHostSpec {
   name: string;
   /** Available ones are off, and nothing is installed on them. */
   state?: "provisioned" | "externally provisioned" | "available";
-  consumerRef?: { apiVersion: string; kind: string; namespace: string; name: string };
+  consumerRef?: ConsumerRef;
+}
+
+/** Gives an available host to a consumer, as the consumer's provider does: its operator installs it. */
+export async function giveHost(api: KubeApi, namespace: string, name: string, consumerRef: ConsumerRef): Promise<void> {
+  await api.mergePatch(pathOf(namespace, name), { spec: { image: IMAGE, online: true, consumerRef } });
+}
+
+/** Takes a host back from its consumer, which begins with its deprovisioning. @returns whether that is done. */
+export async function takeHostBack(api: KubeApi, namespace: string, name: string): Promise<boolean> {
+  const path = pathOf(namespace, name);
+  const { status } = await api.get<{ status: { provisioning: { state: string } } }>(path);
+  const isBack = status.provisioning.state === "available";
+  await api.mergePatch(path, { spec: { image: null, online: false, ...(isBack && { consumerRef: null }) } });
+  return isBack;
+}
+
+function pathOf(namespace: string, name: string): string {
+  return `/apis/metal3.io/v1alpha1/namespaces/${namespace}/baremetalhosts/${name}`;
 }
 
 /** Makes the BareMetalHost of a host of the rack, as its operator would have left it. */

@@ -11,7 +11,8 @@ import { startKubelets } from "../rack/kubelet.ts";
 import type { Rack } from "../rack/rack.ts";
 import { startAgent } from "./agent.ts";
 import type { Agent } from "./agent.ts";
-import { createBareMetalHost, createCredentials, IMAGE, OPERATOR } from "./bare-metal-hosts.ts";
+import type { ConsumerRef } from "./bare-metal-hosts.ts";
+import { createBareMetalHost, createCredentials, giveHost, OPERATOR, takeHostBack } from "./bare-metal-hosts.ts";
 import { eventually } from "./eventually.ts";
 import type { MachineControllers } from "./machine-controllers.ts";
 import { MACHINE_FINALIZER, playMachineControllers } from "./machine-controllers.ts";
@@ -196,20 +197,13 @@ function ownersOf(options: MachinesOptions, nodes: KubeApi): MachineControllers 
       const uid = made?.metadata.uid ?? (await createMachine(options, successor, labels, extra));
       const hasTaken = await api.find(`${paths.metal3Machines}/${successor}`);
       if (hasTaken === undefined) await createMetal3Machine(options, { name: successor, uid });
-      const spec = { image: IMAGE, online: true, consumerRef: consumerOf(options, successor) };
-      await api.mergePatch(`${paths.hosts}/${successor}`, { spec });
+      await giveHost(api, options.namespace, successor, consumerOf(options, successor));
     },
-    takeHostBack: async ({ metadata: { name } }) => {
-      const path = `${paths.hosts}/${name}`;
-      const host = await api.get<{ status: { provisioning: { state: string } } }>(path);
-      const isBack = host.status.provisioning.state === "available";
-      await api.mergePatch(path, { spec: { image: null, online: false, ...(isBack && { consumerRef: null }) } });
-      return isBack;
-    },
+    takeHostBack: ({ metadata: { name } }) => takeHostBack(api, options.namespace, name),
   };
 }
 
-function consumerOf({ version, namespace }: MachinesOptions, name: string) {
+function consumerOf({ version, namespace }: MachinesOptions, name: string): ConsumerRef {
   return { apiVersion: `infrastructure.cluster.x-k8s.io/${version}`, kind: "Metal3Machine", namespace, name };
 }
 

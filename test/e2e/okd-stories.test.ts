@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { createBareMetalHost, createCredentials, OPERATOR } from "../../hack/e2e/bare-metal-hosts.ts";
+import type { ConsumerRef } from "../../hack/e2e/bare-metal-hosts.ts";
+import {
+  createBareMetalHost,
+  createCredentials,
+  giveHost,
+  OPERATOR,
+  takeHostBack,
+} from "../../hack/e2e/bare-metal-hosts.ts";
 import type { RemediationView } from "../../hack/e2e/chronicle.ts";
 import { conditionOf } from "../../hack/e2e/chronicle.ts";
 import { eventually } from "../../hack/e2e/eventually.ts";
@@ -34,18 +41,23 @@ const MASTER = "node-role.kubernetes.io/control-plane";
 const STORY_TIMEOUT_MS = 180_000;
 /** What the example's ten minutes for a node to start become. */
 const STARTUP = "20s";
-const HOST: Omit<HostSpec, "name"> = { powerOffDelayMs: 1_000, powerOnDelayMs: 1_000, bootMs: 1_000 };
+const HOST: Omit<HostSpec, "name"> = {
+  powerOffDelayMs: 1_000,
+  powerOnDelayMs: 1_000,
+  bootMs: 1_000,
+  reprovisionMs: 1_000,
+};
 /** An order that is acknowledged, and never reaches its host. */
 const NEVER_MS = 3_600_000;
 
 const FENCED = ["returns", "retries", "replaced", "stuck", "withdrawn"];
-const BY_OPERATOR = ["host-recovers", "host-external"];
+const BY_OPERATOR = ["host-recovers", "host-replaced", "host-external"];
 const MASTERS = ["master-1", "master-2", "master-3"];
 /** Under health checks of their own. */
 const LEFT = "left";
 const DELETED = ["deleted", "spared", "healthy"];
 /** Off until their Machines are made. */
-const SUCCESSORS = ["replaced", "deleted"].map(successorOf);
+const SUCCESSORS = ["replaced", "deleted", "host-replaced"].map(successorOf);
 
 void describe("health checks of OKD's form go through their whole stories", { concurrency: true }, () => {
   const living = new AbortController();
@@ -82,7 +94,14 @@ void describe("health checks of OKD's form go through their whole stories", { co
     );
     const onError = (error: unknown): void => void process.stderr.write(`e2e: Machines: ${String(error)}\n`);
     const machines = playMachineControllers(
-      { api, machines: MACHINES, nodes: api, replace, takeHostBack: () => Promise.resolve(true) },
+      {
+        api,
+        machines: MACHINES,
+        nodes: api,
+        replace,
+        takeHostBack: async ({ metadata: { name } }) =>
+          !BY_OPERATOR.includes(name) || takeHostBack(api, NAMESPACE, name),
+      },
       onError,
       living.signal,
     );
@@ -94,10 +113,12 @@ void describe("health checks of OKD's form go through their whole stories", { co
     for (const name of MASTERS) await createMachine(name, { [ROLE]: "master", [TYPE]: "master" });
     await createCredentials(api, NAMESPACE, world.hosts);
     for (const name of BY_OPERATOR) {
-      const consumerRef = { apiVersion: OKD, kind: "Machine", namespace: NAMESPACE, name };
+      const consumerRef = consumerOf(name);
       const state = name === "host-external" ? "externally provisioned" : "provisioned";
       await createBareMetalHost(api, NAMESPACE, world.hosts, { name, state, consumerRef });
     }
+    await createBareMetalHost(api, NAMESPACE, world.hosts, { name: successorOf("host-replaced"), state: "available" });
+
     await applyHealthCheck("workers", {});
     await applyHealthCheck("masters", { role: "master", type: "master" });
     await applyHealthCheck(LEFT, { type: LEFT });
@@ -193,7 +214,8 @@ void describe("health checks of OKD's form go through their whole stories", { co
   async function replace({ metadata: { name, labels = {} } }: ObjectView): Promise<void> {
     const successor = successorOf(name);
     if ((await machineOf(successor)) === undefined) await createMachine(successor, labels);
-    world.rack.host(successor).order("On");
+    if (BY_OPERATOR.includes(name)) await giveHost(world.api, NAMESPACE, successor, consumerOf(successor));
+    else world.rack.host(successor).order("On");
   }
 
   /** Applies the example under another name, over other Machines, with the waiting times of tests. */
@@ -289,7 +311,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
   void test("a request that is withdrawn in mid-way is taken back: the host is on, and the Node what it was", async () => {
     const name = "withdrawn";
     await world.api.mergePatch(`/api/v1/nodes/${name}`, { metadata: { labels: { "example.com/rack": "r7" } } });
-    world.rack.host(name).spec.powerOnDelayMs = 5_000;
+    world.rack.host(name).spec.powerOnDelayMs = 8_000;
     world.rack.host(name).hang();
     await isIn(name, "PoweringOn");
     assert.equal(await nodeOf(name), undefined, "the Node was deleted");
@@ -304,7 +326,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
 
   void test("a power fence whose health check is deleted in mid-way is carried to its end", async () => {
     const name = LEFT;
-    world.rack.host(name).spec.powerOnDelayMs = 5_000;
+    world.rack.host(name).spec.powerOnDelayMs = 8_000;
     world.rack.host(name).hang();
     await isIn(name, "PoweringOn");
     await world.api.delete(`${HEALTH_CHECKS}/${LEFT}`);
@@ -336,6 +358,18 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
     assert.equal(await uidOf(name), uid);
     assert.notEqual((await nodeOf(name))?.metadata.uid, before?.metadata.uid, "the Node was deleted");
+  });
+
+  void test("a Machine whose BareMetalHost does not come back is deleted while that is held off, and another one gets a host", async () => {
+    const name = "host-replaced";
+    world.rack.host(name).failDisk();
+    await explain("the Machine is gone", async () => (await machineOf(name)) === undefined);
+    assert.deepEqual(ordersOf(name), ["ForceOff", "On", "ForceOff", "On", "ForceOff"]);
+    await explain("nothing is left of its remediation", async () => {
+      return (await childOf(name)) === undefined && (await holdsOf(name)).length === 0;
+    });
+    await explain("another one is healthy", async () => isReady(successorOf(name)));
+    assert.equal(world.rack.host(name).power, "Off", "nobody powers a host that was given back");
   });
 
   void test("a Machine on an externally provisioned host is never deleted, and its host is left on", async () => {
@@ -373,6 +407,10 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.deepEqual([...ordersOf(dead), ...ordersOf(spared)], []);
   });
 });
+
+function consumerOf(name: string): ConsumerRef {
+  return { apiVersion: OKD, kind: "Machine", namespace: NAMESPACE, name };
+}
 
 function successorOf(name: string): string {
   return `${name}-anew`;
