@@ -141,8 +141,8 @@ function block(
       deadlineMs: said?.reason === reason ? base.deadlineMs : now.epochMs + timeoutMs,
     },
     conditions: processing(reason, message),
-    // The boot in which the node is now: another one later tells that the owner has brought it back.
-    ...(inherits && snapshot.node !== undefined && { fields: startRecord(snapshot) }),
+    // How the node is now tells later that it has come back meanwhile: by itself, or in another boot by the host's owner.
+    ...(snapshot.node !== undefined && snapshot.away === undefined && { fields: startRecord(snapshot) }),
   });
 }
 
@@ -162,7 +162,7 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
   });
 }
 
-/** The subject as it is when its remediation begins; one that has begun to wait for the host's owner has that on record. */
+/** The subject as it is when its remediation begins; one that has waited for its host or its turn has that on record. */
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
   const { node, status, zone, subject } = snapshot;
   const waited = status.node?.wasReady !== undefined;

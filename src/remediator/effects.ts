@@ -24,6 +24,7 @@ import { readLiveMachine, readOwnerMachine } from "./resolve-subject.ts";
 import { backupOf, restorePatch } from "./restore.ts";
 import type { Effect, Seen } from "./snapshot.ts";
 import { clusterOf } from "./subject.ts";
+import { EXAMINED_AGE_MAX_MS } from "./timings.ts";
 
 /** On every remediation that has begun: nothing of it is forgotten before it is taken back. */
 export const FINALIZER = "ironfence.io/remediation";
@@ -62,21 +63,16 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "resolveSubject":
       return resolveSubject(context, signal);
     case "examine": {
+      const startedMs = session.now().monotonicMs;
       const identity = verifyIdentity(context, signal);
       try {
-        const [node] = await Promise.all([
-          getNode(client, nodeName, signal),
-          readLease(context, signal),
-          readMachine(context, signal),
-        ]);
-        const isTainted = node !== undefined && signedTaint(node);
-        const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
-        const { subject, cluster } = session;
-        const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);
-        return saw({ examined: { node, dispute }, members, ...(!isTainted && { taintCleared: true }) });
+        saw(await examine(context, signal));
       } finally {
         await identity;
       }
+      // Its BMC took its time, in which the node may have come back.
+      if (session.now().monotonicMs - startedMs > EXAMINED_AGE_MAX_MS) saw(await examine(context, signal));
+      return;
     }
     case "verifyIdentity":
       return verifyIdentity(context, signal);
@@ -222,6 +218,21 @@ async function findCluster({ runtime, session }: EffectContext, signal: AbortSig
     if (!isKubeError(error, "Forbidden")) throw error;
   }
   session.seen = { ...session.seen, cluster: { gone, atMs: session.now().monotonicMs } };
+}
+
+/** The live node, with what else decides about its power-off. */
+async function examine(context: EffectContext, signal: AbortSignal): Promise<Partial<Seen>> {
+  const { session, nodeRuntime } = context;
+  const [node] = await Promise.all([
+    getNode(nodeRuntime.client, session.nodeName, signal),
+    readLease(context, signal),
+    readMachine(context, signal),
+  ]);
+  const isTainted = node !== undefined && signedTaint(node);
+  const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
+  const { subject, cluster } = session;
+  const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);
+  return { examined: { node, dispute }, members, ...(!isTainted && { taintCleared: true }) };
 }
 
 /** Reads the Machine on record live, where it says more than who asked: it may have been deleted, or named its node. */

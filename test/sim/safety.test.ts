@@ -276,6 +276,22 @@ describe("what is missing is named, waited for, and used once it is there", () =
 });
 
 describe("the stop switch and maintenance", () => {
+  it("keep no node waiting for its power-off that has come back by itself meanwhile", () =>
+    World.run({}, async (world) => {
+      const targets = world.server.collection(FENCING_TARGETS);
+      const maintain = (maintenance: boolean) =>
+        targets.mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance } });
+      maintain(true);
+      const host = await world.hang("n1");
+      world.remediate("n1");
+      await world.until("it waits", () => world.condition("n1", "Processing") === "True Maintenance");
+      host.resume();
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      maintain(false);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, []);
+    }));
+
   it("keep a host from being powered off, and say so", () =>
     World.run({}, async (world) => {
       await world.hang("n1");

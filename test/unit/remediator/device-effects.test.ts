@@ -3,22 +3,28 @@ import { describe, it } from "node:test";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
 import { PartlyTakenError } from "../../../src/bmc/topology.ts";
+import type { ResourceType } from "../../../src/kube/resource.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { orderPower, readPower, readWhole, setBootOverride } from "../../../src/remediator/device-effects.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
+import { runEffect } from "../../../src/remediator/effects.ts";
 import { Session } from "../../../src/remediator/session.ts";
 import type { SentOrder } from "../../../src/remediator/snapshot.ts";
 import type { HostPower } from "../../../src/remediator/targets/host.ts";
+import { sleep } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
-import { NOW, PROVEN, READ_OFF, VERIFIED } from "./snapshots.ts";
+import { node, NOW, PROVEN, READ_OFF, VERIFIED } from "./snapshots.ts";
 
 const SIGNAL = new AbortController().signal;
 
 /** A session with open devices that answer `call`, whichever is made. */
-function context(call: () => Promise<void>): EffectContext & { closed: () => number } {
+function context(
+  call: () => Promise<void>,
+  { clock = new VirtualClock(), client }: Partial<Pick<KubeRuntime, "clock" | "client">> = {},
+): EffectContext & { closed: () => number } {
   let closed = 0;
   const refuse = (): Promise<never> => Promise.reject(new Error("not part of this test"));
   const power: HostPower = {
@@ -38,8 +44,8 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
   };
   const runtime: KubeRuntime = {
     // Effects on devices call no API server.
-    client: {} as KubeRuntime["client"],
-    clock: new VirtualClock(),
+    client: client ?? ({} as KubeRuntime["client"]),
+    clock,
     random: seededRandom(1),
     logger: createLogger("silent"),
     events: { record: () => undefined },
@@ -63,9 +69,11 @@ function context(call: () => Promise<void>): EffectContext & { closed: () => num
     runtime,
     nodeRuntime: runtime,
     session,
-    host: { open: () => Promise.resolve(power), ensureOurs: () => Promise.resolve() } as unknown as NonNullable<
-      EffectContext["host"]
-    >,
+    host: {
+      open: () => Promise.resolve(power),
+      ensureOurs: () => Promise.resolve(),
+      disputeOf: () => Promise.resolve(undefined),
+    } as unknown as NonNullable<EffectContext["host"]>,
     node: undefined,
     siblings: [],
     turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },
@@ -139,6 +147,40 @@ describe("a power order", () => {
     const previous: SentOrder = { attemptId: "a0", action: "ForceOff", outcome: "Rejected", atMs: 0 };
     assert.equal((await orderFails("Unreachable", previous)).session.seen.order?.outcome, "Uncertain");
   });
+});
+
+describe("a look before a power-off", () => {
+  for (const [bmcMs, looks] of [
+    [900, 1],
+    [4_000, 2],
+  ] as const) {
+    it(`is taken anew where the BMC has kept it waiting: the node may have come back meanwhile (${bmcMs} ms)`, async () => {
+      const clock = new VirtualClock();
+      const ready = ["Unknown", "True"];
+      let looked = 0;
+      const get = (type: ResourceType): Promise<object> =>
+        Promise.resolve(
+          type.kind === "Node"
+            ? node({ ready: ready[looked++] ?? "" })
+            : { apiVersion: "v1", kind: type.kind, metadata: { name: "n1", uid: "l", resourceVersion: "1" }, spec: {} },
+        );
+      const made = context(() => Promise.resolve(), { clock, client: { get } as unknown as KubeRuntime["client"] });
+      const power: Partial<HostPower> = {
+        verifyIdentity: async () => {
+          await sleep(clock, bmcMs, SIGNAL);
+          return { verified: true, message: "it is the host" };
+        },
+      };
+      made.session.power = { ...made.session.power, ...power } as HostPower;
+      const effect = runEffect(made, { do: "examine" }, SIGNAL);
+      await clock.advance(bmcMs);
+      await effect;
+      assert.equal(looked, looks);
+      const conditions = made.session.seen.examined?.node?.status.conditions;
+      assert.equal(conditions?.[0]?.status, ready[looks - 1]);
+      assert.equal(made.session.seen.identity?.verdict.verified, true);
+    });
+  }
 });
 
 describe("a device that fails", () => {
