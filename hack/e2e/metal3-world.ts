@@ -37,6 +37,26 @@ export interface MachineSpec extends HostSpec {
   machineLabels: Readonly<Record<string, string>>;
 }
 
+/** A host that takes a second for each of its changes. */
+export const QUICK_HOST: Omit<HostSpec, "name"> = {
+  powerOffDelayMs: 1_000,
+  powerOnDelayMs: 1_000,
+  bootMs: 1_000,
+  reprovisionMs: 1_000,
+};
+
+/** Workers of a node pool, by which health checks select them. */
+export function workers(nodepool: string, names: readonly string[]): MachineSpec[] {
+  return names.map((name) => ({ ...QUICK_HOST, name, machineLabels: { nodepool } }));
+}
+
+/** Machines of a control plane. */
+export function controlPlane(names: readonly string[]): MachineSpec[] {
+  const machineLabels = { "cluster.x-k8s.io/control-plane": "" };
+  const labels = { "node-role.kubernetes.io/control-plane": "" };
+  return names.map((name) => ({ ...QUICK_HOST, name, machineLabels, labels }));
+}
+
 /** The hosts of a world. */
 export interface Metal3Hosts {
   machines: readonly MachineSpec[];

@@ -3,12 +3,11 @@ import { after, before, describe, test } from "node:test";
 import { shortenTimes } from "../../hack/e2e/impatience.ts";
 import { conditionForms, machinePaths } from "../../hack/e2e/machines.ts";
 import { Metal3Look } from "../../hack/e2e/metal3-look.ts";
-import type { MachineSpec, Metal3World } from "../../hack/e2e/metal3-world.ts";
-import { startMetal3World, successorOf } from "../../hack/e2e/metal3-world.ts";
+import type { Metal3World } from "../../hack/e2e/metal3-world.ts";
+import { controlPlane, QUICK_HOST, startMetal3World, successorOf, workers } from "../../hack/e2e/metal3-world.ts";
 import { repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyObject, readManifests } from "../../hack/lib/apply.ts";
-import type { HostSpec } from "../../hack/rack/host.ts";
 
 // Metal3RemediationTemplates of v1beta2 under MachineHealthChecks of v1beta2, which alone are served: workers of one health check,
 // and a control plane, to each of their ends. Management and workload cluster are two real API servers.
@@ -19,12 +18,6 @@ const STORY_TIMEOUT_MS = 150_000;
 const WORKERS_CHECK = "capi-quickstart-metal3";
 /** What a reboot has in place of the examples' 600 s, which cannot be less than 100 in a Metal3Remediation of v1beta2. */
 const REBOOT_TIMEOUT = "15s";
-const HOST: Omit<HostSpec, "name"> = {
-  powerOffDelayMs: 1_000,
-  powerOnDelayMs: 1_000,
-  bootMs: 1_000,
-  reprovisionMs: 1_000,
-};
 const WORKERS = ["fails", "retries", "waits", "returns"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
 
@@ -33,27 +26,18 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
   const look = new Metal3Look(() => world, STORY_TIMEOUT_MS);
 
   before(async () => {
-    const worker = (name: string): MachineSpec => ({ ...HOST, name, machineLabels: { nodepool: "nodepool-1" } });
-    const controlPlane = (name: string): MachineSpec => ({
-      ...HOST,
-      name,
-      machineLabels: { "cluster.x-k8s.io/control-plane": "" },
-      labels: { "node-role.kubernetes.io/control-plane": "" },
-    });
     world = await startMetal3World(WHERE, {
-      machines: [...WORKERS.map(worker), ...CONTROL_PLANE.map(controlPlane)],
-      spares: [{ ...HOST, name: successorOf("fails") }],
+      machines: [...workers("nodepool-1", WORKERS), ...controlPlane(CONTROL_PLANE)],
+      spares: [{ ...QUICK_HOST, name: successorOf("fails") }],
     });
     await shortenTimes(world.api, { timeout: REBOOT_TIMEOUT });
     await applyExample("cluster-api-machine-health-check", [WORKERS_CHECK, "worker-remediation-request"]);
     await applyExample("machine-health-check", ["control-plane", "reboot"]);
     await world.startAgent(["--families=machine-health-check,metal3-remediation,bare-metal-host"]);
     await look.explain("all Machines are healthy", async () => {
-      const [workers, controlPlane] = await Promise.all([look.checkOf(WORKERS_CHECK), look.checkOf("control-plane")]);
-      return (
-        workers.status?.currentHealthy === WORKERS.length &&
-        controlPlane.status?.currentHealthy === CONTROL_PLANE.length
-      );
+      const checks = await Promise.all([WORKERS_CHECK, "control-plane"].map((name) => look.checkOf(name)));
+      const healthy = checks.map(({ status }) => status?.currentHealthy);
+      return healthy[0] === WORKERS.length && healthy[1] === CONTROL_PLANE.length;
     });
   });
   after(() => world?.stop());

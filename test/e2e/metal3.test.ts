@@ -6,11 +6,10 @@ import type { ObjectView } from "../../hack/e2e/machines.ts";
 import { conditionForms, machinePaths } from "../../hack/e2e/machines.ts";
 import { Metal3Look } from "../../hack/e2e/metal3-look.ts";
 import type { Metal3World } from "../../hack/e2e/metal3-world.ts";
-import { startMetal3World } from "../../hack/e2e/metal3-world.ts";
+import { controlPlane, startMetal3World, workers } from "../../hack/e2e/metal3-world.ts";
 import { repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests } from "../../hack/lib/apply.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
-import type { HostSpec } from "../../hack/rack/host.ts";
 
 // MachineHealthChecks with Metal3RemediationTemplates, in the form of Metal3's documents, from the dead node to the end: management
 // and workload cluster are two real API servers, the hosts are a rack's, behind BareMetalHosts with their operator. The stories run
@@ -19,7 +18,6 @@ import type { HostSpec } from "../../hack/rack/host.ts";
 const WHERE = { version: "v1beta1", namespace: "metal3", cluster: "test1" } as const;
 const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 120_000;
-const HOST: Omit<HostSpec, "name"> = { powerOffDelayMs: 1_000, powerOnDelayMs: 1_000, bootMs: 1_000 };
 /** What the examples' 600 s for a reboot become. */
 const REBOOT_TIMEOUT = "12s";
 const WORKERS = ["recovers", "retries", "fails", "returns"];
@@ -31,22 +29,8 @@ void describe("with the health checks of Metal3's documents, on two real API ser
   let world: Metal3World;
 
   before(async () => {
-    const host =
-      (machineLabels: Record<string, string>, labels = {}) =>
-      (name: string) => ({
-        ...HOST,
-        name,
-        machineLabels,
-        labels,
-      });
     world = await startMetal3World(WHERE, {
-      machines: [
-        ...WORKERS.map(host({ nodepool: "nodepool-0" })),
-        ...CONTROL_PLANE.map(
-          host({ "cluster.x-k8s.io/control-plane": "" }, { "node-role.kubernetes.io/control-plane": "" }),
-        ),
-        ...OTHERS.map(host({ nodepool: "nodepool-1" })),
-      ],
+      machines: [...workers("nodepool-0", WORKERS), ...controlPlane(CONTROL_PLANE), ...workers("nodepool-1", OTHERS)],
     });
     await applyManifests(world.api, repositoryPath("examples/metal3-machine-health-check.yaml"), withShortTimes);
     await world.startAgent(["--families=machine-health-check,metal3-remediation,bare-metal-host"]);

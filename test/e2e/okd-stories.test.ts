@@ -16,6 +16,7 @@ import { MACHINE_FINALIZER, playMachineControllers } from "../../hack/e2e/machin
 import type { ObjectView } from "../../hack/e2e/machines.ts";
 import type { RackWorld } from "../../hack/e2e/rack-world.ts";
 import { startRackWorld } from "../../hack/e2e/rack-world.ts";
+import { TARGETS } from "../../hack/e2e/scenario.ts";
 import { repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
@@ -41,6 +42,12 @@ const MASTER = "node-role.kubernetes.io/control-plane";
 const STORY_TIMEOUT_MS = 180_000;
 /** What the example's ten minutes for a node to start become. */
 const STARTUP = "20s";
+/** Of examples/machine-health-check.yaml. */
+const TEMPLATE = {
+  apiVersion: "ironfence.io/v1alpha1",
+  kind: "BareMetalRemediationTemplate",
+  name: "reboot-then-replace",
+};
 const HOST: Omit<HostSpec, "name"> = {
   powerOffDelayMs: 1_000,
   powerOnDelayMs: 1_000,
@@ -55,6 +62,7 @@ const BY_OPERATOR = ["host-recovers", "host-replaced", "host-external"];
 const MASTERS = ["master-1", "master-2", "master-3"];
 /** Under health checks of their own. */
 const LEFT = "left";
+const TEMPLATED = "templated";
 const DELETED = ["deleted", "spared", "healthy"];
 /** Off until their Machines are made. */
 const SUCCESSORS = ["replaced", "deleted", "host-replaced"].map(successorOf);
@@ -67,7 +75,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
   before(async () => {
     const host = (name: string): HostSpec => ({ ...HOST, name });
     const targets: HostSpec[] = [
-      ...[...FENCED, LEFT, ...DELETED].map(host),
+      ...[...FENCED, LEFT, TEMPLATED, ...DELETED].map(host),
       ...MASTERS.map((name) => ({ ...host(name), labels: { [MASTER]: "" } })),
     ];
     const spares = SUCCESSORS.map((name): HostSpec => ({ ...host(name), power: "Off" }));
@@ -108,9 +116,13 @@ void describe("health checks of OKD's form go through their whole stories", { co
     background.push(operator.settled, machines);
     const worker = { [ROLE]: "worker", [TYPE]: "worker" };
     for (const name of [...FENCED, ...BY_OPERATOR]) await createMachine(name, worker);
-    await createMachine(LEFT, { ...worker, [TYPE]: LEFT });
+    for (const name of [LEFT, TEMPLATED]) await createMachine(name, { ...worker, [TYPE]: name });
     for (const name of DELETED) await createMachine(name, { ...worker, [TYPE]: "deleted" });
     for (const name of MASTERS) await createMachine(name, { [ROLE]: "master", [TYPE]: "master" });
+    for (const manifest of await readManifests(repositoryPath("examples/machine-health-check.yaml"))) {
+      if (manifest.metadata.name !== TEMPLATE.name) continue;
+      await applyObject(api, { ...manifest, metadata: { ...manifest.metadata, namespace: NAMESPACE } });
+    }
     await createCredentials(api, NAMESPACE, world.hosts);
     for (const name of BY_OPERATOR) {
       const consumerRef = consumerOf(name);
@@ -122,11 +134,12 @@ void describe("health checks of OKD's form go through their whole stories", { co
     await applyHealthCheck("workers", {});
     await applyHealthCheck("masters", { role: "master", type: "master" });
     await applyHealthCheck(LEFT, { type: LEFT });
+    await applyHealthCheck(TEMPLATED, { type: TEMPLATED, remedy: "template" });
     await world.startAgent(["--families=okd-machine-health-check,okd-machine,bare-metal-host"]);
     await explain("all Machines are healthy", async () => {
       const checks = await api.list<ObjectView>(HEALTH_CHECKS);
       const healthy = checks.map(({ status }) => status?.currentHealthy ?? 0);
-      return healthy.reduce((sum, count) => sum + count, 0) === FENCED.length + BY_OPERATOR.length + MASTERS.length + 1;
+      return healthy.reduce((sum, count) => sum + count, 0) === FENCED.length + BY_OPERATOR.length + MASTERS.length + 2;
     });
   });
   after(async () => {
@@ -187,8 +200,6 @@ void describe("health checks of OKD's form go through their whole stories", { co
       if (annotations.some((key) => key === REQUEST || key.startsWith("remediation.metal3.io/"))) return false;
       return (await isReady(name)) && (await childOf(name)) === undefined;
     });
-  const setBmc = (name: string, reachability: "up" | "refused"): void =>
-    world.rack.bmc(name).setReachability(reachability);
 
   async function createMachine(name: string, labels: Readonly<Record<string, string>>): Promise<void> {
     const { api } = world;
@@ -221,7 +232,11 @@ void describe("health checks of OKD's form go through their whole stories", { co
   /** Applies the example under another name, over other Machines, with the waiting times of tests. */
   async function applyHealthCheck(
     name: string,
-    { role = "worker", type = "worker", isDeleting = false }: { role?: string; type?: string; isDeleting?: boolean },
+    {
+      role = "worker",
+      type = "worker",
+      remedy = "fence",
+    }: { role?: string; type?: string; remedy?: "fence" | "delete" | "template" },
   ): Promise<void> {
     const [example] = await readManifests(repositoryPath("examples/okd-machine-health-check.yaml"));
     assert.ok(example);
@@ -232,20 +247,24 @@ void describe("health checks of OKD's form go through their whole stories", { co
       .replace(`"${ROLE}":"worker"`, `"${ROLE}":"${role}"`)
       .replace(`"${TYPE}":"worker"`, `"${TYPE}":"${type}"`);
     // The stories of power fencing are all at once: the share is for clusters where so many are no accident.
-    if (isDeleting) text = text.replace(`,"${STRATEGY}":"external-baremetal"`, "");
-    else text = text.replace('"40%"', '"100%"');
+    if (remedy !== "delete") text = text.replace('"40%"', '"100%"');
+    if (remedy !== "fence") text = text.replace(`,"${STRATEGY}":"external-baremetal"`, "");
+    if (remedy === "template")
+      text = text.replace('"spec":{', `"spec":{"remediationTemplate":${JSON.stringify(TEMPLATE)},`);
     await applyObject(world.api, JSON.parse(text) as Manifest);
   }
 
   void test("a node that is back before its power-off keeps its power and its Node, and is asked for no more", async () => {
     const name = "returns";
+    const maintain = (maintenance: boolean): Promise<unknown> =>
+      world.api.mergePatch(`${TARGETS}/${name}`, { spec: { maintenance } });
     const before = await nodeOf(name);
-    setBmc(name, "refused");
+    await maintain(true);
     world.rack.host(name).hang();
-    await saysWhy(name, "BMCUnreachable");
+    await saysWhy(name, "Maintenance");
     world.rack.host(name).resume();
     await explain("the node is back", () => isReady(name));
-    setBmc(name, "up");
+    await maintain(false);
     await isOver(name);
     assert.deepEqual(ordersOf(name), []);
     assert.equal((await nodeOf(name))?.metadata.uid, before?.metadata.uid);
@@ -257,7 +276,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     await world.api.mergePatch(`/api/v1/nodes/${name}`, { metadata: { labels: { "example.com/rack": "r7" } } });
     const uid = await uidOf(name);
     // The BMC is away, then loses an order, then the host hangs in its first boot.
-    setBmc(name, "refused");
+    bmc.setReachability("refused");
     bmc.orderDelayMs = NEVER_MS;
     const stop = world.rack.subscribe((event) => {
       if (event.host !== name || event.type !== "booted") return;
@@ -266,7 +285,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     });
     host.hang();
     await saysWhy(name, "BMCUnreachable");
-    setBmc(name, "up");
+    bmc.setReachability("up");
     await explain("an order is lost", async () => {
       const attempt = (await childOf(name))?.status?.attempt;
       return attempt?.action === "ForceOff" && attempt.sent;
@@ -386,6 +405,25 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.deepEqual(await holdsOf(name), []);
   });
 
+  void test("with a template of ours the request is made, served, and deleted when the node is back", async () => {
+    const name = TEMPLATED;
+    const [machine, before] = await Promise.all([machineOf(name), nodeOf(name)]);
+    const request = (): Promise<ObjectView | undefined> =>
+      world.api.find<ObjectView>(`/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations/${name}`);
+    world.rack.host(name).hang();
+    const asked = await explain("a request", request);
+    assert.deepEqual(asked.metadata.ownerReferences, [
+      { apiVersion: OKD, kind: "Machine", name, uid: machine?.metadata.uid },
+    ]);
+    await explain("the node is back, and the request gone", async () => {
+      return (await isReady(name)) && (await request()) === undefined;
+    });
+    assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
+    assert.equal(await uidOf(name), machine?.metadata.uid);
+    assert.equal((await nodeOf(name))?.metadata.uid, before?.metadata.uid);
+    assert.equal(await isAsked(name), false);
+  });
+
   void test("without external-baremetal nothing is deleted while too many are unhealthy, nor what is back by then", async () => {
     const [dead, spared] = ["deleted", "spared"] as const;
     const uid = await uidOf(spared);
@@ -393,7 +431,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     for (const name of [dead, spared]) world.rack.host(name).hang();
     for (const name of [dead, spared]) await explain(`${name} is dead`, async () => !(await isReady(name)));
     // One alone is allowed: 40 % of three.
-    await applyHealthCheck("deleted", { type: "deleted", isDeleting: true });
+    await applyHealthCheck("deleted", { type: "deleted", remedy: "delete" });
     await explain("too many are unhealthy", async () => {
       const { conditions, currentHealthy, remediationsAllowed } = (await check()).status ?? {};
       const isShort = conditions?.some(({ type, status }) => type === "RemediationAllowed" && status === "False");
@@ -421,6 +459,6 @@ function machineSet(): Manifest {
     apiVersion: OKD,
     kind: "MachineSet",
     metadata: { namespace: NAMESPACE, name: "workers" },
-    spec: { replicas: FENCED.length + BY_OPERATOR.length + DELETED.length + 1 },
+    spec: { replicas: FENCED.length + BY_OPERATOR.length + DELETED.length + 2 },
   };
 }

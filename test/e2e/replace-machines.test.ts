@@ -8,14 +8,13 @@ import { conditionOf, readyOf } from "../../hack/e2e/chronicle.ts";
 import type { ObjectView } from "../../hack/e2e/machines.ts";
 import { conditionForms, machinePaths } from "../../hack/e2e/machines.ts";
 import { Metal3Look } from "../../hack/e2e/metal3-look.ts";
-import type { MachineSpec, Metal3World } from "../../hack/e2e/metal3-world.ts";
-import { startMetal3World, successorOf } from "../../hack/e2e/metal3-world.ts";
+import type { Metal3World } from "../../hack/e2e/metal3-world.ts";
+import { controlPlane, QUICK_HOST, startMetal3World, successorOf, workers } from "../../hack/e2e/metal3-world.ts";
 import type { TargetView } from "../../hack/e2e/scenario.ts";
 import { TARGETS } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyObject, readManifests } from "../../hack/lib/apply.ts";
-import type { HostSpec } from "../../hack/rack/host.ts";
 
 // The last resorts after reboots that do not help, on real API servers: a Machine is deleted, and its MachineSet makes another one;
 // or Metal3 installs a host anew that no Machine uses. Both as the examples say it.
@@ -25,12 +24,6 @@ const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 150_000;
 /** What the examples' ten minutes for a node to be back become. */
 const REBOOT_TIMEOUT = "15s";
-const HOST: Omit<HostSpec, "name"> = {
-  powerOffDelayMs: 1_000,
-  powerOnDelayMs: 1_000,
-  bootMs: 1_000,
-  reprovisionMs: 1_000,
-};
 const WORKERS = ["recovers", "replaced", "returns", "detached"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
 const BARE = ["bare-1", "bare-2", "bare-3"];
@@ -40,17 +33,10 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
   const look = new Metal3Look(() => world, STORY_TIMEOUT_MS);
 
   before(async () => {
-    const worker = (name: string): MachineSpec => ({ ...HOST, name, machineLabels: { nodepool: "nodepool-0" } });
-    const controlPlane = (name: string): MachineSpec => ({
-      ...HOST,
-      name,
-      machineLabels: { "cluster.x-k8s.io/control-plane": "" },
-      labels: { "node-role.kubernetes.io/control-plane": "" },
-    });
     world = await startMetal3World(WHERE, {
-      machines: [...WORKERS.map(worker), ...CONTROL_PLANE.map(controlPlane)],
-      spares: [{ ...HOST, name: successorOf("replaced") }],
-      bare: BARE.map((name) => ({ ...HOST, name })),
+      machines: [...workers("nodepool-0", WORKERS), ...controlPlane(CONTROL_PLANE)],
+      spares: [{ ...QUICK_HOST, name: successorOf("replaced") }],
+      bare: BARE.map((name) => ({ ...QUICK_HOST, name })),
     });
     // All stories begin at once, and would be too many for the example's share.
     await applyExample("machine-health-check", ["reboot-then-replace", "workers"], (text) =>
