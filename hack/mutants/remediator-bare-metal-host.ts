@@ -1,10 +1,18 @@
-import { BARE_METAL_HOST, BARE_METAL_POWER, BARE_METAL_PROBES, RESOLVE } from "./killers.ts";
+import { BARE_METAL_HOST, BARE_METAL_POWER, BARE_METAL_SIM, BARE_METAL_PROBES, RESOLVE } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator/targets/bare-metal-host");
 
 export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "ended-hold-untold",
+    "orphaned-holds",
+    "a host that is held off for a remediation that has ended is told of",
+    "if (!isFinal(status?.phase)) atWork.add(",
+    "if (status !== undefined) atWork.add(",
+    BARE_METAL_SIM,
+  ),
   mutant(
     "two-nodes-one-host",
     "node-claims",

@@ -233,6 +233,9 @@ describe("a family that is switched off in mid-fence", () => {
       assert.equal(world.rack.host("n1").power, "Off");
       await world.killAgent();
       world.startAgent();
+      await world.until("somebody is told", () =>
+        world.notes.some(({ reason, regarding }) => reason === "RemediationLost" && regarding.kind === "BareMetalHost"),
+      );
       world.freePod();
       world.remediate("n1", {}, "second");
       await world.phase("Succeeded", "second");
