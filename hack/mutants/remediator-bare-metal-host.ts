@@ -152,7 +152,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "two-hosts-first-wins",
-    "host-index",
+    "host-search",
     "ways that lead to two hosts lead to none",
     "if (first !== undefined && second !== undefined) {",
     "if (first !== undefined && second === first) {",
@@ -160,7 +160,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taken-host-found",
-    "host-index",
+    "consumer",
     "a host that another machine has taken is not this one's",
     "if (consumerKey(taker) === consumerKey(consumer)) return undefined;",
     "if (taker !== undefined) return undefined;",
@@ -168,7 +168,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taken-by-a-namesake",
-    "host-index",
+    "consumer",
     "a host that a namesake of another namespace has taken is not this one's",
     "if (consumerKey(taker) === consumerKey(consumer)) return undefined;",
     "if (taker.name === consumer.name) return undefined;",
@@ -176,7 +176,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "provider-id-believed",
-    "host-index",
+    "host-search",
     "a providerID alone makes no host a machine's that another one has taken",
     "else this.#nameFor(takers, host, way);",
     "else this.#nameFor([], host, way);",
@@ -184,7 +184,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taken-host-by-name",
-    "host-index",
+    "host-search",
     "a name finds no host that serves a machine",
     "metadata.name === nodeName && consumerRef === undefined",
     "metadata.name === nodeName",

@@ -6,8 +6,8 @@ import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { machineType } from "./owner-remediated.ts";
 import type { MachineRef } from "./subject.ts";
-import type { Consumer } from "./targets/bare-metal-host/host-index.ts";
-import { whyNotOf } from "./targets/bare-metal-host/host-index.ts";
+import type { Consumer } from "./targets/bare-metal-host/consumer.ts";
+import { whyNotOf } from "./targets/bare-metal-host/consumer.ts";
 import { BARE_METAL_HOSTS } from "./targets/bare-metal-host/host-store.ts";
 
 /**

@@ -6,7 +6,7 @@ import { readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts
 import type { HostIdentity } from "../../../src/bmc/driver.ts";
 import type { Subject } from "../../../src/remediator/subject.ts";
 import { localNode } from "../../../src/remediator/subject.ts";
-import type { Located } from "../../../src/remediator/targets/bare-metal-host/host-index.ts";
+import type { Located } from "../../../src/remediator/targets/bare-metal-host/host-search.ts";
 import { HostIndex } from "../../../src/remediator/targets/bare-metal-host/host-index.ts";
 import { foreignHolds, holdKey } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { disputeOf } from "../../../src/remediator/targets/bare-metal-host/node-claims.ts";

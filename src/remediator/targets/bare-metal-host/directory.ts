@@ -10,7 +10,7 @@ import type { FencedHost, HostDirectory, HostOwner, HostPower } from "../host.ts
 import { HostRefusal } from "../host.ts";
 import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
 import { openHostDevice } from "./host-device.ts";
-import type { Located } from "./host-index.ts";
+import type { Located } from "./host-search.ts";
 import { HostIndex } from "./host-index.ts";
 import { disputeOf } from "./node-claims.ts";
 import { DirectPower, judgeFirst, OperatorPower } from "./host-power.ts";

@@ -4,7 +4,6 @@ import type { Node } from "../../../api/core.ts";
 import type { BareMetalHost, Metal3Machine } from "../../../api/metal3.ts";
 import { parseHostName } from "../../../api/metal3.ts";
 import { OKD_MACHINE_GROUP } from "../../../api/okd-machine.ts";
-import type { ObjectKey } from "../../../kube/client.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { Change } from "../../../kube/watched.ts";
 import { keyText } from "../../../kube/watched.ts";
@@ -12,13 +11,11 @@ import type { MachineRef, Subject } from "../../subject.ts";
 import { meaningfulUuid } from "../identity.ts";
 import { systemClaims, uuidClaim } from "../target-index.ts";
 import { storedOwner } from "./host-store.ts";
+import type { Consumer } from "./consumer.ts";
+import { consumerKey, consumerOf, whyNotOf } from "./consumer.ts";
+import type { Located } from "./host-search.ts";
+import { HostSearch, subjectText } from "./host-search.ts";
 import { hostText } from "./power-path.ts";
-import { parseProviderID } from "./provider-id.ts";
-
-/** Which host is a subject's, or why none can be said to be. */
-export type Located =
-  | { found: true; host: BareMetalHost }
-  | { found: false; reason: "NoTarget" | "Ambiguous"; message: string };
 
 /**
  * BareMetalHosts and the Metal3Machines that have taken them, as watched, and which host is a subject's. Ways that say different
@@ -72,7 +69,7 @@ export class HostIndex {
     const machine = subject.machine ?? machineOf(node);
     const takenBy = (consumer: Consumer): BareMetalHost[] =>
       [...this.#taken.under(consumerKey(consumer))].flatMap((uid) => this.#byUid.get(uid) ?? []);
-    const search = new Search(this.#hosts, this.#byUid, takenBy);
+    const search = new HostSearch(this.#hosts, this.#byUid, takenBy);
     let okdMachine: Consumer | undefined;
     if (machine !== undefined) {
       const group = machine.apiVersion?.split("/", 1)[0];
@@ -161,38 +158,6 @@ class Files {
   }
 }
 
-/** Who has taken a host. */
-export interface Consumer {
-  kind: string;
-  namespace: string;
-  name: string;
-}
-
-function consumerKey({ kind, namespace, name }: Consumer): string {
-  return `${kind} ${namespace}/${name}`;
-}
-
-function consumerOf(
-  host: BareMetalHost,
-  { kind, namespace, name }: NonNullable<BareMetalHost["consumerRef"]>,
-): Consumer {
-  return { kind, namespace: namespace ?? host.metadata.namespace, name };
-}
-
-/**
- * Why a host is not this consumer's, in words; undefined where it is, or may be: one that has no consumer yet, or not any more,
- * is nobody's beyond its own namespace.
- */
-export function whyNotOf(host: BareMetalHost, consumer: Consumer): string | undefined {
-  const { consumerRef } = host;
-  if (consumerRef === undefined) {
-    return host.metadata.namespace === consumer.namespace ? undefined : "which lies in another namespace";
-  }
-  const taker = consumerOf(host, consumerRef);
-  if (consumerKey(taker) === consumerKey(consumer)) return undefined;
-  return `which has been taken by ${taker.kind} ${taker.namespace}/${taker.name}`;
-}
-
 type MachineKey = Pick<MachineRef, "namespace" | "name"> & Partial<Pick<MachineRef, "uid" | "apiVersion">>;
 
 function isTakenFor({ metadata }: Metal3Machine, { namespace, name, uid }: MachineKey): boolean {
@@ -206,129 +171,6 @@ function isTakenFor({ metadata }: Metal3Machine, { namespace, name, uid }: Machi
 function machineOf(node: Node | undefined): MachineKey | undefined {
   const key = parseHostName(node?.metadata.annotations?.[MACHINE]);
   return key === undefined ? undefined : { ...key, apiVersion: `${OKD_MACHINE_GROUP}/v1beta1` };
-}
-
-/** One search: each way adds the host that it names, and what it has found missing. */
-class Search {
-  readonly #hosts: ReadonlyMap<string, BareMetalHost>;
-  readonly #byUid: ReadonlyMap<string, BareMetalHost>;
-  readonly #takenBy: (consumer: Consumer) => readonly BareMetalHost[];
-  readonly #named = new Map<string, { host: BareMetalHost; ways: string[] }>();
-  /** Hosts that are named, and not there or somebody else's. */
-  readonly #missing: string[] = [];
-  readonly #conflicts: string[] = [];
-
-  constructor(
-    hosts: ReadonlyMap<string, BareMetalHost>,
-    byUid: ReadonlyMap<string, BareMetalHost>,
-    takenBy: (consumer: Consumer) => readonly BareMetalHost[],
-  ) {
-    this.#hosts = hosts;
-    this.#byUid = byUid;
-    this.#takenBy = takenBy;
-  }
-
-  byMetal3Machine(taken: Metal3Machine): void {
-    const { namespace, name } = taken.metadata;
-    const what = `Metal3Machine ${namespace}/${name}`;
-    const consumer: Consumer = { kind: "Metal3Machine", namespace, name };
-    if (taken.host !== undefined) this.#add(taken.host, `the annotation of ${what}`, [consumer]);
-    this.byConsumer(consumer);
-    if (taken.providerID !== undefined) this.byProviderID(taken.providerID, what, consumer);
-  }
-
-  byConsumer(consumer: Consumer): void {
-    for (const host of this.#takenBy(consumer)) this.#name(host, `spec.consumerRef of ${hostText(host)}`);
-  }
-
-  /** @param consumer who is known to have that providerID; undefined where that is not known of a Node. */
-  byProviderID(providerID: string, of: string, consumer?: Consumer): void {
-    const named = parseProviderID(providerID);
-    if (named === undefined) return;
-    const way = `spec.providerID of ${of}`;
-    const takers = consumer === undefined ? [] : [consumer];
-    if (!("name" in named)) {
-      const host = this.#byUid.get(named.uid);
-      if (host === undefined)
-        this.#missing.push(`${way} names a BareMetalHost with UID ${named.uid}, which is not there`);
-      else this.#nameFor(takers, host, way);
-      return;
-    }
-    const { namespace, consumer: name } = named;
-    if (name !== undefined) takers.push({ kind: "Metal3Machine", namespace, name });
-    this.#add(named, way, takers, named.uid);
-  }
-
-  /** A host by the node's own name, and nobody's as far as it says: hardware ids have to tell the rest (`judgeHost`). */
-  byName(nodeName: string | undefined): Located | undefined {
-    const named = [...this.#hosts.values()].filter(
-      ({ metadata, consumerRef }) => metadata.name === nodeName && consumerRef === undefined,
-    );
-    const [host, other] = named;
-    if (host === undefined) return undefined;
-    if (other === undefined) return { found: true, host };
-    const message = `${named.map(hostText).join(" and ")} bear the name of node ${nodeName}, and nothing else tells whose they are`;
-    return { found: false, reason: "Ambiguous", message };
-  }
-
-  /** What the ways have found together; undefined where they have found nothing at all. */
-  result(subject: Subject): Located | undefined {
-    const [first, second] = this.#named.values();
-    const ambiguous = (what: string): Located => {
-      const message = `${what}: correct what is wrong there, since neither is trusted`;
-      return { found: false, reason: "Ambiguous", message };
-    };
-    if (first !== undefined && second !== undefined) {
-      const found = [...this.#named.values()].map(({ host, ways }) => `${hostText(host)} by ${ways.join(", ")}`);
-      return ambiguous(`${subjectText(subject)} has more than one host (${found.join("; ")})`);
-    }
-    if (first !== undefined && this.#conflicts[0] !== undefined) return ambiguous(this.#conflicts[0]);
-    if (first !== undefined && this.#missing[0] !== undefined)
-      return ambiguous(`${this.#missing[0]}, but ${hostText(first.host)} is named by ${first.ways.join(", ")}`);
-    if (first !== undefined) return { found: true, host: first.host };
-    return this.#missing.length === 0 ? undefined : this.nothing(subject);
-  }
-
-  nothing(subject: Subject): Located {
-    const why = this.#missing.length > 0 ? this.#missing.join("; ") : "neither a Machine nor a providerID leads to one";
-    return { found: false, reason: "NoTarget", message: `no BareMetalHost of ${subjectText(subject)}: ${why}` };
-  }
-
-  #add(key: ObjectKey & { namespace: string }, way: string, takers: readonly Consumer[], uid?: string): void {
-    const host = this.#hosts.get(keyText({ namespace: key.namespace, name: key.name }));
-    if (host === undefined || (uid !== undefined && uid !== host.metadata.uid)) {
-      this.#missing.push(`${way} names BareMetalHost ${key.namespace}/${key.name}, which is not there`);
-      return;
-    }
-    this.#nameFor(takers, host, way);
-  }
-
-  /**
-   * Adds a host that is named by others than itself.
-   *
-   * @param takers who must have taken it, for that way to be right: else whoever may write to his own machines could have any
-   * host powered off.
-   */
-  #nameFor(takers: readonly Consumer[], host: BareMetalHost, way: string): void {
-    for (const taker of takers) {
-      const whose = whyNotOf(host, taker);
-      if (whose !== undefined) this.#conflicts.push(`${way} names ${hostText(host)}, ${whose}`);
-    }
-    this.#name(host, way);
-  }
-
-  #name(host: BareMetalHost, way: string): void {
-    const known = this.#named.get(host.metadata.uid);
-    if (known === undefined) this.#named.set(host.metadata.uid, { host, ways: [way] });
-    else known.ways.push(way);
-  }
-}
-
-function subjectText({ nodeName, cluster, machine }: Subject): string {
-  if (machine !== undefined) return `Machine ${machine.namespace}/${machine.name}`;
-  return cluster === undefined
-    ? `node ${nodeName}`
-    : `node ${nodeName} of cluster ${cluster.namespace}/${cluster.name}`;
 }
 
 function apply<T extends KubeObject>(into: Map<string, T>, { type, object }: Change<T>): void {
