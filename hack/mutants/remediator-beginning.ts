@@ -7,7 +7,7 @@ const mutant = mutantsOf("src/remediator");
 export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "unrecorded-cluster",
-    "decide-start",
+    "decide-resolving",
     "which cluster a Machine's node is in is on record before anything is done there",
     "return clusterUid === ownClusterUid ? { uid: clusterUid, own: true } : { uid: clusterUid };",
     "return clusterUid === ownClusterUid ? { uid: clusterUid, own: true } : {};",
@@ -23,7 +23,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "disputed-host",
-    "decide-start",
+    "decide-verifying",
     "no host is powered off while it is disputed whose it is",
     "return dispute === undefined ? undefined : fail(",
     "return dispute === undefined || dispute !== undefined ? undefined : fail(",
@@ -51,7 +51,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ready-not-quarantined",
-    "decide-start",
+    "decide-verifying",
     "a Ready node is quarantined before it is powered off",
     "if (node !== undefined && isReady(node) && !seen.quarantined) {",
     "if (node === undefined && !seen.quarantined) {",
@@ -70,7 +70,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // Nodes that are deleted.
   mutant(
     "unsavable-deleted",
-    "decide-start",
+    "decide-verifying",
     "a Node that cannot be saved is not deleted",
     "if (sizeBytes <= BACKUP_BYTES_MAX) return undefined;",
     "if (sizeBytes > 0) return undefined;",
@@ -106,7 +106,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "healthy-powered-off",
-    "decide-start",
+    "decide-verifying",
     "a node that is healthy again is not powered off",
     "if (!isReady(node) || !(rebooted || recovered)) return undefined;",
     "if (!isReady(node) || !rebooted) return undefined;",
@@ -114,7 +114,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-ready-believed",
-    "decide-start",
+    "decide-verifying",
     "after a power order a Ready node is believed only if its host reads On",
     'if (last.state !== "On") return undefined;',
     "",
@@ -139,7 +139,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "quorum-not-live",
-    "decide-start",
+    "decide-verifying",
     "etcd's members are looked at live right before the power-off",
     "if (keepsQuorum(seen.members, nodeName)) return undefined;",
     "if (keepsQuorum([], nodeName)) return undefined;",
@@ -147,7 +147,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "held-back-keeps-place",
-    "decide-start",
+    "decide-verifying",
     "who is held back, perhaps for good, keeps no place from others before its first order",
     'if (walk.stop !== undefined && attempt.action === "None") return standBack(walk, walk.stop, now);',
     "",
@@ -155,7 +155,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "place-of-host-that-is-off",
-    "decide-start",
+    "decide-verifying",
     "a host that may be off keeps its place among those under way",
     'if (walk.stop !== undefined && attempt.action === "None") return standBack',
     "if (walk.stop !== undefined) return standBack",
@@ -165,7 +165,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "namesake-node-fenced",
-    "decide-start",
+    "decide-verifying",
     "a node with another providerID than its Machine is a namesake",
     "if (node !== undefined && !mayBeNodeOf(node, machine.machine)) {",
     "if (node !== undefined && !mayBeNodeOf(node, { providerID: undefined })) {",
@@ -173,7 +173,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-annotation",
-    "decide-start",
+    "decide-resolving",
     "a Machine that is another node than the annotation names is believed neither",
     "if (named !== undefined && named !== nodeName) {",
     'if (named === "") {',
@@ -181,7 +181,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-gone-before-off",
-    "decide-start",
+    "decide-verifying",
     "a Machine that is gone before the power-off is left alone",
     "const strayed = checkMachine(walk, now);",
     "const strayed = recordNode(walk, now);",
@@ -198,7 +198,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "claim-of-another-target",
-    "decide-start",
+    "decide-resolving",
     "a host is owned by the target that serves its node now",
     "if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return",
     "if (claim === undefined) return",
@@ -206,7 +206,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "turn-ungranted",
-    "decide-start",
+    "decide-resolving",
     "nothing begins before its turn",
     "if (!turn.granted) return block(snapshot, attempt, now, turn.reason, turn.message);",
     "",
@@ -214,7 +214,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "block-without-end",
-    "decide-start",
+    "decide-resolving",
     "what waits for people has an end",
     "if (bounded && snapshot.remainingMs <= 0) return fail(snapshot, now, reason, message);",
     "",
@@ -222,7 +222,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "heir-owes-nothing",
-    "decide-start",
+    "decide-resolving",
     "who waits for a host may be handed one that is off, and owes it an On",
     'const inherits = reason === "HostBusy" && base.action === "None";',
     'const inherits = reason === "NoTarget" && base.action === "None";',
@@ -230,7 +230,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "inheritance-forgotten",
-    "decide-start",
+    "decide-resolving",
     "who begins with a host that it waited for still owes it an On",
     "attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), attempt, snapshot.plan.powerOffTimeoutMs)",
     "attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), undefined, snapshot.plan.powerOffTimeoutMs)",
@@ -238,7 +238,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-of-long-ago",
-    "decide-start",
+    "decide-verifying",
     "the node is looked at as freshly as the identity before the first order",
     'if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });',
     'if (seen.examined === undefined) return run({ do: "examine" });\n  if (identityVerdict(walk, now) === undefined) return run({ do: "verifyIdentity" });',
@@ -246,7 +246,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "leftover-taint-stands",
-    "decide-start",
+    "decide-verifying",
     "a taint that an earlier remediation left comes off before the order",
     'if (node !== undefined && signedTaint(node) && !seen.marksCleared) return run({ do: "clearMarks" });',
     "",
@@ -254,7 +254,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reprovision-unsavable",
-    "decide-start",
+    "decide-verifying",
     "a Node that cannot be saved is not reprovisioned",
     'const deletes = plan.workloadRelease === "DeleteNode" || attempt.kind === "Reprovision";',
     'const deletes = plan.workloadRelease === "DeleteNode";',
@@ -262,7 +262,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ready-from-start-recovered",
-    "decide-start",
+    "decide-verifying",
     "a node that was Ready from the start has not recovered",
     '(action === "None" || action === "Inherited") && status.node?.wasReady === false;',
     '(action === "None" || action === "Inherited") && status.node?.wasReady !== undefined;',
@@ -270,7 +270,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "recovered-after-order",
-    "decide-start",
+    "decide-verifying",
     "after a power order a node is back only in another boot",
     'const recovered = (action === "None" || action === "Inherited") && status.node?.wasReady === false;',
     "const recovered = status.node?.wasReady === false;",
@@ -278,7 +278,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "power-off-time-anew",
-    "decide-start",
+    "decide-verifying",
     "further orders have no more time than the first one",
     "deadlineMs: again ? attempt.deadlineMs : now.epochMs + plan.powerOffTimeoutMs",
     "deadlineMs: now.epochMs + plan.powerOffTimeoutMs",
@@ -286,7 +286,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "old-boot-on-record",
-    "decide-start",
+    "decide-verifying",
     "the boot on record is the one that the first order ends",
     "...(!again && { node: nodeRecord(walk, node) })",
     "...(again && { node: nodeRecord(walk, node) })",
@@ -294,7 +294,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "back-with-marks",
-    "decide-start",
+    "decide-verifying",
     "no remediation ends as not needed while a mark of ours may stand",
     '  if (!seen.marksCleared) return run({ do: "clearMarks" });\n  const [step, message]',
     "  const [step, message]",
@@ -398,7 +398,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-rejoin-any-lease",
-    "decide-start",
+    "decide-verifying",
     "a Machine that had no node is back only by a lease renewal that was not on its way at the power-on",
     'return attempt.action === "On" && renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;',
     'return attempt.action === "On" && renewedAgoMs < Infinity;',

@@ -151,7 +151,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "twin-read-before-undo",
-    "snapshot",
+    "seen",
     "an undo believes no On that was read for a power-off, of one device of several",
     "        power: nothingSeenOfAttempt().power,\n        taintCleared",
     "        taintCleared",
@@ -243,7 +243,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // BareMetalHosts: asked of their operator, never gone behind.
   mutant(
     "stray-host-kept-off",
-    "walker",
+    "find-host",
     "a host that strayed is let go all the same",
     "if (strayed === undefined || isTakenBack)",
     "if (strayed === undefined || (isTakenBack && phase === undefined))",
@@ -373,7 +373,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "drain-of-earlier-proof",
-    "snapshot",
+    "seen",
     "what was counted before a proof says nothing of the release after it",
     "return begins ? { ...seen, released: false, drain: undefined } : seen;",
     "return seen;",
@@ -381,7 +381,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-trusts-cleared",
-    "snapshot",
+    "seen",
     "an undo looks for the taint itself",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        marksCleared: false,\n      };",
@@ -389,7 +389,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-trusts-marks-cleared",
-    "snapshot",
+    "seen",
     "an undo looks for all marks itself",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        taintCleared: false,\n      };",
@@ -397,7 +397,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "claim-of-others-kept-in-undo",
-    "snapshot",
+    "seen",
     "an undo asks anew who else has the host",
     "claim: seen.claim?.owned === true ? seen.claim : undefined",
     "claim: seen.claim",
@@ -405,7 +405,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "next-attempt-remembers",
-    "snapshot",
+    "seen",
     "the next attempt looks at everything anew",
     "return again ? seen : { ...seen, ...nothingSeenOfAttempt() };",
     "return seen;",

@@ -1,4 +1,4 @@
-import { disputeGate, endIfBack, orderOff, quorumGate } from "./decide-start.ts";
+import { disputeGate, endIfBack, orderOff, quorumGate } from "./decide-verifying.ts";
 import { isReported } from "./marks.ts";
 import {
   deviceGate,
@@ -13,7 +13,8 @@ import {
   wait,
 } from "./moves.ts";
 import { hadNoEffect, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
-import type { Decision, LeaseSeen, Now, SentOrder, Walk } from "./snapshot.ts";
+import type { LeaseSeen, SentOrder } from "./seen.ts";
+import type { Decision, Now, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
 import {
   OFF_CONFIRM_GAP_MS,

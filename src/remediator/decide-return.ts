@@ -1,10 +1,11 @@
 import { untilNextRead } from "./decide-power-off.ts";
 import type { Node } from "../api/core.ts";
 import { isReady } from "./marks.ts";
-import { recordNode } from "./decide-start.ts";
+import { recordNode } from "./decide-verifying.ts";
 import { deviceGate, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
 import { isOnDue, isSpent, orderAgeMs, readsOn, withIntent } from "./orders.ts";
-import type { Decision, Now, SentOrder, Snapshot, Walk } from "./snapshot.ts";
+import type { SentOrder } from "./seen.ts";
+import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { ConditionChange } from "./status.ts";
 import { conditionOf, nodeRejoined, processing } from "./status.ts";
 import { toTime } from "../runtime/time.ts";

@@ -8,7 +8,7 @@ import { fieldsOf } from "./effect-context.ts";
 import { ownerOf } from "./ownership.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./power-seen.ts";
 import { deviceProblem } from "./reasons.ts";
-import type { Seen, SentOrder } from "./snapshot.ts";
+import type { Seen, SentOrder } from "./seen.ts";
 import type { HostPower, IdentityVerdict } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
 

@@ -22,7 +22,8 @@ import { runReprovisionEffect } from "./reprovision/effects.ts";
 import type { MachineSeen } from "./resolve-subject.ts";
 import { readLiveMachine, readOwnerMachine } from "./resolve-subject.ts";
 import { backupOf, restorePatch } from "./restore.ts";
-import type { Effect, Seen } from "./snapshot.ts";
+import type { Seen } from "./seen.ts";
+import type { Effect } from "./snapshot.ts";
 import { clusterOf } from "./subject.ts";
 import { EXAMINED_AGE_MAX_MS } from "./timings.ts";
 

@@ -1,5 +1,6 @@
 import type { Reason } from "./reasons.ts";
-import type { Now, SentOrder, Walk } from "./snapshot.ts";
+import type { SentOrder } from "./seen.ts";
+import type { Now, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
 import { ON_PAUSE_MAX_MS, REORDER_AFTER_MS, REORDER_PAUSE_MS } from "./timings.ts";
 

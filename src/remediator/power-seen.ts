@@ -1,6 +1,6 @@
 import type { PowerReading } from "../bmc/driver.ts";
 import type { WholeReading } from "../bmc/topology.ts";
-import type { PowerSeen } from "./snapshot.ts";
+import type { PowerSeen } from "./seen.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "./timings.ts";
 
 /** Before any reading, and after every power-off order: what was read before an order proves nothing about it. */

@@ -1,7 +1,5 @@
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
-import { NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
-import { REQUEST } from "../api/labels.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { keyOf } from "../kube/watched.ts";
@@ -10,25 +8,23 @@ import { backoffMs } from "../runtime/random.ts";
 import { decide } from "./decide.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
-import { FINALIZER, runEffect } from "./effects.ts";
+import { runEffect } from "./effects.ts";
+import type { Lookup } from "./find-host.ts";
+import { findHost } from "./find-host.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
-import type { NodeCluster, NodeClusters } from "./node-clusters.ts";
-import { isWaiting } from "./ownership.ts";
+import type { NodeCluster } from "./node-clusters.ts";
 import { etcdNodes } from "./quorum.ts";
 import type { Session } from "./session.ts";
-import type { Decision, HostFacts, Note, Sibling, Snapshot } from "./snapshot.ts";
-import { seenAfter } from "./snapshot.ts";
+import type { Decision, Note } from "./snapshot.ts";
+import { seenAfter } from "./seen.ts";
 import type { State } from "./state.ts";
 import { conditionOf } from "./status.ts";
-import type { StopSwitch } from "./stop-switch.ts";
-import type { Subject } from "./subject.ts";
-import { clusterKey, isUnresolved } from "./subject.ts";
-import type { FencedHost, HostDirectory, LookupFailure } from "./targets/host.ts";
-import { compareIdentity } from "./targets/identity.ts";
+import { clusterKey } from "./subject.ts";
+import type { HostDirectory } from "./targets/host.ts";
+import type { SnapshotDeps } from "./take-snapshot.ts";
+import { stopOf, takeSnapshot } from "./take-snapshot.ts";
 import { API_RETRY_MAX_MS, API_RETRY_MIN_MS } from "./timings.ts";
-import { zoneOf } from "./turn.ts";
-import type { Turns } from "./turns.ts";
 
 /** Steps of one run, after which others get their turn. */
 const STEPS_MAX = 100;
@@ -42,21 +38,12 @@ const CONFLICTS_MAX = 10;
 /** Effects that the API server has no part in. */
 const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIdentity", "closeDevices"];
 
-export interface WalkerDeps {
-  runtime: KubeRuntime;
-  clusters: NodeClusters;
+export interface WalkerDeps extends SnapshotDeps {
   /** The nodes of a cluster, and members of etcd that it has lost. */
   nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
   directory: HostDirectory;
-  stopSwitch: StopSwitch;
   metrics: RemediatorMetrics;
-  turns: Turns;
-  zoneLabel: string;
-  /** The node of its own cluster that this agent runs on; undefined where it is not told. */
-  ownNode: string | undefined;
   handOver: (why: string) => void;
-  /** Other remediations of the same node or Machine. */
-  siblingsOf(session: Session): readonly BareMetalRemediation[];
 }
 
 /**
@@ -70,7 +57,7 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
     if (signal.aborted) throw abortReason(signal);
     const { state } = session;
     session.watch(state.name, signal);
-    const host = findHost(deps, session);
+    const host = findHost(deps.directory, session);
     if (host.found) await session.useTarget(host.host);
     const snapshot = takeSnapshot(deps, session, state, host);
     const decision = decide(snapshot, session.now());
@@ -215,108 +202,10 @@ async function store(
   }
 }
 
-type Lookup = { found: true; host: FencedHost } | LookupFailure;
-
-/** The host of the target on record, once one was taken; an undo takes a target that was made anew for the same host, too. */
-function findHost(deps: WalkerDeps, session: Session): Lookup {
-  const recorded = findRecorded(deps, session);
-  const { target, phase } = session.status;
-  if (recorded.found || target === undefined || phase !== "Undoing") return recorded;
-  const successor = deps.directory.find(session.subject);
-  const { identity } = successor.found ? successor.host : {};
-  return identity !== undefined && compareIdentity(target, identity) === "match" ? successor : recorded;
-}
-
-/** The host of the target on record, once one was taken; else the one that a target names for the node. */
-function findRecorded({ directory }: WalkerDeps, session: Session): Lookup {
-  const { target, phase } = session.status;
-  if (isUnresolved(session.remediation)) {
-    return { found: false, reason: "NoTarget", message: "whom the remediation is about is not known yet" };
-  }
-  if (target === undefined) return directory.find(session.subject);
-  const host = directory.byUid(target.uid);
-  const what = `${target.kind} ${target.namespace}/${target.name}`;
-  if (host === undefined) {
-    const orElse = target.kind === "BareMetalHost" ? ", or the family bare-metal-host is not served any more" : "";
-    return { found: false, reason: "NoTarget", message: `${what} is gone${orElse}` };
-  }
-  const strayed = host.strayedFrom(session.subject);
-  const isTakenBack = phase === "Undoing" && host.isPoweredByMark;
-  if (strayed === undefined || isTakenBack) return { found: true, host };
-  // Its devices are another node's by now, too, and that one's host must not be powered off.
-  return { found: false, reason: "NoTarget", message: `${what} ${strayed}` };
-}
-
 /** Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. */
 function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup): boolean {
-  const host = findHost(deps, session);
+  const host = findHost(deps.directory, session);
   if (!host.found || !decidedOn.found || host.host.version !== decidedOn.host.version) return false;
   if (host.host.takenBack !== undefined) return false;
   return stopOf(deps.stopSwitch, host) === undefined;
-}
-
-function takeSnapshot(deps: WalkerDeps, session: Session, state: State, lookup: Lookup): Snapshot {
-  const { metadata } = session.remediation;
-  const { plan } = session;
-  const { subject, nodeName } = session;
-  const { nodes, away, uid: clusterUid } = session.cluster;
-  const node = nodeName === undefined ? undefined : nodes.get({ name: nodeName });
-  return {
-    remediation: {
-      uid: session.uid,
-      generation: metadata.generation,
-      deleting: metadata.deletionTimestamp !== undefined,
-      timedOut: metadata.annotations?.[NHC_TIMED_OUT] !== undefined,
-      hasFinalizer: metadata.finalizers?.includes(FINALIZER) ?? false,
-      named: metadata.annotations?.[NODE_NAME],
-      isRequested: metadata.labels?.[REQUEST] !== undefined,
-    },
-    plan,
-    state,
-    status: session.status,
-    nodeName: nodeName ?? wordsFor(subject),
-    subject,
-    unresolved: isUnresolved(session.remediation),
-    away,
-    clusterUid,
-    ownClusterUid: deps.clusters.ownUid,
-    node,
-    turn: deps.turns.of(session.uid),
-    zone: zoneOf(node, deps.zoneLabel),
-    runsHere: deps.clusters.isLocal(subject.cluster, nodeName, deps.ownNode),
-    host: lookup.found ? { found: true, facts: factsOf(lookup.host) } : lookup,
-    stop: stopOf(deps.stopSwitch, lookup),
-    siblings: deps.siblingsOf(session).map(siblingOf),
-    remainingMs: session.remainingMs(state, plan),
-    freshId: deps.runtime.random.uuid(),
-    seen: session.seen,
-  };
-}
-
-function wordsFor({ machine }: Subject): string {
-  return `of Machine ${machine?.namespace ?? ""}/${machine?.name ?? ""}`;
-}
-
-function factsOf({ ref, identity, owner, lastReboot, isPoweredByMark, takenBack, isInUse }: FencedHost): HostFacts {
-  return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack, isInUse };
-}
-
-function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {
-  const { stopped } = stopSwitch;
-  if (stopped !== undefined) return { reason: "Paused", message: `no power order is sent: ${stopped.reason}` };
-  if (!lookup.found || lookup.host.maintenance === undefined) return undefined;
-  return { reason: "Maintenance", message: `no power order is sent: ${lookup.host.maintenance}` };
-}
-
-function siblingOf(sibling: BareMetalRemediation): Sibling {
-  const { uid, name, namespace = "" } = sibling.metadata;
-  const { status = {} } = sibling;
-  return {
-    uid,
-    namespace,
-    name,
-    waiting: isWaiting(sibling),
-    succeeded: status.phase === "Succeeded",
-    offConfirmedAt: status.attempt?.offConfirmedAt,
-  };
 }

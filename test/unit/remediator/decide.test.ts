@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decide } from "../../../src/remediator/decide.ts";
-import type { Seen } from "../../../src/remediator/snapshot.ts";
+import type { Seen } from "../../../src/remediator/seen.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import type { StateName } from "../../../src/remediator/state.ts";
 import { demote } from "./demote.ts";

@@ -9,7 +9,7 @@ import { orderPower, readPower, readWhole, setBootOverride } from "../../../src/
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
 import { runEffect } from "../../../src/remediator/effects.ts";
 import { Session } from "../../../src/remediator/session.ts";
-import type { SentOrder } from "../../../src/remediator/snapshot.ts";
+import type { SentOrder } from "../../../src/remediator/seen.ts";
 import type { HostPower } from "../../../src/remediator/targets/host.ts";
 import { sleep } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

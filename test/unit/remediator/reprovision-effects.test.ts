@@ -17,7 +17,7 @@ import type { ReprovisionEffect } from "../../../src/remediator/reprovision/effe
 import { runReprovisionEffect } from "../../../src/remediator/reprovision/effects.ts";
 import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
 import { Session } from "../../../src/remediator/session.ts";
-import type { Seen } from "../../../src/remediator/snapshot.ts";
+import type { Seen } from "../../../src/remediator/seen.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { beyondRights, readRules } from "../../lib/rights.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";

@@ -5,7 +5,7 @@ import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from ".
 import { rebootOfThisOutage } from "../../../src/remediator/reboot-proof.ts";
 import { leaseSeen } from "../../../src/remediator/session.ts";
 import type { Sibling } from "../../../src/remediator/snapshot.ts";
-import { nothingSeen, seenAfter } from "../../../src/remediator/snapshot.ts";
+import { nothingSeen, seenAfter } from "../../../src/remediator/seen.ts";
 import { node, READ_ON, stateOf } from "./snapshots.ts";
 
 const OFF = { state: "Off", raw: "Off" } as const;

@@ -3,8 +3,9 @@ import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-reme
 import type { Node, Taint } from "../../../src/api/core.ts";
 import { planOf } from "../../../src/remediator/plan.ts";
 import type { Plan } from "../../../src/remediator/plan.ts";
-import type { Decision, Now, Seen, Snapshot } from "../../../src/remediator/snapshot.ts";
-import { nothingSeen } from "../../../src/remediator/snapshot.ts";
+import type { Seen } from "../../../src/remediator/seen.ts";
+import type { Decision, Now, Snapshot } from "../../../src/remediator/snapshot.ts";
+import { nothingSeen } from "../../../src/remediator/seen.ts";
 import type { Attempt, Outcome, State, StateName } from "../../../src/remediator/state.ts";
 import { localNode } from "../../../src/remediator/subject.ts";
 import { formatAttempt } from "../../../src/remediator/state.ts";

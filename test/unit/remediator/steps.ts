@@ -5,7 +5,7 @@ import { readMachine } from "../../../src/api/cluster-api.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import { localNode } from "../../../src/remediator/subject.ts";
-import type { Seen, SentOrder } from "../../../src/remediator/snapshot.ts";
+import type { Seen, SentOrder } from "../../../src/remediator/seen.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   DEVICE_AWAY,

@@ -1,0 +1,97 @@
+import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
+import { NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
+import { REQUEST } from "../api/labels.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import { FINALIZER } from "./effects.ts";
+import type { NodeClusters } from "./node-clusters.ts";
+import { isWaiting } from "./ownership.ts";
+import type { Lookup } from "./find-host.ts";
+import type { Session } from "./session.ts";
+import type { HostFacts, Sibling, Snapshot } from "./snapshot.ts";
+import type { State } from "./state.ts";
+import type { StopSwitch } from "./stop-switch.ts";
+import type { Subject } from "./subject.ts";
+import { isUnresolved } from "./subject.ts";
+import type { FencedHost } from "./targets/host.ts";
+import { zoneOf } from "./turn.ts";
+import type { Turns } from "./turns.ts";
+
+export interface SnapshotDeps {
+  runtime: KubeRuntime;
+  clusters: NodeClusters;
+  stopSwitch: StopSwitch;
+  turns: Turns;
+  zoneLabel: string;
+  /** The node of its own cluster that this agent runs on; undefined where it is not told. */
+  ownNode: string | undefined;
+  /** Other remediations of the same node or Machine. */
+  siblingsOf(session: Session): readonly BareMetalRemediation[];
+}
+
+/** Gathers all that a decision may depend on, as this process knows it now. */
+export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State, lookup: Lookup): Snapshot {
+  const { metadata } = session.remediation;
+  const { plan } = session;
+  const { subject, nodeName } = session;
+  const { nodes, away, uid: clusterUid } = session.cluster;
+  const node = nodeName === undefined ? undefined : nodes.get({ name: nodeName });
+  return {
+    remediation: {
+      uid: session.uid,
+      generation: metadata.generation,
+      deleting: metadata.deletionTimestamp !== undefined,
+      timedOut: metadata.annotations?.[NHC_TIMED_OUT] !== undefined,
+      hasFinalizer: metadata.finalizers?.includes(FINALIZER) ?? false,
+      named: metadata.annotations?.[NODE_NAME],
+      isRequested: metadata.labels?.[REQUEST] !== undefined,
+    },
+    plan,
+    state,
+    status: session.status,
+    nodeName: nodeName ?? wordsFor(subject),
+    subject,
+    unresolved: isUnresolved(session.remediation),
+    away,
+    clusterUid,
+    ownClusterUid: deps.clusters.ownUid,
+    node,
+    turn: deps.turns.of(session.uid),
+    zone: zoneOf(node, deps.zoneLabel),
+    runsHere: deps.clusters.isLocal(subject.cluster, nodeName, deps.ownNode),
+    host: lookup.found ? { found: true, facts: factsOf(lookup.host) } : lookup,
+    stop: stopOf(deps.stopSwitch, lookup),
+    siblings: deps.siblingsOf(session).map(siblingOf),
+    remainingMs: session.remainingMs(state, plan),
+    freshId: deps.runtime.random.uuid(),
+    seen: session.seen,
+  };
+}
+
+function wordsFor({ machine }: Subject): string {
+  return `of Machine ${machine?.namespace ?? ""}/${machine?.name ?? ""}`;
+}
+
+function factsOf({ ref, identity, owner, lastReboot, isPoweredByMark, takenBack, isInUse }: FencedHost): HostFacts {
+  return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack, isInUse };
+}
+
+/** Why no new power order may be sent, for the host that was found; undefined where one may. */
+export function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {
+  const { stopped } = stopSwitch;
+  if (stopped !== undefined) return { reason: "Paused", message: `no power order is sent: ${stopped.reason}` };
+  if (!lookup.found || lookup.host.maintenance === undefined) return undefined;
+  return { reason: "Maintenance", message: `no power order is sent: ${lookup.host.maintenance}` };
+}
+
+function siblingOf(sibling: BareMetalRemediation): Sibling {
+  const { uid, name, namespace = "" } = sibling.metadata;
+  const { status = {} } = sibling;
+  return {
+    uid,
+    namespace,
+    name,
+    waiting: isWaiting(sibling),
+    succeeded: status.phase === "Succeeded",
+    offConfirmedAt: status.attempt?.offConfirmedAt,
+  };
+}
