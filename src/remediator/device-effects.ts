@@ -79,7 +79,7 @@ export async function orderPower(
   session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };
   runtime.logger.info({ ...fieldsOf(session), action, attempt: attemptId }, "power order");
   const sent = await onDevice(context, signal, async (power) => {
-    await context.host?.ensureOurs(signal);
+    await context.host?.ensureOurs(session.subject, signal);
     return action === "ForceOff" ? power.forceOff(signal) : power.on(signal);
   });
   const outcome = "error" in sent ? outcomeOf(sent.error, previous) : "Acknowledged";

@@ -9,6 +9,7 @@ import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
+import { sleep } from "../runtime/clock.ts";
 import { FINALIZER } from "./effects.ts";
 import { LostMembers } from "./lost-members.ts";
 import { createMetrics } from "./metrics.ts";
@@ -66,6 +67,9 @@ export interface RemediatorDeps {
 const ERROR_BACKOFF_MAX_MS = 60_000;
 /** How soon a remediation is looked at again whose host has not been read yet. */
 const UNREAD_RETRY_MS = 200;
+/** How long the first remediations wait for BareMetalHosts before those that need them say that they do. */
+const UNREAD_START_MS = 5_000;
+const UNREAD_START_POLL_MS = 10;
 
 /**
  * Serves every `BareMetalRemediation` of the cluster until `signal` aborts; nothing of it runs after it has settled, and
@@ -217,6 +221,10 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const background: Promise<void>[] = [];
   try {
     await Promise.all([targets.whenSynced(running), nodes.whenSynced(running), remediations.whenSynced(running)]);
+    const isUnread = (): boolean => (bareMetalHosts?.unread ?? bareMetalHosts?.takersUnread) !== undefined;
+    for (let waitedMs = 0; isUnread() && waitedMs < UNREAD_START_MS; waitedMs += UNREAD_START_POLL_MS) {
+      await sleep(runtime.clock, UNREAD_START_POLL_MS, running);
+    }
     const managed = bareMetalHosts && {
       whyManaged: (target: FencingTarget) => whyManaged(directory, bareMetalHosts, target),
     };

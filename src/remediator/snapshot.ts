@@ -67,8 +67,8 @@ export interface Snapshot {
 
 export type HostFacts = Pick<
   FencedHost,
-  "ref" | "identity" | "owner" | "lastReboot" | "isPoweredByMark" | "takenBack" | "isInUse"
->;
+  "ref" | "identity" | "owner" | "lastReboot" | "isPoweredByMark" | "isInUse"
+> & { takenBack: ReturnType<FencedHost["takenBack"]> };
 
 export interface Sibling {
   uid: string;

@@ -58,7 +58,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State,
     turn: deps.turns.of(session.uid),
     zone: zoneOf(node, deps.zoneLabel),
     runsHere: deps.clusters.isLocal(subject.cluster, nodeName, deps.ownNode),
-    host: lookup.found ? { found: true, facts: factsOf(lookup.host) } : lookup,
+    host: lookup.found ? { found: true, facts: factsOf(lookup.host, subject) } : lookup,
     stop: stopOf(deps.stopSwitch, lookup),
     siblings: deps.siblingsOf(session).map(siblingOf),
     remainingMs: session.remainingMs(state, plan),
@@ -71,8 +71,9 @@ function wordsFor({ machine }: Subject): string {
   return `of Machine ${machine?.namespace ?? ""}/${machine?.name ?? ""}`;
 }
 
-function factsOf({ ref, identity, owner, lastReboot, isPoweredByMark, takenBack, isInUse }: FencedHost): HostFacts {
-  return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack, isInUse };
+function factsOf(host: FencedHost, subject: Subject): HostFacts {
+  const { ref, identity, owner, lastReboot, isPoweredByMark, isInUse } = host;
+  return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack: host.takenBack(subject), isInUse };
 }
 
 /** Why no new power order may be sent, for the host that was found; undefined where one may. */

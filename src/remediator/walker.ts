@@ -206,6 +206,6 @@ async function store(
 function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup): boolean {
   const host = findHost(deps.directory, session);
   if (!host.found || !decidedOn.found || host.host.version !== decidedOn.host.version) return false;
-  if (host.host.takenBack !== undefined) return false;
+  if (host.host.takenBack(session.subject) !== undefined) return false;
   return stopOf(deps.stopSwitch, host) === undefined;
 }

@@ -45,13 +45,15 @@ function shared(
 ): FencedHost {
   const describe = (twin: BareMetalHost): string =>
     `the operator of ${hostText(twin)} powers the host of ${targetText(target)} as well by now, so no more power orders are sent: detach the BareMetalHost (annotation baremetalhost.metal3.io/detached), or delete the FencingTarget`;
-  const twins = twinsOf(hosts, target, host);
-  const manager = twins.find((twin) => powerPathOf(twin) !== "Direct");
   return {
     ...host,
-    takenBack: manager === undefined ? undefined : describe(manager),
-    ensureOurs: async (signal) => {
-      for (const twin of twinsOf(hosts, target, host)) {
+    takenBack: (subject) => {
+      const manager = twinsOf(hosts, target, host, subject).find((twin) => powerPathOf(twin) !== "Direct");
+      return manager === undefined ? undefined : describe(manager);
+    },
+    ensureOurs: async (subject, signal) => {
+      if (hosts.unread !== undefined) throw new BmcError("Busy", whyUnknown(target, hosts.unread));
+      for (const twin of twinsOf(hosts, target, host, subject)) {
         const live = await liveTwin(runtime, twin, signal);
         if (live !== undefined && powerPathOf(live) !== "Direct") throw new HostRefusal("HostAttached", describe(live));
       }
@@ -59,12 +61,17 @@ function shared(
   };
 }
 
-/** The BareMetalHosts of a target's node, System or UUID, whoever powers them. */
-function twinsOf(hosts: BareMetalHostDirectory, { spec }: FencingTarget, host: FencedHost): BareMetalHost[] {
+/** The BareMetalHosts of a target's subject, System or UUID, whoever powers them. */
+function twinsOf(
+  hosts: BareMetalHostDirectory,
+  { spec }: FencingTarget,
+  host: FencedHost,
+  subject: Subject,
+): BareMetalHost[] {
   const uuid = host.identity?.systemUUID;
   const claims = spec.devices.flatMap(({ address }) => systemClaims(address).exclusive);
   const claiming = hosts.index.claiming([...claims, ...(uuid === undefined ? [] : [uuidClaim(uuid)])]);
-  const located = hosts.locate({ nodeName: spec.nodeName, cluster: spec.clusterRef, machine: undefined });
+  const located = hosts.locate(subject);
   return located.found ? [located.host, ...claiming] : claiming;
 }
 
@@ -93,7 +100,7 @@ export function whyManaged(
   hosts: BareMetalHostDirectory,
   target: FencingTarget,
 ): string | undefined {
-  if (hosts.problem !== undefined) {
+  if (hosts.problem !== undefined || hosts.takersUnread !== undefined) {
     const said = readyOf(target.status);
     return said?.reason === "Ambiguous" ? said.message : undefined;
   }
@@ -105,8 +112,13 @@ export function whyManaged(
 function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, subject: Subject): Found {
   const byTarget = targets.find(subject);
   const located = hosts.locate(subject);
+  const unread = hosts.unread ?? hosts.takersUnread;
+  const target = byTarget.found ? targets.index.byUid(byTarget.host.ref.uid) : undefined;
+  if (target !== undefined && unread !== undefined) {
+    return { found: false, reason: "Ambiguous", message: whyUnknown(target, unread) };
+  }
   if (!located.found) {
-    if (byTarget.found) return rivalOf(targets, hosts, byTarget.host) ?? byTarget;
+    if (byTarget.found) return rivalOf(targets, hosts, byTarget.host, subject) ?? byTarget;
     if (byTarget.reason !== "NoTarget" || located.reason === "Ambiguous")
       return byTarget.reason === "NoTarget" ? located : byTarget;
     return { ...byTarget, message: `${byTarget.message}; ${located.message}` };
@@ -129,11 +141,16 @@ function rivalOf(
   targets: FencingTargetDirectory,
   hosts: BareMetalHostDirectory,
   host: FencedHost,
+  subject: Subject,
 ): LookupFailure | undefined {
   const target = targets.index.byUid(host.ref.uid);
   if (target === undefined) return undefined;
-  const rival = twinsOf(hosts, target, host).find((other) => powerPathOf(other) !== "Direct");
+  const rival = twinsOf(hosts, target, host, subject).find((other) => powerPathOf(other) !== "Direct");
   return rival === undefined ? undefined : ambiguous(targetText(target), rival);
+}
+
+function whyUnknown(target: FencingTarget, unread: string): string {
+  return `nobody can tell whether a BareMetalHost's operator powers the host of ${targetText(target)}: ${unread}`;
 }
 
 function targetText({ metadata }: FencingTarget): string {

@@ -95,7 +95,7 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
       const isSame = namesOf(cluster).some((by) => nodeKey({ name, cluster: by }) === named);
       return isSame ? undefined : `names node ${nodeName}${inCluster(clusterRef)} now`;
     },
-    takenBack: undefined,
+    takenBack: () => undefined,
     isInUse: true,
     ensureOurs: () => Promise.resolve(),
     isPoweredByMark: false,

@@ -43,10 +43,12 @@ export interface FencedHost {
   /**
    * Why the host is not ours to power any more, although its target says so: somebody else has begun to power it as well. Undefined
    * where nobody has, as far as is watched.
+   *
+   * @param subject whose host it is: its Machine may be all that leads to who does.
    */
-  readonly takenBack: string | undefined;
+  takenBack(subject: Subject): string | undefined;
   /** The same by a live look, right before an order. @throws HostRefusal where the host is not ours any more. */
-  ensureOurs(signal: AbortSignal): Promise<void>;
+  ensureOurs(subject: Subject, signal: AbortSignal): Promise<void>;
   /** Whether anybody uses the host, as far as its own object tells: one that nobody uses may be on, whoever used it before. */
   readonly isInUse: boolean;
   /** What is done to it is a mark on its own object, ours to take off whomever it serves by now: not an order to a BMC. */

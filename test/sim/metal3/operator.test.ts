@@ -396,6 +396,56 @@ describe("a host that must not be fenced as it is", () => {
       }));
   }
 
+  describe("whose BareMetalHosts the agent has not read yet", () => {
+    const late = (world: Metal3World, delayMs: number): void => {
+      const match = { client: "agent", pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
+      world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs } });
+    };
+
+    it("is not gone behind: a FencingTarget for the same host waits for them, and is not used then", () =>
+      Metal3World.run({}, async (world) => {
+        world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
+        await world.hang();
+        await world.killAgent();
+        late(world, 25_000);
+        world.startAgent();
+        world.remediate("n1", { retryLimit: 0 });
+        const said = (): string =>
+          world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Processing")?.message ?? "";
+        await world.until("it says so", () => said().includes("BareMetalHosts are not read yet"));
+        await world.phase("Failed");
+        const { reason, message } = world.condition("Succeeded");
+        assert.equal(reason, "Ambiguous");
+        assert.match(message, /FencingTarget ironfence\/n1 and BareMetalHost metal3\/n1 describe the same host/);
+        assert.deepEqual(world.powerLog, []);
+        world.assertClean();
+      }));
+
+    it("may have taken a FencingTarget's host back while no agent was there: no order is sent before they are read", () =>
+      Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
+        world.createPod("n1", "db");
+        world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
+        await world.until("it is detached", () => world.bmh().operationalStatus === "detached");
+        await world.until("it is ready", () => readyOf(world.target("n1")?.status)?.status === "True");
+        await world.hang();
+        world.holdPod();
+        world.remediate("n1");
+        await world.phase("Releasing");
+        const orders = (): number =>
+          world.devices.calls.filter(({ call }) => call === "ForceOff" || call === "On").length;
+        const ordered = orders();
+        await world.killAgent();
+        world.annotate({ "baremetalhost.metal3.io/detached": null });
+        await world.until("it is attached", () => world.bmh().operationalStatus === "OK");
+        late(world, 20_000);
+        world.startAgent();
+        await world.phase("Failed");
+        assert.equal(world.condition("Succeeded").reason, "HostAttached");
+        assert.equal(orders(), ordered);
+        world.assertClean();
+      }));
+  });
+
   it("leaves a FencingTarget beside it Ready=False for as long as its operator powers it, across a restart", () =>
     Metal3World.run({}, async (world) => {
       const seen: string[] = [];

@@ -456,15 +456,31 @@ describe("a FencingTarget beside a BareMetalHost", () => {
     const uid =
       fixture.server.collection(FENCING_TARGETS).get({ namespace: "ironfence", name: "t1" })?.metadata.uid ?? "";
     const taken = composite?.byUid(uid) ?? assert.fail();
-    assert.equal(taken.takenBack, undefined);
-    await taken.ensureOurs(fixture.signal);
+    assert.equal(taken.takenBack(localNode("n1")), undefined);
+    await taken.ensureOurs(localNode("n1"), fixture.signal);
     fixture.edit({ status: { operationalStatus: "OK" } }, "status");
-    await assert.rejects(taken.ensureOurs(fixture.signal), /HostRefusal: the operator of BareMetalHost metal3\/h1/);
+    await assert.rejects(
+      taken.ensureOurs(localNode("n1"), fixture.signal),
+      /HostRefusal: the operator of BareMetalHost metal3\/h1/,
+    );
     for (let turns = 0; turns < 10; turns += 1) await settle();
     assert.match(
-      composite?.byUid(uid)?.takenBack ?? "",
+      composite?.byUid(uid)?.takenBack(localNode("n1")) ?? "",
       /^the operator of BareMetalHost metal3\/h1 powers the host of/,
     );
+  });
+
+  test("is used for nothing more either where nothing but the Machine leads to what its operator has taken back", async (fixture) => {
+    const consumerRef = { apiVersion: "machine.openshift.io/v1beta1", kind: "Machine", namespace: "okd", name: "w1" };
+    fixture.host({}, { consumerRef });
+    let composite: HostDirectory | undefined;
+    assert.equal(await both(fixture, { nodeName: "n2" }, (made) => (composite = made)), "FencingTarget");
+    const target = fixture.server.collection(FENCING_TARGETS).get({ namespace: "ironfence", name: "t1" });
+    const taken = composite?.byUid(target?.metadata.uid ?? "") ?? assert.fail();
+    const machine = { apiVersion: consumerRef.apiVersion, kind: "Machine", namespace: "okd", name: "w1", uid: "w1" };
+    const subject = { ...localNode("n2"), machine };
+    assert.match(taken.takenBack(subject) ?? "", /^the operator of BareMetalHost metal3\/h1/);
+    await assert.rejects(taken.ensureOurs(subject, fixture.signal), /^HostRefusal: the operator of BareMetalHost/);
   });
 
   test("for another host leaves each to its own", async (fixture) => {

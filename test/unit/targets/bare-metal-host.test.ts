@@ -158,16 +158,21 @@ describe("what a Node says of its BareMetalHost", () => {
   ];
   for (const { what, host = used, node = honest, other, disputed } of rows) {
     it(`is ${disputed === undefined ? "believed" : "believed by nobody"} where ${what}`, () => {
-      const dispute = disputeOf(host, node, [node, ...(other === undefined ? [] : [other])]);
+      const dispute = disputeOf(host, node.metadata.name, node, [node, ...(other === undefined ? [] : [other])]);
       if (disputed === undefined) assert.equal(dispute, undefined);
       else assert.match(dispute ?? "", disputed);
     });
   }
 
+  it("is no other's where a reboot has deleted it, and it joins anew while it is looked at", () => {
+    assert.equal(disputeOf(used, "n1", undefined, [honest]), undefined);
+    assert.match(disputeOf(used, "n2", undefined, [honest]) ?? "", /^Node n2 and Node n1/);
+  });
+
   it("is compared with a Machine that has not become a Node, too", () => {
     const stale = nodeOf("n2", { providerID: "metal3://uid-h1" });
-    assert.match(disputeOf(used, undefined, [stale]) ?? "", /^the Machine's node and Node n2/);
-    assert.equal(disputeOf(used, undefined, [nodeOf("n2")]), undefined);
+    assert.match(disputeOf(used, undefined, undefined, [stale]) ?? "", /^the Machine's node and Node n2/);
+    assert.equal(disputeOf(used, undefined, undefined, [nodeOf("n2")]), undefined);
   });
 });
 

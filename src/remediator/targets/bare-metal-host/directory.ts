@@ -44,7 +44,11 @@ export interface BareMetalHostDirectory extends HostDirectory {
   readonly index: HostIndex;
   /** Why a host that is not found may be there all the same; undefined once all of them have been read. */
   readonly problem: string | undefined;
-  /** Calls `listener` with the UID of each host that has changed; undefined where a Metal3Machine has, which may concern any. */
+  /** The same; undefined also where there can be none. */
+  readonly unread: string | undefined;
+  /** Why nobody can tell yet whose Machines have taken the hosts; undefined once that is known, or none can have. */
+  readonly takersUnread: string | undefined;
+  /** Calls `listener` with the UID of each host that has changed; undefined where what has may concern any. */
   subscribe(listener: (uid: string | undefined) => void): () => void;
   /** Resolves once nothing runs on in the background; abort the signal before. */
   settled(): Promise<void>;
@@ -71,6 +75,7 @@ export function createBareMetalHostDirectory(
         index.applyMachine(change);
         tell(undefined);
       },
+      known: () => tell(undefined),
     },
     signal,
   );
@@ -88,6 +93,12 @@ export function createBareMetalHostDirectory(
     get problem() {
       return watch.problem;
     },
+    get unread() {
+      return watch.unread;
+    },
+    get takersUnread() {
+      return watch.takersUnread;
+    },
     settled: () => watch.settled(),
     subscribe(listener) {
       listeners.add(listener);
@@ -96,6 +107,9 @@ export function createBareMetalHostDirectory(
     find(subject) {
       const located = locate(subject);
       if (!located.found) return located;
+      // Who else has it is not known.
+      const unread = watch.unread ?? watch.takersUnread;
+      if (unread !== undefined) return { found: false, reason: "Ambiguous", message: unread };
       const refusal = refusalOf(located.host);
       if (refusal !== undefined) return { found: false, reason: refusal.reason, message: refusal.message };
       return { found: true, host: fenced(located.host) };
@@ -121,12 +135,12 @@ function fencedHost(
     version: versionOf(host),
     strayedFrom: (subject) => index.strayed(host, subject, nodeOf(subject)),
     // Whoever powers it, it is asked by the way of the moment.
-    takenBack: undefined,
+    takenBack: () => undefined,
     isInUse: host.consumerRef !== undefined,
     ensureOurs: () => Promise.resolve(),
     isPoweredByMark: powerPathOf(host) === "Operator",
     disputeOf: async (subject, node, nodes, signal) =>
-      disputeOf(host, node, nodes) ??
+      disputeOf(host, subject.nodeName, node, nodes) ??
       (await disputeWithTaker(deps.runtime, host, index.takerOf(host), subject, signal)),
     identity: identityOf(host),
     maintenance: maintenanceOf(host),

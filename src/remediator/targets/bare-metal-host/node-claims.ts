@@ -12,18 +12,24 @@ import { parseProviderID } from "./provider-id.ts";
  * Why a Node is not believed to run on a host: it names another one, or another Node says that it runs on the same. Undefined where
  * nothing speaks against it. Pure.
  *
- * @param node undefined for a Machine that has not become a Node.
- * @param nodes of the same cluster, the Node itself included or not.
+ * @param nodeName undefined for a Machine that has not become a Node.
+ * @param node undefined for that, and where a reboot has deleted the Node.
+ * @param nodes of the same cluster, the Node itself included or not: it may have joined anew since it was looked at.
  */
-export function disputeOf(host: BareMetalHost, node: Node | undefined, nodes: Iterable<Node>): string | undefined {
+export function disputeOf(
+  host: BareMetalHost,
+  nodeName: string | undefined,
+  node: Node | undefined,
+  nodes: Iterable<Node>,
+): string | undefined {
   const providerID = node?.spec.providerID ?? "";
   if (node !== undefined && namesHost(providerID, host) === false) {
     return `spec.providerID ${providerID} of Node ${node.metadata.name} names another BareMetalHost than ${hostText(host)}, UID ${host.metadata.uid}, which its Machine has: correct what is wrong there, since neither is trusted`;
   }
   for (const other of nodes) {
-    const way = other.metadata.name === node?.metadata.name ? undefined : claimOf(host, node, other);
+    const way = other.metadata.name === nodeName ? undefined : claimOf(host, node, other);
     if (way === undefined) continue;
-    const who = node === undefined ? "the Machine's node" : `Node ${node.metadata.name}`;
+    const who = nodeName === undefined ? "the Machine's node" : `Node ${nodeName}`;
     return `${who} and Node ${other.metadata.name} (by its ${way}) both run on ${hostText(host)}, as they say: delete the Node that is stale, or find out which kubelet lies; neither is trusted`;
   }
   return undefined;

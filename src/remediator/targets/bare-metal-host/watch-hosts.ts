@@ -16,6 +16,8 @@ import { sleep } from "../../../runtime/clock.ts";
 
 /** How often an API server that does not serve the kinds is asked again: their CRDs may come later. */
 const CRD_RETRY_MS = 60_000;
+/** The same of one that did not say whether it does. */
+const UNKNOWN_RETRY_MS = 2_000;
 
 const HOSTS: KindVersions = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
 const MACHINES: KindVersions = {
@@ -27,39 +29,65 @@ const MACHINES: KindVersions = {
 export interface HostWatch {
   /** Why the hosts are not known in full; undefined where they are. */
   readonly problem: string | undefined;
+  /** The same; undefined also where there can be none, since the API server does not serve their kind. */
+  readonly unread: string | undefined;
+  /** Why the Metal3Machines that take hosts are not known in full; undefined where they are, or there can be none. */
+  readonly takersUnread: string | undefined;
   /** Resolves once nothing runs on in the background; abort the signal before. */
   settled(): Promise<void>;
 }
 
-/** Watches BareMetalHosts, and the Metal3Machines that take them where there are such, each from when its CRD is there. */
+/** What is known of a kind's objects: Absent where it is not served. */
+type View<T extends KubeObject> = Watched<T> | "Unknown" | "Absent";
+
+/**
+ * Watches BareMetalHosts, and the Metal3Machines that take them where there are such, each from when its CRD is there.
+ *
+ * @param on `known` is called when more has come to be known than single objects.
+ */
 export function watchHosts(
   runtime: KubeRuntime,
-  on: { host: (change: Change<BareMetalHost>) => void; machine: (change: Change<Metal3Machine>) => void },
+  on: {
+    host: (change: Change<BareMetalHost>) => void;
+    machine: (change: Change<Metal3Machine>) => void;
+    known: () => void;
+  },
   signal: AbortSignal,
 ): HostWatch {
-  let hosts: Watched<BareMetalHost> | undefined;
+  let hosts: View<BareMetalHost> = "Unknown";
+  let machines: View<Metal3Machine> = "Unknown";
   const watch = async <T extends KubeObject>(
     kind: KindVersions,
     trim: (raw: KubeObject) => T,
     listener: (change: Change<T>) => void,
-    onView?: (view: Watched<T>) => void,
+    onView: (view: View<T>) => void,
   ): Promise<void> => {
-    const type = await whenAny(runtime, kind, signal);
+    const onAbsent = (): void => {
+      onView("Absent");
+      on.known();
+    };
+    const type = await whenAny(runtime, kind, onAbsent, signal);
     if (type === undefined) return;
     const view = runtime.watch<T>({ type, trim }, signal);
     view.subscribe(listener);
-    onView?.(view);
+    onView(view);
+    view.whenSynced(signal).then(on.known, () => undefined);
   };
   const watching = Promise.all([
-    watch(HOSTS, readBareMetalHost, on.host, (view) => {
-      hosts = view;
-    }),
-    watch(MACHINES, readMetal3Machine, on.machine),
+    watch(HOSTS, readBareMetalHost, on.host, (view) => (hosts = view)),
+    watch(MACHINES, readMetal3Machine, on.machine, (view) => (machines = view)),
   ]);
   return {
     get problem() {
-      if (hosts === undefined) return "BareMetalHosts are not served by the API server yet";
-      return hosts.synced ? undefined : `BareMetalHosts are not read yet (${hosts.problem ?? "wait a moment"})`;
+      return hosts === "Absent"
+        ? "BareMetalHosts are not served by the API server yet"
+        : whyUnread("BareMetalHosts", hosts);
+    },
+    get unread() {
+      return whyUnread("BareMetalHosts", hosts);
+    },
+    get takersUnread() {
+      return whyUnread("Metal3Machines", machines);
     },
     settled: async () => {
       await watching;
@@ -67,23 +95,33 @@ export function watchHosts(
   };
 }
 
-/** How a kind is served, as soon as it is; undefined on abort. */
+function whyUnread<T extends KubeObject>(what: string, view: View<T>): string | undefined {
+  if (view === "Absent" || (view !== "Unknown" && view.synced)) return undefined;
+  const problem = view === "Unknown" ? undefined : view.problem;
+  return `${what} are not read yet (${problem ?? "wait a moment"})`;
+}
+
+/** How a kind is served, as soon as it is; undefined on abort. Calls `onAbsent` where it is not yet. */
 async function whenAny(
   runtime: KubeRuntime,
   kind: KindVersions,
+  onAbsent: () => void,
   signal: AbortSignal,
 ): Promise<ResourceType | undefined> {
   const { clock, logger } = runtime;
   for (let told = false; !signal.aborted;) {
+    let retryMs = UNKNOWN_RETRY_MS;
     try {
       const type = await findServed(runtime, kind, signal);
       if (type !== undefined) return type;
       if (!told) logger.info({ kind: kind.kind }, "a kind is not served yet: it is waited for");
       told = true;
+      onAbsent();
+      retryMs = CRD_RETRY_MS;
     } catch (error) {
       if (!signal.aborted) logger.warn({ err: error, kind: kind.kind }, "cannot find out whether a kind is served");
     }
-    await sleep(clock, CRD_RETRY_MS, signal).catch(() => undefined);
+    await sleep(clock, retryMs, signal).catch(() => undefined);
   }
   return undefined;
 }
