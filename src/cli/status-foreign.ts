@@ -3,6 +3,7 @@ import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KindVersions } from "../kube/served-kind.ts";
 import { findServed } from "../kube/served-kind.ts";
+import { renderTable } from "./table.ts";
 
 /** Objects of another project's kind; why they are not shown, where the person may not list them; undefined where there is no such kind. */
 export type Listed = KubeObject[] | { problem: string } | undefined;
@@ -10,10 +11,32 @@ export type Listed = KubeObject[] | { problem: string } | undefined;
 /** Lists a family's kind: that it may not be listed keeps nobody from seeing the rest. */
 export async function listForeign(client: KubeClient, kind: KindVersions, signal: AbortSignal): Promise<Listed> {
   try {
-    const type = await findServed({ client }, kind, signal);
-    return type === undefined ? undefined : (await client.list<KubeObject>(type, {}, signal)).items;
+    return await listKind(client, kind, signal);
   } catch (error) {
     if (isKubeError(error, "Forbidden")) return { problem: error.message };
     throw error;
   }
+}
+
+/** All objects of a kind, in the first of its versions that is served; undefined where none is. */
+export async function listKind(
+  client: KubeClient,
+  kind: KindVersions,
+  signal: AbortSignal,
+): Promise<KubeObject[] | undefined> {
+  const type = await findServed({ client }, kind, signal);
+  return type === undefined ? undefined : (await client.list<KubeObject>(type, {}, signal)).items;
+}
+
+/** A section of `ironfence status`, a row an object. Empty where there is none: most clusters do not have another project's kind. */
+export function renderForeign(
+  title: string,
+  listed: Listed,
+  header: readonly string[],
+  rowOf: (raw: KubeObject) => string[],
+): string[] {
+  if (listed === undefined) return [];
+  if ("problem" in listed) return [`${title}: cannot be shown: ${listed.problem}`, ""];
+  if (listed.length === 0) return [];
+  return [`${title}:`, ...renderTable(header, listed.map(rowOf)), ""];
 }

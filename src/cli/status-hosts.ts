@@ -2,7 +2,7 @@ import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost } from "../api/metal3.
 import { storedOwner } from "../remediator/targets/bare-metal-host/host-store.ts";
 import { maintenanceOf, refusalOf } from "../remediator/targets/bare-metal-host/power-path.ts";
 import type { Listed } from "./status-foreign.ts";
-import { renderTable } from "./table.ts";
+import { renderForeign } from "./status-foreign.ts";
 
 export const HOST_KIND = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
 
@@ -10,10 +10,8 @@ const HEADER = ["NAMESPACE", "NAME", "CONSUMER", "STATE", "POWER", "OWNER", "REA
 
 /** A section of `ironfence status`: who has each host, and what keeps it from being fenced as it is. Empty where there is none. */
 export function renderHosts(hosts: Listed): string[] {
-  if (hosts === undefined) return [];
-  if ("problem" in hosts) return [`BareMetalHost: cannot be shown: ${hosts.problem}`, ""];
-  if (hosts.length === 0) return [];
-  const rows = hosts.map(readBareMetalHost).map((host) => {
+  return renderForeign("BareMetalHost", hosts, HEADER, (raw) => {
+    const host = readBareMetalHost(raw);
     const { metadata, consumerRef, poweredOn, provisioningState } = host;
     const refusal = refusalOf(host);
     const maintenance = maintenanceOf(host);
@@ -29,5 +27,4 @@ export function renderHosts(hosts: Listed): string[] {
       refusal?.message ?? maintenance ?? "",
     ];
   });
-  return ["BareMetalHost:", ...renderTable(HEADER, rows), ""];
 }

@@ -8,14 +8,15 @@ import type { KubeObject } from "../kube/resource.ts";
 import { keyOf, keyText } from "../kube/watched.ts";
 import { childName } from "../remediator/requests/request.ts";
 import type { Listed } from "./status-foreign.ts";
-import { listForeign } from "./status-foreign.ts";
-import { renderTable } from "./table.ts";
+import { listForeign, renderForeign } from "./status-foreign.ts";
 
 const METAL3_REMEDIATIONS = {
   group: INFRASTRUCTURE_GROUP,
   kind: METAL3_REMEDIATION_KIND,
   versions: INFRASTRUCTURE_VERSIONS,
 };
+
+const HEADER = ["NAMESPACE", "NAME", "PHASE", "RETRIES", "SERVED BY", "REFUSED"];
 
 /** What others ask to be remediated, by kind. */
 export interface Requests {
@@ -47,22 +48,15 @@ export function renderRequests(
   remediations: readonly BareMetalRemediation[],
 ): string[] {
   const served = new Set(remediations.map((remediation) => keyText(keyOf(remediation))));
-
-  const kinds = [
-    ["Metal3Remediation", metal3Remediations],
-    ["Machine of OKD, to be remediated", okdMachines],
-  ] as const;
-  return kinds.flatMap(([kind, listed]) => {
-    if (listed === undefined) return [];
-    if ("problem" in listed) return [`${kind}: cannot be shown: ${listed.problem}`, ""];
-    if (listed.length === 0) return [];
-    const rows = listed.map((raw) => {
-      const { namespace = "", name, annotations } = raw.metadata;
-      const { phase, retryCount } = readMetal3Remediation(raw);
-      const child = childName(raw);
-      const servedBy = served.has(keyText({ namespace, name: child })) ? child : "-";
-      return [namespace, name, phase ?? "-", String(retryCount ?? "-"), servedBy, annotations?.[REFUSED] ?? ""];
-    });
-    return [`${kind}:`, ...renderTable(["NAMESPACE", "NAME", "PHASE", "RETRIES", "SERVED BY", "REFUSED"], rows), ""];
-  });
+  const rowOf = (raw: KubeObject): string[] => {
+    const { namespace = "", name, annotations } = raw.metadata;
+    const { phase, retryCount } = readMetal3Remediation(raw);
+    const child = childName(raw);
+    const servedBy = served.has(keyText({ namespace, name: child })) ? child : "-";
+    return [namespace, name, phase ?? "-", String(retryCount ?? "-"), servedBy, annotations?.[REFUSED] ?? ""];
+  };
+  return [
+    ...renderForeign("Metal3Remediation", metal3Remediations, HEADER, rowOf),
+    ...renderForeign("Machine of OKD, to be remediated", okdMachines, HEADER, rowOf),
+  ];
 }

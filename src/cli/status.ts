@@ -20,8 +20,6 @@ import type { KubeClient, ListOptions } from "../kube/client.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
-import type { KindVersions } from "../kube/served-kind.ts";
-import { findServed } from "../kube/served-kind.ts";
 import { keyOf, keyText } from "../kube/watched.ts";
 import { nodeKey } from "../remediator/subject.ts";
 import { withCluster } from "./cluster.ts";
@@ -30,7 +28,7 @@ import { printLine } from "./context.ts";
 import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
 import type { Listed } from "./status-foreign.ts";
-import { listForeign } from "./status-foreign.ts";
+import { listForeign, listKind } from "./status-foreign.ts";
 import { HOST_KIND, renderHosts } from "./status-hosts.ts";
 import type { Requests } from "./status-requests.ts";
 import { listRequests, renderRequests } from "./status-requests.ts";
@@ -108,16 +106,6 @@ async function listMachineHealthChecks(
   }
   const isServed = lists.some((list) => list !== undefined);
   return { machineHealthChecks: isServed ? lists.flatMap((list) => list ?? []) : undefined, withoutCluster };
-}
-
-/** All objects of a kind, in the first of its versions that is served. */
-async function listKind(
-  client: KubeClient,
-  kind: KindVersions,
-  signal: AbortSignal,
-): Promise<KubeObject[] | undefined> {
-  const type = await findServed({ client }, kind, signal);
-  return type === undefined ? undefined : (await client.list<KubeObject>(type, {}, signal)).items;
 }
 
 async function readSwitch(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Overview["stopSwitch"]> {
