@@ -6,6 +6,7 @@ import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import type { StateName } from "../../../src/remediator/state.ts";
 import { demote } from "./demote.ts";
 import { ARROWS } from "./diagram.ts";
+import { MACHINE_STEPS } from "./machine-steps.ts";
 import { REPROVISION_STEPS } from "./reprovision-steps.ts";
 import { STEPS } from "./steps.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
@@ -24,6 +25,8 @@ import {
 } from "./snapshots.ts";
 
 // One row for each pair of state and event: what `decide` does.
+
+const ALL_STEPS = [...STEPS, ...MACHINE_STEPS, ...REPROVISION_STEPS];
 
 /** The process that has seen it all stops in its tracks; the one that takes over looks at everything anew. */
 const DEMOTED = "agent demoted";
@@ -350,7 +353,7 @@ describe("decide", () => {
 });
 
 describe("decide, step by step", () => {
-  for (const { name, changes, expected } of [...STEPS, ...REPROVISION_STEPS]) {
+  for (const { name, changes, expected } of ALL_STEPS) {
     it(name, () => assert.equal(tell(changes), expected));
   }
 });
@@ -376,7 +379,7 @@ describe("the diagram in docs/remediation.md", () => {
       Object.keys(EVENTS).flatMap((event) => [changesOf(state, event, false), changesOf(state, event, true)]),
     );
     const moves = new Set<string>();
-    for (const changes of [...pairs, ...[...STEPS, ...REPROVISION_STEPS].map((step) => step.changes)]) {
+    for (const changes of [...pairs, ...ALL_STEPS.map((step) => step.changes)]) {
       const { state } = changes;
       const decision = decide(snapshot(changes), NOW);
       const to = decision.status?.phase;

@@ -1,6 +1,7 @@
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
+import type { Condition } from "../../../src/api/meta.ts";
 import { planOf } from "../../../src/remediator/plan.ts";
 import type { Plan } from "../../../src/remediator/plan.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
@@ -196,4 +197,22 @@ export function told(decision: Decision, from: StateName): string {
 
 function to(decision: Decision, from: StateName): string {
   return decision.status?.phase === from ? "stay" : `→ ${decision.status?.phase}`;
+}
+
+/** What was last seen of who waits for the host. */
+export const NO_SUCCESSOR = { waiting: false, atMs: NOW.monotonicMs };
+/** Seen by an undo that has taken its taint off. */
+export const UNDOING: Partial<Seen> = { taintCleared: true, successor: NO_SUCCESSOR };
+
+/** The last order had no effect. */
+export const REFUSED: Partial<Seen> = {
+  taintCleared: true,
+  examined: { node: node() },
+  identity: VERIFIED,
+  order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
+};
+
+/** What the status says of what the remediation does. */
+export function said(reason: string, message: string): Condition {
+  return { type: "Processing", status: "True", reason, message, lastTransitionTime: "2026-01-01T11:00:00Z" };
 }
