@@ -59,7 +59,7 @@ export async function runTests(folder: string, file: string, timeoutMs: number, 
 }
 
 /** The test that failed first in a TAP report, with its message; undefined while none has, or it is not told in full yet. */
-export function firstFailure(report: string): string | undefined {
+function firstFailure(report: string): string | undefined {
   const [, indent, name, details] = /^( *)not ok \d+ - (.+)\n\1 {2}---\n([\s\S]*?)^\1 {2}\.\.\.$/m.exec(report) ?? [];
   if (indent === undefined || name === undefined || details === undefined) return undefined;
   const [, block, line] = /^ *error: (?:\|-\n([\s\S]*?)(?=^ {0,40}\w+: )|(.*)$)/m.exec(details) ?? [];
