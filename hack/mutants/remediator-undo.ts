@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, PROPERTIES } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -13,6 +13,14 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "return host.found && host.facts.isInUse;",
     "return host.found && !host.facts.isInUse;",
     DECIDE,
+  ),
+  mutant(
+    "exchanged-is-gone",
+    "effects",
+    "a Cluster whose kubeconfig leads elsewhere is waited for, unless it was made anew under its name",
+    "madeAtMs > begunAtMs",
+    "madeAtMs !== begunAtMs",
+    WORKLOAD_SIM,
   ),
   mutant(
     "gone-though-connected",

@@ -6,8 +6,9 @@ import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../api/cluster-api.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { findObject } from "../kube/find-object.ts";
 import { findServed } from "../kube/served-kind.ts";
+import type { KubeObject } from "../kube/resource.ts";
 import { keyOf } from "../kube/watched.ts";
-import { toTime } from "../runtime/time.ts";
+import { parseTimeMs, toTime } from "../runtime/time.ts";
 import { isNewBoot } from "./decide-return.ts";
 import { orderPower, readPower, readWhole, setBootOverride, verifyIdentity } from "./device-effects.ts";
 import type { EffectContext } from "./effect-context.ts";
@@ -204,7 +205,7 @@ async function identified(context: EffectContext, read: MachineSeen, signal: Abo
   }
 }
 
-/** Looks whether there is still such a Cluster; one that may not be looked for may be there. */
+/** Looks whether there is still that Cluster; one that may not be looked for may be there. */
 async function findCluster({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
   const { cluster } = session.subject;
   const kind = { group: CLUSTER_API_GROUP, kind: "Cluster", versions: CLUSTER_API_VERSIONS };
@@ -213,12 +214,20 @@ async function findCluster({ runtime, session }: EffectContext, signal: AbortSig
     const type = cluster === undefined ? undefined : await findServed(runtime, kind, signal);
     if (cluster !== undefined && type !== undefined) {
       const { namespace, name } = cluster;
-      gone = (await findObject(runtime.client, type, { namespace, name }, signal)) === undefined;
+      const found = await findObject(runtime.client, type, { namespace, name }, signal);
+      gone = found === undefined || isAnotherCluster(session, found);
     }
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
   }
   session.seen = { ...session.seen, cluster: { gone, atMs: session.now().monotonicMs } };
+}
+
+/** Whether a Cluster was made anew under its name since: it is younger than the remediation, and another cluster answers. */
+function isAnotherCluster({ remediation, cluster }: EffectContext["session"], { metadata }: KubeObject): boolean {
+  const madeAtMs = parseTimeMs(metadata.creationTimestamp) ?? -Infinity;
+  const begunAtMs = parseTimeMs(remediation.metadata.creationTimestamp) ?? Infinity;
+  return cluster.away?.reason === "ClusterExchanged" && madeAtMs > begunAtMs;
 }
 
 /** The live node, with what else decides about its power-off. */

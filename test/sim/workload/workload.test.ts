@@ -353,6 +353,17 @@ describe("a Cluster that is deleted in mid-fence", () => {
       assert.equal(world.management.target("w1-n1")?.status?.owner, undefined, "the host is given up");
     }));
 
+  it("has its remediation end also where another one has been made under its name", () =>
+    WorkloadWorld.run({}, async (world) => {
+      await fenced(world, "Releasing");
+      await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
+      world.replaceCluster();
+      await ends(world);
+      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"]);
+      assert.equal(world.management.target("w1-n1")?.status?.owner, undefined, "the host is given up");
+      world.assertUntouched("stranger");
+    }));
+
   it("lets a remediation go that is being deleted with its Machine", () =>
     WorkloadWorld.run({}, async (world) => {
       await fenced(world, "PoweringOff");

@@ -195,6 +195,13 @@ export class WorkloadWorld {
     this.cut();
   }
 
+  /** Has the Cluster deleted, and made anew under its name: another one. */
+  replaceCluster(): void {
+    this.management.server.collection(CLUSTERS).delete(WORKLOAD);
+    this.management.create(CLUSTERS, { namespace: CAPS, name: WORKLOAD.name }, { spec: {} });
+    this.leadTo("stranger");
+  }
+
   /** From now on the kubeconfig of the workload cluster leads to that one. */
   leadTo(place: Place): void {
     this.#leadsTo = place;
