@@ -188,6 +188,14 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
+    "undo-lets-go-too-early",
+    "decide-undo",
+    "an undo holds a host off until the deprovisioning of its deleted Machine has begun",
+    'return awaitDeprovisioning(walk, now) ?? run({ do: "releaseHost", asItIs });',
+    'return run({ do: "releaseHost", asItIs });',
+    DECIDE,
+  ),
+  mutant(
     "abort-powers-given-host",
     "decide",
     "an abort powers on no host that was given back with its Machine",

@@ -5,6 +5,7 @@ import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
 import { hadNoEffect, isOnDue, readsOn } from "./orders.ts";
 import type { Reason } from "./reasons.ts";
 import { restoreInstallation } from "./reprovision/host-installation.ts";
+import { awaitDeprovisioning } from "./reprovision/machine-deletion.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
@@ -43,7 +44,8 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
   if (!seen.marksCleared && !isGone) return run({ do: "clearMarks" });
   if (!seen.devicesClosed) return run({ do: "closeDevices" });
   if (owned && !seen.hostReleased) {
-    return run({ do: "releaseHost", asItIs: seen.successor?.waiting === true || isLeftAsItIs(walk) });
+    const asItIs = seen.successor?.waiting === true || isLeftAsItIs(walk);
+    return awaitDeprovisioning(walk, now) ?? run({ do: "releaseHost", asItIs });
   }
   return conclude(walk, state.outcome, now);
 }

@@ -3,7 +3,7 @@ import { keepProof } from "../decide-release.ts";
 import { deviceGate, fail, failAttempt, move, run, wait } from "../moves.ts";
 import type { Decision, Now, Walk } from "../snapshot.ts";
 import { conditionOf, nodeRejoined, processing } from "../status.ts";
-import type { MachineLook } from "./looks.ts";
+import type { MachineLook, ReplacementLook } from "./looks.ts";
 import { isFresh, LOOK_AGAIN_MS } from "./looks.ts";
 import { leaveToOwner } from "./refuse.ts";
 
@@ -70,8 +70,23 @@ export function decideReplacement(walk: Walk, now: Now): Decision | undefined {
     const message = `Machine ${status.machine?.name ?? ""} was deleted, but no other one of ${kind} ${name} has become a Ready node in time`;
     return fail(walk, now, "ReplacementTimeout", message);
   }
+  return lookAgain(walk, look, now);
+}
+
+/**
+ * For an undo after the Machine was deleted: keeps what holds the host off until its deprovisioning has begun, for as long as the
+ * undo may take. Undefined where the host may be let go.
+ */
+export function awaitDeprovisioning(walk: Walk, now: Now): Decision | undefined {
+  if (walk.status.replacement?.deletedAt === undefined || walk.remainingMs <= 0) return undefined;
+  const look = walk.seen.replacement;
+  if (look === undefined) return run({ do: "checkReplacement" });
+  return look.mayLetGo || look.nodeName !== undefined ? undefined : lookAgain(walk, look, now);
+}
+
+function lookAgain(walk: Walk, look: ReplacementLook, now: Now): Decision {
   const inMs = look.atMs + LOOK_AGAIN_MS - now.monotonicMs;
-  return inMs <= 0 ? run({ do: "checkReplacement" }) : wait(walk, inMs);
+  return inMs <= 0 ? run({ do: "checkReplacement" }) : wait(walk, Math.min(inMs, walk.remainingMs));
 }
 
 type Replacement = NonNullable<Walk["status"]["replacement"]>;

@@ -111,6 +111,14 @@ function installing(
 const DELETED = { replacement: { owner: OWNER, deletedAt: "2026-01-01T11:59:59Z" } };
 const EXPECTED = { replacement: { owner: OWNER }, conditions: [ANNOUNCED] };
 
+function undoingDeleted(seen: Partial<Seen>, other: SnapshotChanges["other"] = {}): SnapshotChanges {
+  return {
+    ...replacing("Provisioning", { devicesClosed: true, marksCleared: true, ...seen }, { status: DELETED, other }),
+    state: "Undoing",
+    attempt: { action: "None" },
+  };
+}
+
 export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
   // MachineDeletion: what is refused.
   {
@@ -327,11 +335,22 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "an undo after the Machine was deleted owes the host no power",
-    changes: {
-      ...replacing("Provisioning", { devicesClosed: true, marksCleared: true }, { status: DELETED }),
-      state: "Undoing",
-      attempt: { action: "None" },
-    },
+    changes: undoingDeleted({ replacement: { ...NOT_YET, mayLetGo: true } }),
+    expected: "releaseHost",
+  },
+  {
+    name: "an undo after the Machine was deleted looks what has become of it",
+    changes: undoingDeleted({}),
+    expected: "checkReplacement",
+  },
+  {
+    name: "an undo holds the host off until its deprovisioning has begun: the old system would come up again",
+    changes: undoingDeleted({ replacement: NOT_YET }),
+    expected: "wait",
+  },
+  {
+    name: "an undo lets a host go at the end of its time, whatever has become of it",
+    changes: undoingDeleted({ replacement: NOT_YET }, { remainingMs: 0 }),
     expected: "releaseHost",
   },
   {
