@@ -1,4 +1,12 @@
-import { DECIDE, DECIDE_GUARDS, MACHINE_DELETION_SIM, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
+import {
+  DECIDE,
+  DECIDE_GUARDS,
+  DEVICE_EFFECTS,
+  MACHINE_DELETION_SIM,
+  PROPERTIES,
+  SAFETY_SIM,
+  WORKLOAD_SIM,
+} from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -194,6 +202,22 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     'return awaitDeprovisioning(walk, now) ?? run({ do: "releaseHost", asItIs });',
     'return run({ do: "releaseHost", asItIs });',
     DECIDE,
+  ),
+  mutant(
+    "waits-off-record",
+    "decide-resolving",
+    "a node that comes back while its remediation waits is not powered off: how it was is on record",
+    "...(snapshot.node !== undefined && snapshot.away === undefined && { fields: startRecord(snapshot) }),",
+    "",
+    SAFETY_SIM,
+  ),
+  mutant(
+    "examined-late",
+    "effects",
+    "a node is looked at anew where its BMC took its time",
+    "if (session.now().monotonicMs - startedMs > EXAMINED_AGE_MAX_MS) saw(await examine(context, signal));",
+    "",
+    DEVICE_EFFECTS,
   ),
   mutant(
     "abort-powers-given-host",
