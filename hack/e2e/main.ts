@@ -28,6 +28,11 @@ const FILE_TIMEOUT_MS = 8 * 60_000;
 /** Each file has a control plane of its own (475 MiB) and waits most of the time, for boots and time-outs. */
 const FILES_AT_ONCE = 2;
 
+/** The file that needs Cluster API's own controllers. */
+const UPSTREAM = "cluster-api-upstream";
+/** Files that need programs of others beside the control plane's. */
+const PEERS = new RegExp(`/peers/|${UPSTREAM}`);
+
 interface Counts {
   passed: number;
   failed: number;
@@ -77,14 +82,22 @@ async function main(chosen: readonly string[]): Promise<number> {
   const startedMs = performance.now();
   await requireDebianPackages(stop.signal);
   await installPythonTools(progress, stop.signal);
-  if (files.some((file) => !file.includes("peers/"))) await prepareBinaries(progress, stop.signal);
-  if (files.some((file) => file.includes("cluster-api-upstream"))) await prepareClusterApiPeer(progress, stop.signal);
+  if (files.some((file) => !file.includes("/peers/"))) await prepareBinaries(progress, stop.signal);
 
-  const results: Counts[] = [];
   const conformance = files.filter(isConformance).map(repositoryPath);
-  const scenarios = files.filter((file) => !isConformance(file)).map(repositoryPath);
+  const withPeers = files.filter((file) => PEERS.test(file)).map(repositoryPath);
+  const scenarios = files.filter((file) => !isConformance(file) && !PEERS.test(file)).map(repositoryPath);
+  // Built while tests run that do without, since these wait most of the time.
+  const peer = withPeers.some((file) => file.includes(UPSTREAM))
+    ? prepareClusterApiPeer(progress, stop.signal)
+    : undefined;
+  // Awaited below, where a failure ends the run.
+  peer?.catch(() => undefined);
+  const results: Counts[] = [];
   if (conformance.length > 0) results.push(await runConformance(conformance));
   if (scenarios.length > 0) results.push(await runFiles(scenarios, FILES_AT_ONCE));
+  await peer;
+  if (withPeers.length > 0) results.push(await runFiles(withPeers, FILES_AT_ONCE));
 
   const sum = (key: keyof Counts): number => results.reduce((total, counts) => total + counts[key], 0);
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
