@@ -64,18 +64,8 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return findCluster(context, signal);
     case "resolveSubject":
       return resolveSubject(context, signal);
-    case "examine": {
-      const startedMs = session.now().monotonicMs;
-      const identity = verifyIdentity(context, signal);
-      try {
-        saw(await examine(context, signal));
-      } finally {
-        await identity;
-      }
-      // Its BMC took its time, in which the node may have come back.
-      if (session.now().monotonicMs - startedMs > EXAMINED_AGE_MAX_MS) saw(await examine(context, signal));
-      return;
-    }
+    case "examine":
+      return examineWithIdentity(context, signal);
     case "verifyIdentity":
       return verifyIdentity(context, signal);
     case "readLease":
@@ -228,6 +218,27 @@ function isAnotherCluster({ remediation, cluster }: EffectContext["session"], { 
   const madeAtMs = parseTimeMs(metadata.creationTimestamp) ?? -Infinity;
   const begunAtMs = parseTimeMs(remediation.metadata.creationTimestamp) ?? Infinity;
   return cluster.away?.reason === "ClusterExchanged" && madeAtMs > begunAtMs;
+}
+
+/** Looks at the node and at its host's identity at once. An order rests on both: neither serves where the other could not be had. */
+async function examineWithIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
+  const { session } = context;
+  const startedMs = session.now().monotonicMs;
+  const identity = verifyIdentity(context, signal);
+  try {
+    let found: Partial<Seen>;
+    try {
+      found = await examine(context, signal);
+    } finally {
+      await identity;
+    }
+    // Its BMC took its time, in which the node may have come back.
+    if (session.now().monotonicMs - startedMs > EXAMINED_AGE_MAX_MS) found = await examine(context, signal);
+    session.seen = { ...session.seen, ...found };
+  } catch (error) {
+    session.seen = { ...session.seen, identity: undefined };
+    throw error;
+  }
 }
 
 /** The live node, with what else decides about its power-off. */

@@ -4,6 +4,7 @@ import { BmcError } from "../../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
 import { PartlyTakenError } from "../../../src/bmc/topology.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { orderPower, readPower, readWhole, setBootOverride } from "../../../src/remediator/device-effects.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
@@ -181,6 +182,34 @@ describe("a look before a power-off", () => {
       assert.equal(made.session.seen.identity?.verdict.verified, true);
     });
   }
+
+  it("leaves nothing that an order could rest on where it could not be taken anew", async () => {
+    const clock = new VirtualClock();
+    let looked = 0;
+    const get = (type: ResourceType): Promise<object> => {
+      const lease = {
+        apiVersion: "v1",
+        kind: type.kind,
+        metadata: { name: "n1", uid: "l", resourceVersion: "1" },
+        spec: {},
+      };
+      if (type.kind !== "Node") return Promise.resolve(lease);
+      looked += 1;
+      return looked === 1 ? Promise.resolve(node()) : Promise.reject(new KubeError("Unavailable", "away"));
+    };
+    const made = context(() => Promise.resolve(), { clock, client: { get } as unknown as KubeRuntime["client"] });
+    const power: Partial<HostPower> = {
+      verifyIdentity: async () => {
+        await sleep(clock, 4_000, SIGNAL);
+        return { verified: true, message: "it is the host" };
+      },
+    };
+    made.session.power = { ...made.session.power, ...power } as HostPower;
+    const effect = assert.rejects(runEffect(made, { do: "examine" }, SIGNAL), /away/);
+    await clock.advance(4_000);
+    await effect;
+    assert.deepEqual([made.session.seen.examined, made.session.seen.identity], [undefined, undefined]);
+  });
 });
 
 describe("a device that fails", () => {
