@@ -118,6 +118,7 @@ export class AgentProcess {
   #isDoomed = false;
   #hasEnded = false;
   #resumed: { promise: Promise<void>; resolve: () => void } | undefined;
+  #heldEvents = 0;
 
   constructor(cluster: Cluster, options: AgentProcessOptions) {
     this.name = options.name;
@@ -135,8 +136,9 @@ export class AgentProcess {
     return this.#isDead;
   }
 
-  get isSuspended(): boolean {
-    return this.#resumed !== undefined;
+  /** Whether it is stopped, or an event is still held back from it: what it does then is to be seen yet. */
+  get isHampered(): boolean {
+    return this.#resumed !== undefined || this.#heldEvents > 0;
   }
 
   /** Ends it in order: it may finish what it does when its signal aborts. */
@@ -155,9 +157,9 @@ export class AgentProcess {
   crash(): void {
     if (this.#isDead) return;
     this.#isDead = true;
-    this.#cluster.observer.disturb();
     this.#abort.abort(new Error("crashed"));
     this.resume();
+    this.#cluster.observer.noteDeath(this.name);
   }
 
   /** Stops it as SIGSTOP does. @param answersFirst see `resume`. */
@@ -348,10 +350,12 @@ export class AgentProcess {
   async #hold(plural: string, forMs: number, signal: AbortSignal): Promise<void> {
     const { observer, clock } = this.#cluster;
     observer.disturb();
+    this.#heldEvents += 1;
     if (plural === "nodes") observer.holdNodes(true);
     try {
       await sleep(clock, forMs, signal);
     } finally {
+      this.#heldEvents -= 1;
       if (plural === "nodes") observer.holdNodes(false);
       observer.disturb();
     }

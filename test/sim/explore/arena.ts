@@ -281,9 +281,9 @@ export class Arena extends Cluster {
     );
   }
 
-  /** Whether an agent is stopped: what it does when it goes on is still to be seen. */
-  get isSuspended(): boolean {
-    return this.#agents.some((agent) => agent?.isSuspended === true);
+  /** Whether what an agent does once it is no longer hampered is still to be seen. */
+  get isHampered(): boolean {
+    return this.#agents.some((agent) => agent?.isHampered === true);
   }
 
   /** What does not stand as it does in the end (L1). */

@@ -112,7 +112,7 @@ async function settleDown(arena: Arena, staysMs: number, maxMs: number, workMax:
       arena.observer.report("L1", `no rest after ${workMax} effects and calls`);
       return;
     }
-    const isSettled = arena.unsettled().length === 0 && !arena.isSuspended;
+    const isSettled = arena.unsettled().length === 0 && !arena.isHampered;
     settledMs = isSettled ? settledMs + LOOK_MS : 0;
   }
 }

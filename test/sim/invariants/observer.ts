@@ -18,6 +18,8 @@ export const AGENT_LEASE = { namespace: "ironfence", name: "ironfence" };
 
 /** Broken rules that are kept; one that is broken at every step would fill the memory. */
 const VIOLATIONS_MAX = 20;
+/** Until another agent leads once the leader is dead: its lease of 15 s and a try every 2 s, by a clock that runs a fifth too slowly. */
+const TAKEOVER_MAX_MS = 22_000;
 
 export interface Violation {
   invariant: string;
@@ -53,6 +55,7 @@ export class Observer {
   #leader: { holder: string } | undefined;
   #calmSinceMs = 0;
   readonly #stopped = new Set<string>();
+  readonly #diedMs = new Map<string, number>();
   #devicesWell = true;
   #clocksAgree = true;
   #heldNodes = 0;
@@ -129,14 +132,25 @@ export class Observer {
     else this.#stopped.delete(agent);
   }
 
+  /** An agent has ended without giving its lease back: until that has run out nobody leads. */
+  noteDeath(agent: string): void {
+    this.disturb();
+    this.#diedMs.set(agent, this.#clock.monotonicMs());
+  }
+
   #lead(holder: string): void {
     if (this.#leader?.holder !== holder) this.disturb();
     this.#leader = { holder };
   }
 
   #calmSince(): number {
-    const acting = this.#leader === undefined ? this.#stopped.size === 0 : !this.#stopped.has(this.#leader.holder);
-    return acting ? this.#calmSinceMs : this.#clock.monotonicMs();
+    const atMs = this.#clock.monotonicMs();
+    const holder = this.#leader?.holder;
+    const isStopped = holder === undefined ? this.#stopped.size > 0 : this.#stopped.has(holder);
+    if (isStopped) return atMs;
+    const diedMs = holder === undefined ? undefined : this.#diedMs.get(holder);
+    if (diedMs === undefined) return this.#calmSinceMs;
+    return Math.max(this.#calmSinceMs, Math.min(atMs, diedMs + TAKEOVER_MAX_MS));
   }
 
   /** A watch on Nodes is held back from now on, or is not any more. */
