@@ -5,6 +5,14 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/detector");
 
 export const DETECTOR_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "remediation-news-unheard",
+    "remediation",
+    "what bears on a health check in a remediation is heard at once",
+    "return !isDeepStrictEqual(unversioned(before), unversioned(after));",
+    "return false;",
+    "test/unit/detector/remediation.test.ts",
+  ),
   // The health budget.
   mutant(
     "budget-off-by-one",

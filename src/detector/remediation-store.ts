@@ -7,7 +7,7 @@ import { keyOf } from "../kube/watched.ts";
 import type { KindState } from "./dynamic-kinds.ts";
 import { DynamicKinds, kindKey } from "./dynamic-kinds.ts";
 import type { Remediation, RemediationObject } from "./remediation.ts";
-import { readRemediation, trimRemediation } from "./remediation.ts";
+import { readRemediation, remediationDiffers, trimRemediation } from "./remediation.ts";
 import { WriteThrough } from "./write-through.ts";
 
 /** How long a write may take to come back by the watch before the object is read live. */
@@ -21,6 +21,7 @@ export class RemediationStore {
   /** CRs whose deletion was ordered, and which the watch may still show as if nothing had been. */
   readonly #deleted = new Set<string>();
 
+  /** @param onChange told of all that a health check looks at; of undefined where a kind can be seen now, or no longer. */
   constructor(
     runtime: KubeRuntime,
     onChange: (change: Change<RemediationObject> | undefined) => void,
@@ -29,6 +30,7 @@ export class RemediationStore {
     this.#runtime = runtime;
     const forward = (change: Change<RemediationObject> | undefined): void => {
       if (change?.type === "deleted") this.#deleted.delete(change.object.metadata.uid);
+      if (change?.type === "updated" && !remediationDiffers(change.previous, change.object)) return;
       onChange(change);
     };
     this.#kinds = new DynamicKinds(runtime, { trim: trimRemediation, onChange: forward }, signal);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { HEALTHY_DELAY, NHC_TIMED_OUT, NODE_NAME, OLD_REMEDIATION_CR, TEMPLATE_NAME } from "../api/annotations.ts";
 import { CLONED_FROM_GROUP_KIND } from "../api/cluster-api.ts";
 import { IS_CONTROL_PLANE_NODE } from "../api/labels.ts";
@@ -7,9 +8,10 @@ import { parseTimeMs } from "../runtime/time.ts";
 
 /** A remediation CR of any kind, as the detector keeps it. */
 export interface RemediationObject extends KubeObject {
+  /** Those that health checks look at. */
   conditions: readonly { type: string; status: string; lastTransitionTime?: string }[];
-  /** `status.attempt.action` of a BareMetalRemediation: the last power order that was stored to be sent. */
-  powerAction?: string;
+  /** Whether its remediator tells of a power order that was stored to be sent: `status.attempt.action` of a BareMetalRemediation. */
+  powerOrdered: boolean;
 }
 
 /** What the detector reads of a remediation CR of any vendor. */
@@ -42,26 +44,29 @@ const KEPT_ANNOTATIONS: readonly string[] = [
   OLD_REMEDIATION_CR,
   CLONED_FROM_GROUP_KIND,
 ];
-/** Values of `powerAction` that stand for no order. */
-const NO_ORDER: ReadonlySet<string | undefined> = new Set([undefined, "None", "Inherited"]);
+const SUCCEEDED = "Succeeded";
+const NODE_DELETION_EXPECTED = "PermanentNodeDeletionExpected";
+const KEPT_CONDITIONS: readonly string[] = [SUCCEEDED, NODE_DELETION_EXPECTED];
+/** Actions of an attempt that stand for no order. */
+const NO_ORDER: readonly string[] = ["None", "Inherited"];
 const HEALTH_CHECK_KIND = "NodeHealthCheck";
 
 /** Keeps of a CR what `readRemediation` needs; malformed parts of a foreign status count as absent. */
 export function trimRemediation(raw: KubeObject): RemediationObject {
-  const powerAction = field(field(field(raw, "status"), "attempt"), "action");
+  const action = field(field(field(raw, "status"), "attempt"), "action");
   return {
     apiVersion: raw.apiVersion,
     kind: raw.kind,
     metadata: trimMeta(raw.metadata, KEPT_ANNOTATIONS),
     conditions: readConditions(field(field(raw, "status"), "conditions")),
-    ...(typeof powerAction === "string" && { powerAction }),
+    powerOrdered: typeof action === "string" && !NO_ORDER.includes(action),
   };
 }
 
 export function readRemediation(object: RemediationObject): Remediation {
   const { uid, name, annotations = {}, creationTimestamp, deletionTimestamp } = object.metadata;
   const condition = (type: string) => object.conditions.find((candidate) => candidate.type === type);
-  const succeeded = condition("Succeeded");
+  const succeeded = condition(SUCCEEDED);
   return {
     object,
     uid,
@@ -71,10 +76,22 @@ export function readRemediation(object: RemediationObject): Remediation {
     terminating: deletionTimestamp !== undefined,
     succeeded: succeeded?.status,
     succeededSinceMs: parseTimeMs(succeeded?.lastTransitionTime),
-    powerOrdered: !NO_ORDER.has(object.powerAction),
-    nodeDeletionExpected: condition("PermanentNodeDeletionExpected")?.status === "True",
+    powerOrdered: object.powerOrdered,
+    nodeDeletionExpected: condition(NODE_DELETION_EXPECTED)?.status === "True",
     timedOut: annotations[NHC_TIMED_OUT],
   };
+}
+
+/**
+ * Whether anything differs that a health check looks at. A remediator stores every step that it takes, and most of them
+ * are its own affair: they must cost nothing here.
+ */
+export function remediationDiffers(before: RemediationObject, after: RemediationObject): boolean {
+  return !isDeepStrictEqual(unversioned(before), unversioned(after));
+}
+
+function unversioned(object: RemediationObject): RemediationObject {
+  return { ...object, metadata: { ...object.metadata, resourceVersion: "" } };
 }
 
 /** Whether the health check of this UID made the CR. A name would not do: a new health check may bear an old one's. */
@@ -93,7 +110,7 @@ function readConditions(value: unknown): RemediationObject["conditions"] {
     const type = field(condition, "type");
     const status = field(condition, "status");
     const lastTransitionTime = field(condition, "lastTransitionTime");
-    if (typeof type !== "string" || typeof status !== "string") return [];
+    if (typeof type !== "string" || typeof status !== "string" || !KEPT_CONDITIONS.includes(type)) return [];
     return [{ type, status, ...(typeof lastTransitionTime === "string" && { lastTransitionTime }) }];
   });
 }

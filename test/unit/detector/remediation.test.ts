@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isOwnedBy, readRemediation, trimRemediation } from "../../../src/detector/remediation.ts";
+import { isOwnedBy, readRemediation, remediationDiffers, trimRemediation } from "../../../src/detector/remediation.ts";
 import { CHECK_UID, remediationOf } from "./world.ts";
 
 describe("remediation of any vendor", () => {
@@ -19,5 +19,42 @@ describe("remediation of any vendor", () => {
       const { nodeName, succeeded, powerOrdered } = readRemediation(trimRemediation(raw));
       assert.deepEqual([nodeName, succeeded, powerOrdered], ["n1", undefined, false]);
     }
+  });
+
+  it("has news for a health check in what is read of it, and in none of its remediator's own steps", () => {
+    const annotations = { "remediation.medik8s.io/node-name": "n1" };
+    const metadata = { name: "n1", uid: "u", resourceVersion: "1", annotations };
+    const processing = { type: "Processing", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" };
+    const succeeded = { type: "Succeeded", status: "Unknown", lastTransitionTime: "2026-01-01T00:00:00Z" };
+    const status = { conditions: [processing, succeeded], attempt: { action: "None" }, phase: "Verifying" };
+    const raw = { apiVersion: "fence.example/v1", kind: "Fence", metadata, status };
+    const differs = (after: object): boolean =>
+      remediationDiffers(trimRemediation(raw), trimRemediation({ ...raw, ...after }));
+    const withMeta = (more: object): object => ({ metadata: { ...metadata, ...more } });
+    const withStatus = (more: object): object => ({ status: { ...status, ...more } });
+    const steps = {
+      "a newer version": withMeta({ resourceVersion: "2" }),
+      "another phase": withStatus({ phase: "PoweringOff" }),
+      "a condition that nobody reads": withStatus({ conditions: [{ ...processing, status: "False" }, succeeded] }),
+      "an annotation of its remediator's": withMeta({ annotations: { ...annotations, "fence.example/step": "2" } }),
+    };
+    for (const [what, after] of Object.entries(steps)) assert.equal(differs(after), false, what);
+    const expected = { type: "PermanentNodeDeletionExpected", status: "True" };
+    const news = {
+      "its verdict": withStatus({ conditions: [processing, { ...succeeded, status: "True" }] }),
+      "the time of its verdict": withStatus({
+        conditions: [{ ...succeeded, lastTransitionTime: "2026-01-01T00:01:00Z" }],
+      }),
+      "that the Node will be deleted": withStatus({ conditions: [processing, succeeded, expected] }),
+      "a power order": withStatus({ attempt: { action: "ForceOff" } }),
+      "its deletion": withMeta({ deletionTimestamp: "2026-01-01T00:00:00Z" }),
+      "that it was given up": withMeta({
+        annotations: { "remediation.medik8s.io/nhc-timed-out": "2026-01-01T00:00:00Z" },
+      }),
+      "a label": withMeta({ labels: { "remediation.medik8s.io/isControlPlaneNode": "" } }),
+      "another owner": withMeta({ ownerReferences: [{ apiVersion: "v1", kind: "X", name: "x", uid: "x" }] }),
+      "another object of its name": withMeta({ uid: "another" }),
+    };
+    for (const [what, after] of Object.entries(news)) assert.equal(differs(after), true, what);
   });
 });

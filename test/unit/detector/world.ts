@@ -117,6 +117,7 @@ export function remediationOf(nodeName: string, options: RemediationOptions = {}
       ...(terminating && { deletionTimestamp: toTime(createdMs) }),
     },
     conditions: [{ type: "Succeeded", status: succeeded }, ...(options.conditions ?? [])],
+    powerOrdered: false,
   });
 }
 

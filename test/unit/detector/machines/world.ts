@@ -152,6 +152,7 @@ export function requestOf(machine: Machine, parts: { terminating?: boolean; crea
       ownerReferences: [{ apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name, uid }],
     },
     conditions: [],
+    powerOrdered: false,
   });
 }
 
