@@ -6,6 +6,7 @@ import { hadNoEffect, isOnDue, readsOn } from "./orders.ts";
 import type { Reason } from "./reasons.ts";
 import { restoreInstallation } from "./reprovision/host-installation.ts";
 import { awaitDeprovisioning } from "./reprovision/machine-deletion.ts";
+import { ownsHost } from "./seen.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import { mayHaveTurnedOff } from "./state.ts";
@@ -30,7 +31,7 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
   const missing = host.found ? undefined : awaitTarget(walk, host.message, now);
   if (missing !== undefined) return missing;
   if (host.found && seen.claim === undefined) return run({ do: "claimHost" });
-  const owned = host.found && seen.claim?.owned === true;
+  const owned = host.found && ownsHost(seen);
   if (!owned && inherits(walk)) {
     // The owner may be about to hand the host over to this remediation: then the On is ours to send.
     if (seen.claim?.owned === false && seen.claim.undoing) return reclaim(walk, now);
@@ -43,7 +44,7 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
   if (rejoining !== undefined) return rejoining;
   if (!seen.marksCleared && !isGone) return run({ do: "clearMarks" });
   if (!seen.devicesClosed) return run({ do: "closeDevices" });
-  if (owned && !seen.hostReleased) {
+  if (owned) {
     const asItIs = seen.successor?.waiting === true || isLeftAsItIs(walk);
     return awaitDeprovisioning(walk, now) ?? run({ do: "releaseHost", asItIs });
   }
@@ -155,7 +156,8 @@ function powerOn(walk: Walk, now: Now): Decision {
   const { last } = seen.power;
   const order = seen.order?.action === "On" ? seen.order : undefined;
   const on = readsOn(walk);
-  if (last !== undefined && on !== undefined && isSettled(walk, last.atMs, now)) {
+  const isOn = last !== undefined && on !== undefined && isSettled(walk, last.atMs, now);
+  if (isOn && !isOnOwed(walk, now)) {
     return move(walk, now, {
       to: "Undoing",
       step: "PoweredOnAgain",
@@ -172,7 +174,7 @@ function powerOn(walk: Walk, now: Now): Decision {
     });
   }
   const due = isOnDue(attempt, order, now, { unbounded: walk.remediation.deleting, runs: last?.runs });
-  if (last?.state === "Off" && due && !isTakenBack(walk)) {
+  if (isOn || (last?.state === "Off" && due && !isTakenBack(walk))) {
     if (walk.stop !== undefined) return waitBecause(walk, now, walk.stop.reason, walk.stop.message);
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
@@ -193,6 +195,17 @@ function powerOn(walk: Walk, now: Now): Decision {
 function waitForIdentity(walk: Walk, verdict: Extract<IdentityVerdict, { verified: false }>, now: Now): Decision {
   const reason = verdict.reason === "Mismatch" ? "IdentityMismatch" : "IdentityUnknown";
   return waitBecause(walk, now, reason, verdict.message, IDENTITY_AGE_MAX_MS);
+}
+
+/**
+ * Whether a host that reads On is ordered on all the same: there are BMCs that show for long what was, and nobody else would
+ * power on the host that was ordered off. Where no order may go out now the reading is what there is.
+ */
+function isOnOwed(walk: Walk, now: Now): boolean {
+  const { attempt, seen, stop, remainingMs } = walk;
+  const isRefused = seen.order?.attemptId === attempt.id && hadNoEffect(seen.order);
+  if (attempt.action === "On" || isRefused || stop !== undefined || isTakenBack(walk) || remainingMs <= 0) return false;
+  return identityVerdict(walk, now)?.verified !== false;
 }
 
 /**

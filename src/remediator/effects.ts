@@ -24,6 +24,7 @@ import type { MachineSeen } from "./resolve-subject.ts";
 import { readLiveMachine, readOwnerMachine } from "./resolve-subject.ts";
 import { backupOf, restorePatch } from "./restore.ts";
 import type { Seen } from "./seen.ts";
+import { ownsHost } from "./seen.ts";
 import type { Effect } from "./snapshot.ts";
 import { clusterOf } from "./subject.ts";
 import { EXAMINED_AGE_MAX_MS } from "./timings.ts";
@@ -299,7 +300,7 @@ async function mark(
   signal: AbortSignal,
 ): Promise<void> {
   // All that ironfence has signed on the node is ours while the host is; else only what bears our own UID.
-  const ownedBy = session.seen.claim?.owned === true ? undefined : session.uid;
+  const ownedBy = ownsHost(session.seen) ? undefined : session.uid;
   const signedBy = signature(session.uid, attemptId, session.subject.cluster);
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     markPatch(node, change, signedBy, ownedBy, putOnBy(session));

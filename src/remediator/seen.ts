@@ -109,13 +109,19 @@ export interface PowerSeen {
   provenAtMs: number | undefined;
 }
 
+/** Whether the host is this remediation's as far as this process knows: it took it, and has not given it up since. */
+export function ownsHost({ claim, hostReleased }: Pick<Seen, "claim" | "hostReleased">): boolean {
+  return claim?.owned === true && !hostReleased;
+}
+
 /** What a stored step makes of what was seen: a new attempt looks at everything anew, and so on. Pure. */
 export function seenAfter(seen: Seen, from: State, to: State): Seen {
   const begins = from.name !== to.name;
   switch (to.name) {
     case "Verifying": {
       const again = from.name === "Verifying" && from.attempt.id === to.attempt.id;
-      return again ? seen : { ...seen, ...nothingSeenOfAttempt() };
+      // A host that was given up just before is another's by now, or has to be taken anew.
+      return again ? seen : { ...seen, ...nothingSeenOfAttempt(), claim: ownsHost(seen) ? seen.claim : undefined };
     }
     case "Releasing":
       return begins ? { ...seen, released: false, drain: undefined } : seen;

@@ -188,6 +188,13 @@ describe("S2", () => {
     const one = world(hosts(host("n1", { workloads, canWrite: false }), host("n2", { workloads })));
     assertHolds("S2", one, { type: "passed" });
   });
+
+  it("blames nobody here for the out-of-service taint that somebody else put on a node that runs, and us for ours", () => {
+    const both = hosts(host("n1", { workloads }), host("n2", { workloads }));
+    const tainted = new Map([["n1", node({ spec: { taints: [OUT_OF_SERVICE] } })]]);
+    assertHolds("S2", world({ ...both, nodes: tainted }), { type: "passed" });
+    assertBroken("S2", world({ ...both, nodes: new Map([["n1", node(FENCED)]]) }), { type: "passed" }, /written to/);
+  });
 });
 
 describe("S3", () => {

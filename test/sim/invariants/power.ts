@@ -1,4 +1,5 @@
 import type { Node, Pod } from "../../../src/api/core.ts";
+import { OUT_OF_SERVICE, sameTaint } from "../../../src/api/taints.ts";
 import { mustLeave } from "../../../src/remediator/pods.ts";
 import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { parseDurationMs } from "../../../src/runtime/duration.ts";
@@ -80,14 +81,17 @@ export const taintFollowsPower: Invariant = {
   },
 };
 
-/** S2. A volume that one writer may use at a time never has two: pods on different hosts that can write. */
+/**
+ * S2. A volume that one writer may use at a time never has two: pods on different hosts that can write. Whoever else puts the
+ * out-of-service taint on the node of a host that runs answers for what comes of it.
+ */
 export const oneWriter: Invariant = {
   name: "S2",
   says: "never two writers of one single-writer volume",
   check: (facts) => {
     const writers = new Map<string, string>();
     for (const host of facts.hosts.values()) {
-      if (host.workloads.size === 0 || !host.canWrite) continue;
+      if (host.workloads.size === 0 || !host.canWrite || bearsForeignTaint(facts.nodes.get(host.name))) continue;
       for (const { pod, claims } of host.workloads.values()) {
         for (const claim of claims) {
           const other = writers.get(claim);
@@ -100,6 +104,11 @@ export const oneWriter: Invariant = {
     return undefined;
   },
 };
+
+function bearsForeignTaint(node: Node | undefined): boolean {
+  const isOn = (node?.spec.taints ?? []).some((taint) => sameTaint(taint, OUT_OF_SERVICE));
+  return isOn && signerOf(node, "outOfService") === undefined;
+}
 
 /**
  * S3. On is ordered only by a remediation that stored the intent: after its workloads have left, after the drain timeout, or

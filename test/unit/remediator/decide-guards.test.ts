@@ -44,6 +44,10 @@ const BACKUP = { status: { nodeUID: "node-uid", labels: { rack: "r7" } }, resour
 
 const RENEWED: NonNullable<Seen["lease"]> = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
 const UNDOING: Partial<Seen> = { taintCleared: true, successor: { waiting: false, atMs: NOW.monotonicMs } };
+const MISMATCH: Seen["identity"] = {
+  verdict: { verified: false, reason: "Mismatch", message: "" },
+  atMs: NOW.monotonicMs,
+};
 const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
 
 function bootless(): Node {
@@ -310,10 +314,63 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
       seen: {
         ...UNDOING,
         power: READ_OFF,
-        identity: { verdict: { verified: false, reason: "Mismatch", message: "" }, atMs: NOW.monotonicMs },
+        identity: MISMATCH,
       },
     },
     expected: "stay (IdentityMismatch)",
+  },
+  {
+    name: "an undo orders a host on that reads On: a BMC may show for long what was, and the host be off",
+    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: VERIFIED } },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… once: it believes the On that it reads after that",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… not where nothing was ordered off",
+    changes: {
+      state: "Undoing",
+      seen: {
+        ...UNDOING,
+        power: READ_ON,
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 30_000 },
+      },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… and not where its devices may be another host's",
+    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: MISMATCH } },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… nor while power orders are stopped",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+      other: { stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… nor once it is out of time: what it reads is what there is",
+    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON }, other: { remainingMs: 0 } },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "an undo orders no power of a host that was given up before: it may be another's by now",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED, hostReleased: true },
+    },
+    expected: "clearMarks",
   },
   {
     name: "who was to inherit the host asks for it again while its owner takes back what it did: the On may be its own to send",

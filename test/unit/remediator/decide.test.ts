@@ -311,7 +311,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "out of time, Escalate without proof": ["untaint", "clearMarks"],
     "device away": ["untaint", "stay (BMCUnreachable)"],
     "password wrong": ["untaint", "stay (BMCAuthenticationFailed)"],
-    "host read On": ["untaint", "stay (PoweredOnAgain)"],
+    "host read On": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "node gone": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "node joined anew": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "node Ready again": ["untaint", "stay (PoweringOnAgain), powerOn"],

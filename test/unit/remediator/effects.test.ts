@@ -215,7 +215,14 @@ describe("a mark", () => {
     context.session.seen = { ...context.session.seen, claim: undefined };
     await run(context, { do: "untaint" });
     assert.equal(bears(OUT_OF_SERVICE), true);
-    context.session.seen = { ...context.session.seen, claim: { owned: true, targetUid: "target-uid" } };
+    context.session.seen = {
+      ...context.session.seen,
+      claim: { owned: true, targetUid: "target-uid" },
+      hostReleased: true,
+    };
+    await run(context, { do: "untaint" });
+    assert.equal(bears(OUT_OF_SERVICE), true, "nor where it was given up");
+    context.session.seen = { ...context.session.seen, hostReleased: false };
     await run(context, { do: "untaint" });
     assert.equal(bears(OUT_OF_SERVICE), false);
   });

@@ -19,6 +19,17 @@ describe("an undo", () => {
   });
 });
 
+describe("a new attempt", () => {
+  const owned = { owned: true, targetUid: "target-uid" } as const;
+  const begins = (hostReleased: boolean) =>
+    seenAfter({ ...nothingSeen(), claim: owned, hostReleased }, stateOf("Restoring"), stateOf("Verifying")).claim;
+
+  it("has the host that its remediation took", () => assert.equal(begins(false), owned));
+
+  it("takes a host anew that was given up as the node seemed to be back: it may be another remediation's by now", () =>
+    assert.equal(begins(true), undefined));
+});
+
 describe("the proof that a host is off", () => {
   it("takes two Off readings in a row", () => {
     const first = recordReading(NOTHING_READ, OFF, 100);

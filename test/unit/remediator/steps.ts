@@ -1216,6 +1216,6 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
         successor: NO_SUCCESSOR,
       },
     },
-    expected: "stay (PoweredOnAgain)",
+    expected: "verifyIdentity",
   },
 ];

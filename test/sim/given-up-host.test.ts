@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { play } from "./explore/play.ts";
+import type { Act, Fault } from "./explore/run.ts";
+import { scenario } from "./explore/scenarios.ts";
+
+describe("a host that is given up as its node fails again", () => {
+  it("is powered by nobody but the remediation that takes it then", async () => {
+    const strategy = { type: "Reboot", retryLimit: 1, drainTimeout: "0s", timeout: "10s" };
+    // Eight wait for one host: each finds its node brought back, and gives the host up. In the midst of one such write, on a
+    // slow wire, the node is seen to be dead: that remediation begins another attempt, and another one has the host by then.
+    const ordered = "abcdefgh".split("").map((letter, index): Act => {
+      const when = { atMs: 32_000 + index * 300 };
+      return { when, do: "remediate", node: "n1", name: `n1-${letter}`, strategy };
+    });
+    const script: Act[] = [
+      { when: { atMs: 0 }, do: "hang", host: "n1" },
+      ...ordered,
+      { when: { atMs: 52_000 }, do: "hang", host: "n1" },
+    ];
+    const { violations, fences } = await play({
+      name: "walk",
+      seed: 5,
+      shape: { latencyMs: 1_000 },
+      script,
+      faults: [],
+    });
+    assert.deepEqual(violations, []);
+    assert.equal(fences, 2);
+  });
+});
+
+describe("a host whose remediation is undone after the power-off", () => {
+  // The BMC shows for long what was.
+  const staleFrom = (index: number): Fault => ({ at: "call", index, times: 1_000, lie: "staleOn" });
+  const undone = { givenUp: 0, reprovisionGivenUp: 30, wrongHost: 31, targetRemade: 29 };
+
+  it("is powered on again though its BMC says On all the time", async () => {
+    for (const [name, index] of Object.entries(undone)) {
+      const { violations } = await play({ ...scenario(name, 802_000_000), faults: [staleFrom(index)] });
+      assert.deepEqual(violations, [], name);
+    }
+  });
+});
