@@ -70,18 +70,26 @@ export class ActionRunner {
   }
 
   #contextOf(check: HealthCheckObject, state: CheckState, compiled: Compiled): ActionContext {
-    const { announcer, hostPower } = this.#deps;
+    const { announcer, hostPower, present } = this.#deps;
     const platform = this.#deps.platform.read();
     return {
       check,
       ...compiled,
       state,
       isOkd: platform !== "pending" && platform.isOkd,
-      confirmNodes: (signal) => this.#deps.present.confirm(signal),
+      confirmNodes: (signal) => present.confirm(signal),
       mayStart: () => this.#mayStart(check, state, compiled),
+      looksOf: (nodeName) => this.#looksOf(nodeName),
       sightOf: (nodeName) => hostPower.sightOf(nodeName),
       tell: (type, reason, note, related) => announcer.tell(check, { type, reason, note }, related),
     };
+  }
+
+  #looksOf(name: string): (Node | undefined)[] {
+    const { nodes, present } = this.#deps;
+    const { listed } = present;
+    const seen = nodes.get({ name });
+    return listed === undefined ? [seen] : [seen, listed.get(name)];
   }
 
   /**

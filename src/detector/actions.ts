@@ -71,6 +71,8 @@ export interface ActionContext {
   confirmNodes: (signal: AbortSignal) => Promise<void>;
   /** Whether a remediation may still start now: the decision is some requests old when its last action is taken. */
   mayStart: () => boolean;
+  /** How a node looks now, without a request: in the view, and in a list where there is a recent one; undefined: it is gone. */
+  looksOf: (nodeName: string) => readonly (Node | undefined)[];
   /** What is known of a node's host now, without a request. */
   sightOf: (nodeName: string) => HostSight;
   tell: (type: "Normal" | "Warning", reason: EventReason, note: string, related: KubeObject | undefined) => void;
@@ -137,11 +139,11 @@ async function create(
     readNode(deps, name, signal),
     skipped === undefined ? undefined : deps.hostPower.readSight(name, signal),
   ]);
-  if (node === undefined || !stillNeeds(deps, context, action.node, node, sight)) {
+  const leave = (): void => {
     logger.info({ nodeHealthCheck: check.metadata.name, node: name }, "not remediated: a live read shows it otherwise");
     hold(deps, state, name, { reason: "a live read shows it otherwise", forMs: STALE_RETRY_MS, announce: false });
-    return;
-  }
+  };
+  if (node === undefined || !stillNeeds(deps, context, action.node, node, sight)) return leave();
   if (context.isOkd && isControlPlane(node)) {
     const reason = await etcdObjection(client, name, signal);
     if (reason !== undefined) return hold(deps, state, name, { reason, forMs: ETCD_RETRY_MS, announce: true });
@@ -149,8 +151,10 @@ async function create(
   const machine = await readMachine(deps, node, template.namespace, signal);
   if (!(await takeLease(deps, context, node, leaseDurationMs, signal))) return;
   await context.confirmNodes(signal);
-  // Nothing is awaited between this last look and the request.
-  if (!mayStart() || !stillNeeds(deps, context, action.node, node, sight && context.sightOf(name))) return;
+  // Nothing is awaited between this last look and the request. The live read may be seconds old by now.
+  if (!mayStart()) return;
+  const lastSight = sight && context.sightOf(name);
+  if (!context.looksOf(name).every((look) => stillNeeds(deps, context, action.node, look, lastSight))) return leave();
   const body = buildRemediation(template, node, { healthCheck: ownerReference(check), machine });
   try {
     const created = await client.create<KubeObject>(template.type, body, {}, signal);
@@ -180,28 +184,30 @@ async function create(
 }
 
 /**
- * Whether the node, as read live, is the one that the decision was about and still wants a remediation.
+ * Whether the node, as it looks now, is the one that the decision was about and still wants a remediation.
  *
+ * @param look undefined: it is gone.
  * @param sight what is known of its host, where the decision rests on that before the duration is over.
  */
 function stillNeeds(
   deps: ActionDeps,
   context: ActionContext,
   decided: Node,
-  live: Node,
+  look: Node | undefined,
   sight: HostSight | undefined,
 ): boolean {
+  if (look === undefined) return false;
   const { policy, tracker } = context;
-  const { uid, labels } = live.metadata;
+  const { uid, labels } = look.metadata;
   const nowMs = deps.clock.nowMs();
-  // What differs from the view has not been seen to change yet: it is judged once it has.
-  const seen = live.status.conditions?.filter((condition) =>
+  // What differs from what was decided on is judged by the next decision, once it was seen to change.
+  const seen = look.status.conditions?.filter((condition) =>
     decided.status.conditions?.some(
       ({ type, status, lastTransitionTime }) =>
         type === condition.type && status === condition.status && lastTransitionTime === condition.lastTransitionTime,
     ),
   );
-  const known: Node = { ...live, status: { ...live.status, ...(seen !== undefined && { conditions: seen }) } };
+  const known: Node = { ...look, status: { ...look.status, ...(seen !== undefined && { conditions: seen }) } };
   return (
     uid === decided.metadata.uid &&
     policy.selects(labels) &&

@@ -15,33 +15,17 @@ const TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
 let world: DetectorWorld;
 afterEach(() => world.stop());
 
-async function enabled(
-  options: { kinds?: string[]; nodes?: number; spec?: Record<string, unknown> } = {},
-): Promise<void> {
+async function enabled(options: Parameters<DetectorWorld["enabled"]>[0] = {}): Promise<void> {
   world = new DetectorWorld(options);
-  for (const kind of options.kinds ?? ["Fence"]) world.template(kind);
-  world.nodes(options.nodes ?? 3);
-  world.check(options.spec ?? {});
-  world.start();
-  await world.until("enabled", () => world.status().phase !== undefined && world.status().phase !== "Disabled");
+  await world.enabled(options);
 }
 
-async function fenced(name = "n1", kind = "Fence") {
-  world.ready(name, "Unknown");
-  await world.until(`a ${kind} for ${name}`, () => fenceOf(name, kind) !== undefined, 12_000);
-  await world.until("recorded", () => entry(name)?.remediations !== undefined);
-  const cr = fenceOf(name, kind);
-  assert.ok(cr);
-  return cr;
-}
-
-const fenceOf = (node: string, kind = "Fence") =>
-  world.fences(kind).find((cr) => cr.metadata.annotations?.["remediation.medik8s.io/node-name"] === node);
-const entry = (name: string) => world.status().unhealthyNodes?.find((unhealthy) => unhealthy.name === name);
+const fenced = (name?: string, kind?: string) => world.fenced(name, kind);
+const fenceOf = (node: string, kind?: string) => world.fenceOf(node, kind);
+const entry = (name: string) => world.entry(name);
+const label = (name: string, labels: Record<string, string | null>) => world.label(name, labels);
 const hold = (kind: string, name: string, finalizers: string[]) =>
   world.server.collection(vendorType(kind)).mergePatch({ namespace: "fencing", name }, { metadata: { finalizers } });
-const label = (name: string, labels: Record<string, string | null>) =>
-  world.server.collection(NODES).mergePatch({ name }, { metadata: { labels } });
 
 describe("detector: escalation", () => {
   it("goes through the steps by time-out, marks each, and says when none is left", async () => {
@@ -207,19 +191,19 @@ describe("detector: budget", () => {
   it("remediates no control plane node while somebody else's CR is there for another one", async () => {
     await enabled({ nodes: 1 });
     const role = { "node-role.kubernetes.io/control-plane": "" };
-    world.node("cp0", role);
-    world.server.collection(vendorType("Fence")).create({
-      metadata: {
-        namespace: "fencing",
-        name: "cp9",
-        labels: { "remediation.medik8s.io/isControlPlaneNode": "" },
-      },
-      spec: {},
-    });
+    for (const name of ["cp0", "cp1"]) world.node(name, role);
+    const fences = world.server.collection(vendorType("Fence"));
+    // Told by its label where the node is gone, and by the node where it has no label.
+    const labels = { "remediation.medik8s.io/isControlPlaneNode": "" };
+    fences.create({ metadata: { namespace: "fencing", name: "cp9", labels }, spec: {} });
     world.ready("cp0", "Unknown");
     await world.clock.advance(30_000);
     assert.equal(world.fences().length, 1);
-    world.server.collection(vendorType("Fence")).delete({ namespace: "fencing", name: "cp9" });
+    fences.create({ metadata: { namespace: "fencing", name: "cp1" }, spec: {} });
+    fences.delete({ namespace: "fencing", name: "cp9" });
+    await world.clock.advance(30_000);
+    assert.equal(world.fences().length, 1);
+    fences.delete({ namespace: "fencing", name: "cp1" });
     await world.until("its turn", () => fenceOf("cp0") !== undefined, 1_000);
   });
 
@@ -342,7 +326,8 @@ describe("detector: who is left alone", () => {
     assert.equal(world.told("InvalidNodeLabel").length, 1);
     assert.match(world.told("RemediationSkipped").join(), /n1: node has Exclude/);
     label("n1", { "remediation.medik8s.io/exclude-from-remediation": null });
-    await world.until("n1", () => fenceOf("n1") !== undefined, 500);
+    // The list that n2's was made on may still say otherwise, and is not believed for more than a moment.
+    await world.until("n1", () => fenceOf("n1") !== undefined, 1_500);
   });
 
   it("a node whose lease a maintenance tool holds, until it is free; a foreign lease is not touched", async () => {
@@ -420,19 +405,6 @@ describe("detector: who is left alone", () => {
     assert.deepEqual([world.fences().length, world.status().observedNodes], [0, 2]);
     label("n1", { pool: "a" });
     await world.until("a CR", () => fenceOf("n1") !== undefined, 500);
-  });
-
-  it("a node that a live read shows healthy, whatever a lagging watch says", async () => {
-    await enabled();
-    world.ready("n1", "Unknown");
-    await world.clock.advance(5_000);
-    world.server.faults.lagWatches({ pathPrefix: "/api/v1/nodes" }, 20_000);
-    world.ready("n1", "True");
-    await world.clock.advance(19_000);
-    assert.deepEqual(world.fences(), []);
-    world.server.faults.clear();
-    await world.clock.advance(30_000);
-    assert.deepEqual(world.fences(), []);
   });
 });
 

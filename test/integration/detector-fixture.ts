@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { Registry } from "prom-client";
 import { createApiServer } from "../../hack/kube-mock/api-server.ts";
@@ -11,7 +12,7 @@ import { trimNode } from "../../src/api/trim.ts";
 import { runDetector } from "../../src/detector/detector.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
-import type { KubeTransport } from "../../src/kube/transport.ts";
+import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -72,6 +73,8 @@ export class DetectorWorld {
   aheadMs = 0;
   /** Whether the API server's answers tell its time, as real ones do. */
   tellsTime = false;
+  /** Whatever happens while one of the agent's requests is on its way. */
+  beforeSend: (request: TransportRequest) => Promise<void> = async () => undefined;
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
@@ -126,13 +129,33 @@ export class DetectorWorld {
     );
   }
 
+  /** Sets up a health check over Ready nodes, and starts the detector. */
+  async enabled(options: { kinds?: string[]; nodes?: number; spec?: Record<string, unknown> } = {}): Promise<void> {
+    for (const kind of options.kinds ?? ["Fence"]) this.template(kind);
+    this.nodes(options.nodes ?? 3);
+    this.check(options.spec ?? {});
+    this.start();
+    await this.until("enabled", () => this.status().phase !== undefined && this.status().phase !== "Disabled");
+  }
+
+  /** Has a node fail, until it has a CR that is recorded. */
+  async fenced(name = "n1", kind = "Fence"): Promise<Fence> {
+    this.ready(name, "Unknown");
+    await this.until(`a ${kind} for ${name}`, () => this.fenceOf(name, kind) !== undefined, 12_000);
+    await this.until("recorded", () => this.entry(name)?.remediations !== undefined);
+    const cr = this.fenceOf(name, kind);
+    assert.ok(cr);
+    return cr;
+  }
+
   #transport(): KubeTransport {
     const transport = this.server.transport({ client: CLIENT });
-    if (!this.tellsTime) return transport;
     return {
       ...transport,
       send: async (request, signal) => {
+        await this.beforeSend(request);
         const answer = await transport.send(request, signal);
+        if (!this.tellsTime) return answer;
         return { ...answer, headers: { ...answer.headers, date: new Date(this.clock.nowMs()).toUTCString() } };
       },
     };
@@ -183,6 +206,10 @@ export class DetectorWorld {
     this.server.collection<Node>(NODES).mergePatch({ name }, { status: { conditions } }, "status");
   }
 
+  label(name: string, labels: Record<string, string | null>): void {
+    this.server.collection(NODES).mergePatch({ name }, { metadata: { labels } });
+  }
+
   template(
     kind = "Fence",
     options: { name?: string; spec?: unknown; annotations?: Record<string, string> } = {},
@@ -231,12 +258,23 @@ export class DetectorWorld {
     return this.checks().find(({ metadata }) => metadata.name === name)?.status ?? {};
   }
 
+  /** What the status says of a node. */
+  entry(nodeName: string) {
+    return this.status().unhealthyNodes?.find(({ name }) => name === nodeName);
+  }
+
   condition(type: string, name = "check") {
     return this.status(name).conditions?.find((condition) => condition.type === type);
   }
 
   fences(kind = "Fence"): Fence[] {
     return [...this.server.collection<Fence>(vendorType(kind)).values()];
+  }
+
+  fenceOf(nodeName: string, kind = "Fence"): Fence | undefined {
+    return this.fences(kind).find(
+      ({ metadata }) => metadata.annotations?.["remediation.medik8s.io/node-name"] === nodeName,
+    );
   }
 
   /** Plays the remediator: sets a condition of the CR. */

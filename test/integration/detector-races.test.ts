@@ -1,0 +1,291 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, it } from "node:test";
+import { LEASES, NODES } from "../../src/api/core-types.ts";
+import type { Lease, Node } from "../../src/api/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { sleep } from "../../src/runtime/clock.ts";
+import { toMicroTime, toTime } from "../../src/runtime/time.ts";
+import { DetectorWorld, escalation, reference, vendorType } from "./detector-fixture.ts";
+
+// What changes between a decision and what is done about it: while a watch is held back, or a request is on its way.
+
+/** How long the request is on its way that something happens during. */
+const HELD_MS = 1_000;
+const TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
+
+/** Requests whose path begins so. */
+interface Match {
+  method: string;
+  path: string;
+}
+const NODE = { method: "GET", path: "/api/v1/nodes/n1" };
+const LEASE = "/apis/coordination.k8s.io";
+const NAMESPACED = "/apis/fence.example/v1/namespaces/fencing";
+const FENCES = `${NAMESPACED}/fences`;
+
+let world: DetectorWorld;
+beforeEach(() => {
+  world = new DetectorWorld({ kinds: ["Fence", "A", "B"] });
+});
+afterEach(() => world.stop());
+
+/** Has `change` happen while the next such request is on its way, which `cause` brings about. */
+async function meanwhile(match: Match, cause: () => void, change: () => void): Promise<void> {
+  let isOnItsWay = false;
+  world.beforeSend = async (request) => {
+    if (isOnItsWay || !fits(match, request)) return;
+    isOnItsWay = true;
+    change();
+    await sleep(world.clock, HELD_MS, new AbortController().signal);
+  };
+  cause();
+  await world.until("it is on its way", () => isOnItsWay, 12_000);
+  await world.clock.advance(HELD_MS + 500);
+}
+
+const fits = ({ method, path }: Match, request: Match) => request.method === method && request.path.startsWith(path);
+
+/** Plays a maintenance tool that has the node's lease from now on. */
+function toolTakesLease(renewedMs = world.clock.nowMs()): void {
+  const key = { namespace: "medik8s-leases", name: "node-n1" };
+  const time = toMicroTime(renewedMs);
+  const spec = { holderIdentity: "node-maintenance", leaseDurationSeconds: 60, acquireTime: time, renewTime: time };
+  const leases = world.server.collection<Lease>(LEASES);
+  if (leases.get(key) === undefined) leases.create({ metadata: key, spec });
+  else leases.mergePatch(key, { spec });
+}
+
+function somebodysFence() {
+  return world.server.collection(vendorType("Fence")).create({
+    metadata: { namespace: "fencing", name: "n1" },
+    spec: {},
+  });
+}
+
+/** What may befall a node that was found unhealthy, each of which is a reason not to remediate it now. */
+const REPRIEVES: [string, () => void][] = [
+  ["is Ready again", () => world.ready("n1", "True")],
+  [
+    "has failed anew, if long ago by a clock that is wrong",
+    () => {
+      const lastTransitionTime = toTime(world.clock.nowMs() - 3_600_000);
+      const conditions = [{ type: "Ready", status: "False", lastTransitionTime }];
+      world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { status: { conditions } }, "status");
+    },
+  ],
+  ["is labelled out of the selector", () => world.label("n1", { pool: "elsewhere" })],
+  ["is excluded", () => world.label("n1", { "remediation.medik8s.io/exclude-from-remediation": "true" })],
+  ["is gone", () => world.server.collection(NODES).delete({ name: "n1" })],
+  [
+    "is another one of that name, restored as it was",
+    () => {
+      const nodes = world.server.collection<Node>(NODES);
+      const { metadata, spec, status } = nodes.get({ name: "n1" }) ?? assert.fail();
+      nodes.delete({ name: "n1" });
+      nodes.create({ metadata: { name: "n1", labels: metadata.labels }, spec });
+      nodes.mergePatch({ name: "n1" }, { status }, "status");
+    },
+  ],
+];
+
+describe("detector: nothing is done to a node that, unseen by a watch that is held back,", () => {
+  for (const [what, change] of REPRIEVES) {
+    it(what, async () => {
+      await world.enabled();
+      world.ready("n1", "Unknown");
+      await world.clock.advance(5_000);
+      world.server.faults.lagWatches({ pathPrefix: "/api/v1/nodes" }, 20_000);
+      change();
+      await world.clock.advance(14_000);
+      assert.ok(
+        world.requests.some((request) => fits(NODE, request)),
+        "it was about to",
+      );
+      assert.deepEqual([world.fences(), world.leases()], [[], []]);
+    });
+  }
+});
+
+describe("detector: no CR is made where, while the node's lease is being taken,", () => {
+  const cases: [string, () => void][] = [
+    ...REPRIEVES.map(([what, change]): [string, () => void] => [`the node ${what}`, change]),
+    ["the health check is paused", () => world.edit({ pauseRequests: ["upgrade"] })],
+    ["the health check is deleted", () => world.server.collection(NODE_HEALTH_CHECKS).delete({ name: "check" })],
+  ];
+  for (const [what, change] of cases) {
+    it(what, async () => {
+      await world.enabled();
+      await meanwhile({ method: "POST", path: LEASE }, () => world.ready("n1", "Unknown"), change);
+      assert.deepEqual(world.told("RemediationCreated"), []);
+    });
+  }
+
+  it("the node is Ready again, unseen by a watch that is held back", async () => {
+    await world.enabled();
+    await meanwhile(
+      { method: "POST", path: LEASE },
+      () => world.ready("n1", "Unknown"),
+      () => {
+        world.server.faults.lagWatches({ pathPrefix: "/api/v1/nodes" }, 20_000);
+        world.ready("n1", "True");
+      },
+    );
+    assert.deepEqual(world.told("RemediationCreated"), []);
+  });
+
+  it("a maintenance tool takes it: it stays the tool's", async () => {
+    await world.enabled();
+    toolTakesLease(world.clock.nowMs() - 3_600_000);
+    await meanwhile({ method: "PATCH", path: LEASE }, () => world.ready("n1", "Unknown"), toolTakesLease);
+    assert.deepEqual(world.fences(), []);
+    assert.equal(world.leases()[0]?.spec.holderIdentity, "node-maintenance");
+  });
+});
+
+describe("detector: a node that an older health check comes to select is left to the younger one that", () => {
+  /** Leases are nobody's: they would keep the two apart by themselves. */
+  async function twoChecks(): Promise<void> {
+    const match = { method: "POST", pathPrefix: LEASE };
+    world.server.faults.inject({ match, times: 100, action: { kind: "status", status: 404 } });
+    await world.enabled();
+    await world.clock.advance(1_000);
+    world.template("A");
+    const selector = { matchExpressions: [{ key: "pool", operator: "Exists" }] };
+    world.check({ selector, remediationTemplate: reference("A") }, "younger");
+    world.label("n1", { pool: "b" });
+    await world.until("enabled", () => world.status("younger").phase === "Enabled");
+  }
+
+  it("is remediating it", async () => {
+    await twoChecks();
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => world.fences("A").length > 0, 12_000);
+    world.label("n1", { pool: "a" });
+    await world.until("told", () => /younger is remediating it/.test(world.told("RemediationSkipped").join()));
+    await world.clock.advance(20_000);
+    assert.deepEqual(world.fences(), []);
+  });
+
+  it("is about to", async () => {
+    await twoChecks();
+    await meanwhile(
+      { method: "POST", path: `${NAMESPACED}/as` },
+      () => world.ready("n1", "Unknown"),
+      // Not before the list that the CR was made on is forgotten, which shows it otherwise.
+      () => void world.clock.schedule(300, () => world.label("n1", { pool: "a" })),
+    );
+    assert.deepEqual([world.fences().length, world.fences("A").length], [0, 1]);
+  });
+});
+
+describe("detector: of two control plane nodes under two health checks", () => {
+  it("one at a time is remediated, though the CR of the first is still on its way", async () => {
+    const role = { "node-role.kubernetes.io/control-plane": "" };
+    world.node("cp0", role);
+    world.node("cp1", { ...role, pool: "b" });
+    world.check({ selector: { matchLabels: { pool: "b" } } }, "other");
+    await world.enabled();
+    const cause = () => ["cp0", "cp1"].forEach((name) => world.ready(name, "Unknown"));
+    await meanwhile({ method: "POST", path: FENCES }, cause, () => undefined);
+    assert.equal(world.fences().length, 1);
+  });
+});
+
+describe("detector: a CR stays, though its deletion was decided, where meanwhile", () => {
+  const cases: [string, () => Promise<void>, cause: () => void, change: () => void][] = [
+    [
+      "the node that had recovered is ill again",
+      async () => undefined,
+      () => world.ready("n1", "True"),
+      () => world.ready("n1", "Unknown"),
+    ],
+    [
+      "the node that had been relabelled is selected again",
+      async () => world.label("n1", { pool: "elsewhere" }),
+      () => report("False"),
+      () => world.label("n1", { pool: "a" }),
+    ],
+    [
+      "the node that was gone is there again, and ill",
+      async () => undefined,
+      () => world.server.collection(NODES).delete({ name: "n1" }),
+      () => {
+        world.node("n1");
+        world.ready("n1", "Unknown");
+      },
+    ],
+    [
+      "its remediator, which had failed, is at work again",
+      async () => {
+        report("False");
+        await world.clock.advance(595_000);
+      },
+      () => undefined,
+      () => report("Unknown"),
+    ],
+  ];
+  /** Plays the remediator: how far it has come. */
+  function report(status: string): void {
+    const conditions = [{ type: "Succeeded", status }];
+    const key = { namespace: "fencing", name: "n1" };
+    world.server.collection(vendorType("Fence")).mergePatch(key, { status: { conditions } }, "status");
+  }
+  for (const [what, prepare, cause, change] of cases) {
+    it(what, async () => {
+      await world.enabled();
+      const { metadata } = await world.fenced();
+      await prepare();
+      await meanwhile(NODE, cause, change);
+      assert.deepEqual(
+        world.fences().map(({ metadata: { uid, deletionTimestamp } }) => [uid, deletionTimestamp]),
+        [[metadata.uid, undefined]],
+      );
+    });
+  }
+});
+
+describe("detector: what is another's by the time that a write arrives stays so:", () => {
+  it("a CR of the name of the one that is deleted", async () => {
+    await world.enabled();
+    const { metadata } = await world.fenced();
+    let another = metadata.uid;
+    await meanwhile(
+      { method: "DELETE", path: FENCES },
+      () => world.ready("n1", "True"),
+      () => {
+        world.server.collection(vendorType("Fence")).delete({ namespace: "fencing", name: "n1" });
+        another = somebodysFence().metadata.uid;
+      },
+    );
+    assert.deepEqual(
+      world.fences().map(({ metadata: { uid } }) => uid),
+      [another],
+    );
+  });
+
+  it("a CR of the name of the one that is made", async () => {
+    await world.enabled();
+    await meanwhile({ method: "POST", path: FENCES }, () => world.ready("n1", "Unknown"), somebodysFence);
+    assert.equal(world.entry("n1")?.remediations, undefined);
+    assert.match(world.told("RemediationSkipped").join(), /does not own it/);
+  });
+
+  it("a CR that has succeeded is not marked as timed out", async () => {
+    await world.enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
+    const cr = await world.fenced("n1", "A");
+    await world.clock.advance(55_000);
+    await meanwhile(
+      { method: "PATCH", path: "/apis/fence.example" },
+      () => undefined,
+      () => world.report(cr, "Succeeded", "True"),
+    );
+    assert.equal(world.fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT], undefined);
+  });
+
+  it("a lease that a maintenance tool takes as it is given back", async () => {
+    await world.enabled();
+    await world.fenced();
+    await meanwhile({ method: "DELETE", path: LEASE }, () => world.ready("n1", "True"), toolTakesLease);
+    assert.equal(world.leases()[0]?.spec.holderIdentity, "node-maintenance");
+  });
+});
