@@ -2,6 +2,8 @@ import { API_MUTANTS } from "./api.ts";
 import { BMC_MUTANTS } from "./bmc.ts";
 import { CLUSTERS_MUTANTS } from "./clusters.ts";
 import { DETECTOR_MUTANTS } from "./detector.ts";
+import { DETECTOR_ACTIONS_MUTANTS } from "./detector-actions.ts";
+import { DETECTOR_DECISIONS_MUTANTS } from "./detector-decisions.ts";
 import { DETECTOR_MACHINES_MUTANTS } from "./detector-machines.ts";
 import { KUBE_MUTANTS } from "./kube.ts";
 import { REMEDIATOR_MUTANTS } from "./remediator.ts";
@@ -15,12 +17,14 @@ import { REMEDIATOR_TARGETS_MUTANTS } from "./remediator-targets.ts";
 import { REMEDIATOR_UNDO_MUTANTS } from "./remediator-undo.ts";
 import type { Mutant } from "./mutant.ts";
 
-/** All of them; each file has those of one folder of `src`, or of one part of the remediator's. */
+/** All of them; each file has those of one folder of `src`, or of one part of the detector's or the remediator's. */
 export const MUTANTS: readonly Mutant[] = [
   ...API_MUTANTS,
   ...BMC_MUTANTS,
   ...CLUSTERS_MUTANTS,
   ...DETECTOR_MUTANTS,
+  ...DETECTOR_ACTIONS_MUTANTS,
+  ...DETECTOR_DECISIONS_MUTANTS,
   ...DETECTOR_MACHINES_MUTANTS,
   ...KUBE_MUTANTS,
   ...REMEDIATOR_MUTANTS,

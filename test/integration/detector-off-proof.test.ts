@@ -27,11 +27,11 @@ function installTargets(): void {
   world.server.load(readFileSync(crd, "utf8"));
 }
 
-function target(name = "n1", nodeName = name): void {
+function target(name = "n1", spec: Record<string, unknown> = {}): void {
   const devices = [{ address: `redfish://${name}.example`, credentialsSecretRef: { name: "bmc" } }];
   world.server
     .collection(FENCING_TARGETS)
-    .create({ metadata: { namespace: NAMESPACE, name }, spec: { nodeName, devices } });
+    .create({ metadata: { namespace: NAMESPACE, name }, spec: { nodeName: name, devices, ...spec } });
 }
 
 /** What the controller of FencingTargets writes once it has proven the host of a node off. */
@@ -111,8 +111,10 @@ describe("detector: a host that is proven off", () => {
             .collection(CONFIG_MAPS)
             .create({ metadata: { namespace: NAMESPACE, name: STOP_SWITCH_NAME }, data: {} }),
       ],
+      // Another proof, and nobody has seen it come.
+      ["/apis/ironfence.io", prove],
     ];
-    for (const [pathPrefix, edit] of edits) {
+    for (const [index, [pathPrefix, edit]] of edits.entries()) {
       await enabled();
       world.ready("n1", "Unknown");
       await world.clock.advance(1_000);
@@ -129,7 +131,7 @@ describe("detector: a host that is proven off", () => {
         world.requests.some(({ method, path, watch }) => method === "GET" && !watch && path.endsWith("/n1")),
         "it was about to",
       );
-      if (edits.at(-1)?.[0] !== pathPrefix) await world.stop();
+      if (index < edits.length - 1) await world.stop();
     }
   });
 
@@ -143,6 +145,15 @@ describe("detector: a host that is proven off", () => {
     assert.deepEqual(world.fences(), []);
     prove();
     await world.until("a CR", () => world.fences().length > 0, 1_000);
+  });
+
+  it("is no other one for the target of a node of that name in another cluster", async () => {
+    await enabled();
+    target("far", { nodeName: "n1", clusterRef: { namespace: NAMESPACE, name: "edge" } });
+    world.ready("n1", "Unknown");
+    await world.clock.advance(1_000);
+    prove();
+    await world.until("a CR", () => world.fences().length > 0, 100);
   });
 
   it("makes no difference to a node whose target lies in another namespace", async () => {

@@ -221,6 +221,14 @@ describe("detector: etcd's quorum on OKD", () => {
     assert.deepEqual(world.fences(), []);
   });
 
+  it("is kept where nobody has counted yet what the budget allows", async () => {
+    await guarded(0);
+    const key = { namespace: ETCD, name: "etcd-guard-pdb" };
+    world.server.collection(BUDGETS).mergePatch(key, { status: { disruptionsAllowed: null } }, "status");
+    await world.until("told", told(/m1: etcd would lose its quorum/), 12_000);
+    assert.deepEqual(world.fences(), []);
+  });
+
   it("is not touched by a node whose own member is down", async () => {
     await guarded(0);
     guardReady("m1", "False");

@@ -18,6 +18,7 @@ import {
 } from "./world.ts";
 
 const UNHEALTHY_SINCE = T0 - 60_000;
+const MANY = policyOf();
 const CONTROL_PLANE = { "node-role.kubernetes.io/master": "" };
 
 function unhealthy(name: string, more: Partial<NodeFacts> = {}, labels = {}, policy = policyOf()): NodeFacts {
@@ -96,6 +97,12 @@ describe("decide: who gets a remediation", () => {
       {},
       { a: "waiting" },
     ],
+    [
+      "none beside that one either, though its kind allows many",
+      [unhealthy("a", { remediations: [remediationOf("a", { name: "a-x", terminating: true })] }, {}, MANY)],
+      { policy: MANY, templates: templatesOf(MANY, true) },
+      { a: "waiting" },
+    ],
   ];
   for (const [name, nodes, more, wanted] of cases) it(name, () => assert.deepEqual(outcomes(nodes, more), wanted));
 
@@ -152,9 +159,9 @@ describe("decide: attempts", () => {
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.timedOut, undefined);
   });
 
-  it("looks again at the second the time is over", () => {
-    const { nextCheckMs } = at({ remediations: [remediationOf("a", { createdMs: T0 - 10_000 })] });
-    assert.equal(nextCheckMs, T0 + 50_000);
+  it("leaves an attempt its whole time, and looks again at the second it is over", () => {
+    const { actions, nextCheckMs } = at({ remediations: [remediationOf("a", { createdMs: T0 - 59_000 })] });
+    assert.deepEqual([actions, nextCheckMs], [[], T0 + 1_000]);
   });
 
   it("never gives up a single template, and leaves its failed CR alone until it is tried anew", () => {

@@ -179,10 +179,10 @@ describe("no duration is skipped", () => {
   });
 
   it("of any other condition, though the host is off", () => {
-    const disk = { type: "DiskPressure", status: "True", duration: "300s" };
+    const disk = { type: "DiskPressure", status: "Unknown", duration: "300s" };
     const other = policyOf({ unhealthyConditions: [disk] }, { [SKIP_DURATION_IF_OFF]: "true" });
     const node = failed();
-    node.status.conditions?.push({ type: "DiskPressure", status: "True", lastTransitionTime: toTime(FAILED_MS) });
+    node.status.conditions?.push({ type: "DiskPressure", status: "Unknown", lastTransitionTime: toTime(FAILED_MS) });
     const facts = factsOf(other, node, T0, { sight: sightOf() });
     assert.deepEqual(
       decide(snapshotOf(other, [facts]), T0).nodes.map(({ outcome }) => outcome),
