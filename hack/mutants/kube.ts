@@ -5,6 +5,23 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/kube");
 
 export const KUBE_MUTANTS: readonly Mutant[] = [
+  // Reads show what is, not what a cache of an API server still holds.
+  mutant(
+    "list-from-cache",
+    "paged-list",
+    "a list is read from storage: a cache may show the past, also to who has seen the present",
+    "await read(`${collectionPath(type, options.namespace)}?${query}`)",
+    "await read(`${collectionPath(type, options.namespace)}?resourceVersion=0&${query}`)",
+    "test/unit/kube/api-client.test.ts",
+  ),
+  mutant(
+    "get-from-cache",
+    "api-client",
+    "a live look is read from storage",
+    "what, objectPath(type, key), signal);",
+    "what, `${objectPath(type, key)}?resourceVersion=0`, signal);",
+    "test/unit/kube/api-client.test.ts",
+  ),
   // The lease.
   mutant(
     "loss-leaves-work-running",
