@@ -26,6 +26,11 @@ export interface HostIdentity {
   device: string;
 }
 
+/** Whether both are one host. Strict: what is not told any more may be another's. */
+export function isSameHost(a: HostIdentity, b: HostIdentity): boolean {
+  return a.systemUUID === b.systemUUID && a.serialNumber === b.serialNumber;
+}
+
 /** Where a host boots from next: once from the network, or as its own boot order says. */
 export type BootOverride = "NetworkOnce" | "None";
 

@@ -8,8 +8,8 @@ import type { Json, Reply } from "./bmc-fixture.ts";
 
 test("the System is chosen by path, by id, or because it is alone, and never guessed", async () => {
   await using bmc = await startFakeBmc();
-  const read = async (path: string): Promise<string> => {
-    await using device = openFake(bmc, { path });
+  const read = async (path: string, isHost?: () => boolean): Promise<string> => {
+    await using device = openFake(bmc, { path, ...(isHost && { isHost }) });
     return (await device.identify(forever())).device;
   };
   assert.equal(await read(""), SYSTEM);
@@ -28,6 +28,19 @@ test("the System is chosen by path, by id, or because it is alone, and never gue
   ] as const) {
     bmc.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok(collection) : undefined);
     await assert.rejects(read(""), hasCode(code));
+  }
+  // Who is to be known by its identity is not found in a part of a list: another System may have the same.
+  for (const rest of [
+    { "Members@odata.count": 3 },
+    { "Members@odata.nextLink": "/redfish/v1/Systems?$skip=1" },
+    { Members: [...members("1"), {}] },
+    { Members: members("1", ...Array.from({ length: 16 }, () => "1")) },
+  ]) {
+    bmc.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok({ Members: members("1"), ...rest }) : undefined);
+    await assert.rejects(
+      read("", () => true),
+      hasCode("SystemAmbiguous"),
+    );
   }
 });
 

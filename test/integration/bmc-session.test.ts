@@ -12,7 +12,7 @@ import {
   startFakeBmc,
   SYSTEM,
 } from "./bmc-fixture.ts";
-import type { FakeBmc } from "./bmc-fixture.ts";
+import type { FakeBmc, Json } from "./bmc-fixture.ts";
 
 const logins = (bmc: FakeBmc): number => bmc.log().filter((line) => line === `POST ${SESSIONS}`).length;
 
@@ -162,6 +162,16 @@ test("a wrong password is AuthFailed with basic authentication too, and tried on
   assert.equal(bmc.log().filter((line) => line === `GET ${SYSTEM}`).length, 1);
 });
 
+test("a login that is forbidden counts as refused: it is tried once, by whomever", async () => {
+  await using bmc = await startFakeBmc();
+  bmc.override = ({ path }) => (path === SESSIONS ? { status: 403 } : undefined);
+  for (const words of [/HTTP 403/, /not tried again/]) {
+    await using device = openFake(bmc, { path: SYSTEM });
+    await assert.rejects(device.readPower(forever()), hasCode("AuthFailed", words));
+  }
+  assert.equal(logins(bmc), 1);
+});
+
 test("a BMC that repeats what it was sent does not get the password into the error", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
@@ -197,6 +207,51 @@ test("an expired session is replaced once, for reads and for orders", async () =
   assert.equal(bmc.system["PowerState"], "Off");
   await device.close();
   assert.equal(bmc.sessions.size, 0);
+});
+
+test("after a new log-in nothing is ordered where another host answers than before", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: SYSTEM });
+  const changes = (): string[] => bmc.log().filter((line) => !line.startsWith("GET") && !line.endsWith("Sessions"));
+  const isRefused = hasCode("Refused", /not sent: another host answers/);
+  const { UUID, SerialNumber } = bmc.system;
+  for (const other of [{ UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" }, { SerialNumber: "SN-0002" }, { UUID: null }]) {
+    await device.identify(forever());
+    Object.assign(bmc.system, other);
+    // Found out by the order itself, which the old session's token does not let through …
+    bmc.sessions.clear();
+    await assert.rejects(device.on(forever()), isRefused);
+    // … or by a reading before it.
+    bmc.sessions.clear();
+    await device.readPower(forever());
+    const before = changes().length;
+    await assert.rejects(device.forceOff(forever()), isRefused);
+    await assert.rejects(device.setBootOverride("NetworkOnce", forever()), isRefused);
+    assert.equal(changes().length, before);
+    Object.assign(bmc.system, { UUID, SerialNumber });
+  }
+  assert.equal(bmc.system["PowerState"], "On");
+  assert.equal((bmc.system["Boot"] as Json)["BootSourceOverrideEnabled"], "Disabled");
+  // Whether that is the host is for the caller to judge, who asks anew.
+  Object.assign(bmc.system, { UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" });
+  await device.identify(forever());
+  await device.forceOff(forever());
+  assert.equal(bmc.system["PowerState"], "Off");
+});
+
+test("after a new log-in the host is identified anew before an order, once, and the same host gets it", async () => {
+  await using bmc = await startFakeBmc();
+  await using device = openFake(bmc, { path: SYSTEM });
+  const looks = (): number => bmc.log().filter((line) => line === `GET ${SYSTEM}`).length;
+  await device.identify(forever());
+  assert.equal(looks(), 1);
+  bmc.sessions.clear();
+  await device.forceOff(forever());
+  assert.equal(bmc.system["PowerState"], "Off");
+  assert.equal(looks(), 2);
+  await device.on(forever());
+  assert.equal(looks(), 2);
+  assert.equal(logins(bmc), 2);
 });
 
 test("a BMC that refuses every token is AuthFailed, after two logins", async () => {

@@ -16,6 +16,7 @@ import { GET_SYSTEM_GUID, parseSystemGuid } from "./guid.ts";
 import type { Request, Response } from "./message.ts";
 import type { Session } from "./session.ts";
 import type { IpmiAddress } from "../address.ts";
+import { isSameHost } from "../driver.ts";
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../driver.ts";
 import { BmcError } from "../errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -158,11 +159,6 @@ export class IpmiDriver implements PowerDriver {
 }
 
 const OTHER_HOST = "another host answers since the last log-in than the one that was identified";
-
-/** Strict: what is not told any more may be another's. */
-function isSameHost(a: HostIdentity, b: HostIdentity): boolean {
-  return a.systemUUID === b.systemUUID && a.serialNumber === b.serialNumber;
-}
 
 /** @throws BmcError where the command was not carried out. */
 function accepted(what: string, answer: Response): Response {

@@ -35,12 +35,13 @@ export async function chooseSystem(
   const { body } = found;
   const members = linksAt(body, "Members");
   const [only] = members;
-  // A member without a link, an uncounted one or a next page is another System too.
-  const counted = body["Members@odata.count"];
   const listed = listAt(body, "Members")?.length ?? 0;
+  // A member without a link, one that is counted and not listed, or a next page is another System too.
+  const counted = body["Members@odata.count"];
+  const isMissing = typeof counted === "number" && counted > Math.max(listed, 1);
   const hasNextPage = (stringAt(body, "Members@odata.nextLink") ?? "") !== "";
-  const isPartial = hasNextPage || listed > members.length || listed > SYSTEMS_READ_MAX;
-  if (listed > 1 || (typeof counted === "number" && counted > 1) || isPartial) {
+  const isPartial = hasNextPage || isMissing || listed > members.length || listed > SYSTEMS_READ_MAX;
+  if (listed > 1 || isPartial) {
     const known = isPartial || isHost === undefined ? undefined : await findHost(service, members, isHost, signal);
     if (known !== undefined) return known;
     const names = members.slice(0, NAMES_SHOWN_MAX).join(", ").slice(0, 400);

@@ -22,6 +22,7 @@ import { parseAllowed, parseSystem } from "./system.ts";
 import type { ResetAction, System } from "./system.ts";
 import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
+import { isSameHost } from "../driver.ts";
 import type { BootOverride, HostIdentity, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
 import { callLimitsOn } from "../call-limits.ts";
 import { BmcError } from "../errors.ts";
@@ -55,8 +56,8 @@ export class RedfishDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #offCheck: OffCheck;
-  /** Who answered when asked last: the power of anybody else is not this host's. */
-  #identified: HostIdentity | undefined;
+  /** Who answered when asked last, and in which log-in: the power of anybody else is not this host's. */
+  #identified: { identity: HostIdentity; login: number } | undefined;
   // Learned at the first read and kept while the driver is open; the power state never is.
   #path: string | undefined;
   #reset: ResetAction | undefined;
@@ -79,7 +80,7 @@ export class RedfishDriver implements PowerDriver {
   identify(signal: AbortSignal): Promise<HostIdentity> {
     return this.#call("identify", signal, async (signal) => {
       const { identity } = await this.#readSystem(signal);
-      this.#identified = identity;
+      this.#identified = { identity, login: this.#service.logins };
       return identity;
     });
   }
@@ -156,7 +157,7 @@ export class RedfishDriver implements PowerDriver {
 
   async #readPower(signal: AbortSignal): Promise<PowerReading> {
     const system = await this.#readSystem(signal);
-    if (isAnother(this.#identified?.systemUUID, system.identity.systemUUID)) {
+    if (isAnother(this.#identified?.identity.systemUUID, system.identity.systemUUID)) {
       return { state: "Unknown", raw: `another host answers than before, ${system.identity.systemUUID}` };
     }
     return system.power.state === "Off" ? this.#offCheck.weigh(system, signal) : system.power;
@@ -167,16 +168,33 @@ export class RedfishDriver implements PowerDriver {
     if (order === undefined) return;
     this.#offCheck.forget();
     // No If-Match: an action is no write to the resource, and iDRAC 10 answers 412 to one.
-    const answer = await this.#service.change(
-      { method: "POST", path: order.target, body: { ResetType: order.type } },
-      signal,
-    );
+    const answer = await this.#change({ method: "POST", path: order.target, body: { ResetType: order.type } }, signal);
     const refusal = await this.#followToRefusal(`${this.address}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
     // iLO says 400 and iDRAC 409 to an order for the state that the host is in already: the state tells which it is.
     const heard = refusal.code === "Refused" || refusal.code === "Unsupported";
     if (heard && (await this.#readPower(signal)).state === wanted) return;
     throw refusal;
+  }
+
+  /** Sends something that changes the host. @throws BmcError Refused, and nothing is sent, where another host answers. */
+  #change(call: Parameters<Service["change"]>[0], signal: AbortSignal): Promise<Answer> {
+    return this.#service.change(call, (signal) => this.#requireSameHost(signal), signal);
+  }
+
+  /**
+   * A name may lead to another BMC by the time of a new log-in, which the caller does not see: so the host is identified in each
+   * log-in anew before anything is changed.
+   */
+  async #requireSameHost(signal: AbortSignal): Promise<void> {
+    const known = this.#identified;
+    if (known === undefined || known.login === this.#service.logins) return;
+    const { identity } = await this.#readSystem(signal);
+    if (!isSameHost(known.identity, identity)) {
+      const why = "another host answers since the last log-in than the one that was identified";
+      throw new BmcError("Refused", `${this.address}: not sent: ${why}`);
+    }
+    this.#identified = { ...known, login: this.#service.logins };
   }
 
   /** The order to send; undefined where the host is there already, and the BMC takes no such order in that state. */
@@ -272,7 +290,7 @@ export class RedfishDriver implements PowerDriver {
     for (let tries = 1; ; tries += 1) {
       const precondition = ifMatch(etag, tries);
       const headers = precondition === undefined ? {} : { "if-match": precondition };
-      const answer = await this.#service.change({ method: "PATCH", path, body: patch, headers }, signal);
+      const answer = await this.#change({ method: "PATCH", path, body: patch, headers }, signal);
       const isUnmet = answer.status === 412 || answer.status === 428;
       if (!isUnmet) return this.#followToRefusal(`${this.address}: boot override`, answer, signal);
       if (tries === IF_MATCH_TRIES_MAX) throw failure(`${this.address}: boot override`, answer);

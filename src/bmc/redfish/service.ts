@@ -53,6 +53,7 @@ export class Service {
   #root: JsonObject | undefined;
   #access: Promise<Access> | undefined;
   #basicAccepted = false;
+  #logins = 0;
   /** Breaks in what the BMC tells us: each may have been a restart. */
   #interruptions = 0;
   /** The refusal of our credentials: remembered, because more tries lock accounts. */
@@ -77,6 +78,11 @@ export class Service {
 
   get origin(): string {
     return this.#connection.origin;
+  }
+
+  /** How often a log-in has succeeded: by the time of the next one the origin's name may lead to another BMC. */
+  get logins(): number {
+    return this.#logins;
   }
 
   /** How often a request has failed, a session was gone, or the BMC was not ready: it may have restarted each time. */
@@ -143,10 +149,15 @@ export class Service {
   /**
    * Sends something that changes the host, at most once, and gives any answer that shows that it was heard.
    *
+   * @param check called in the log-in in which the call is about to be sent; where it throws, nothing is sent.
    * @throws BmcError where there is no such answer: whether it took effect is then unknown.
    */
-  change(call: Call & { method: "POST" | "PATCH" }, signal: AbortSignal): Promise<Answer> {
-    return this.#authenticated(call, signal);
+  change(
+    call: Call & { method: "POST" | "PATCH" },
+    check: (signal: AbortSignal) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    return this.#authenticated(call, signal, check);
   }
 
   /** Ends the session, whatever has happened before, and closes the connection. Never throws. */
@@ -181,13 +192,18 @@ export class Service {
   }
 
   /** Sends with our access. A 401 says that nothing was done, so a call is sent again after a login that replaces an expired session. */
-  async #authenticated(call: Call, callerSignal: AbortSignal): Promise<Answer> {
+  async #authenticated(
+    call: Call,
+    callerSignal: AbortSignal,
+    check?: (signal: AbortSignal) => Promise<void>,
+  ): Promise<Answer> {
     const signal = AbortSignal.any([callerSignal, this.#lifetime.signal]);
     for (let logins = 1; ; logins += 1) {
       signal.throwIfAborted();
       if (this.#refusal !== undefined) throw this.#refusal;
       const login = (this.#access ??= this.#logIn());
       const access = await login;
+      await check?.(signal);
       const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
       const isTried = access.kind === "Session" || this.#basicAccepted;
       const answer = isTried
@@ -282,6 +298,7 @@ export class Service {
     this.#breaker.check(this.origin, this.#login, this.origin);
     try {
       const access = await logIn(this.#connection, (signal) => this.#readRoot(signal), this.#login, signal);
+      this.#logins += 1;
       // Basic authentication shows at its first use whether it is accepted.
       if (access.kind === "Session") this.#breaker.accepted(this.origin, this.#login);
       return access;
