@@ -1,11 +1,10 @@
-import { BMC_LEASE, TARGETS } from "./killers.ts";
+import { IPMI_SESSION, LOGIN_BREAKER, REDFISH_SESSION, TARGETS, WAIT_FOR_POWER } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/bmc");
 
 export const BMC_MUTANTS: readonly Mutant[] = [
-  // The lease.
   mutant(
     "suspended-leader-orders",
     "open-device",
@@ -15,31 +14,15 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "test/sim/stopped-leader.test.ts",
   ),
   mutant(
-    "suspended-leader-orders-redfish",
-    "redfish/service",
-    "no order goes to a BMC without the lease (Redfish)",
-    "if (!isRead && !this.#mayOrder()) throw",
-    "if (isRead && !this.#mayOrder()) throw",
-    BMC_LEASE,
-  ),
-  mutant(
-    "suspended-leader-orders-ipmi",
-    "ipmi/channel",
-    "no order is sent again to a BMC without the lease (IPMI)",
-    "if (exchange.mayTransmit?.() === false) {",
-    "if (transmissions === 0 && exchange.mayTransmit?.() === false) {",
-    BMC_LEASE,
+    "any-host-is-the-same",
+    "driver",
+    "who does not say what it said before may be another host",
+    "return a.systemUUID === b.systemUUID && a.serialNumber === b.serialNumber;",
+    "return a.systemUUID === b.systemUUID || a.serialNumber === b.serialNumber;",
+    REDFISH_SESSION,
   ),
 
-  // What BMCs say.
-  mutant(
-    "relogin-unidentified",
-    "ipmi/ipmi-driver",
-    "no order goes to, and no Off is believed of, a host that a new log-in may have led to (IPMI)",
-    "if (this.#known === undefined || this.#known.session === session) return session;",
-    "if (this.#known !== undefined || session.silentMs >= 0) return session;",
-    "test/integration/ipmi-session.test.ts",
-  ),
+  // A host of several devices.
   mutant(
     "half-off",
     "topology",
@@ -65,11 +48,103 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     TARGETS,
   ),
   mutant(
-    "powering-off-is-off",
-    "redfish/system",
-    "a host that is powering off may still write",
-    '["PoweringOff", "Changing"],',
-    '["PoweringOff", "Off"],',
-    "test/unit/bmc/redfish-parsers.test.ts",
+    "other-host-passed-over",
+    "topology",
+    "another host on one level is not made up for by the next level",
+    'if (verdict.verified || verdict.reason === "Mismatch") return verdict;',
+    "if (verdict.verified) return verdict;",
+    TARGETS,
+  ),
+  mutant(
+    "unverified-level-read",
+    "topology",
+    "no Off counts of a level that nobody can tell whose it is",
+    "        if (!verdict.verified) {\n          unknown ??=",
+    '        if (!verdict.verified && verdict.reason === "Mismatch") {\n          unknown ??=',
+    TARGETS,
+  ),
+  mutant(
+    "unverified-host-network-booted",
+    "topology",
+    "no host is told to boot from the network that was not verified",
+    "else await this.#requireVerified(level, signal);",
+    "else await this.#refuseWrongHost(level, signal);",
+    TARGETS,
+  ),
+  mutant(
+    "first-judge-for-ever",
+    "topology",
+    "a host is judged by what its node says now",
+    "    this.#judge = judge;\n    this.#verdicts.clear();",
+    "    this.#verdicts.clear();",
+    TARGETS,
+  ),
+  mutant(
+    "silent-twin-verified",
+    "topology",
+    "a level is verified only once each of its devices has told who it is",
+    "if (failure !== undefined && !mismatch) throw failure;",
+    "if (failure !== undefined && values.length === 0) throw failure;",
+    TARGETS,
+  ),
+
+  // Off is off only when it is proven.
+  mutant(
+    "one-read-proves",
+    "wait-for-power",
+    "one reading proves nothing",
+    "if (last.state === want && count >= freshReads)",
+    "if (last.state === want && count >= freshReads - 1)",
+    WAIT_FOR_POWER,
+  ),
+  mutant(
+    "failed-read-keeps-count",
+    "wait-for-power",
+    "a failed reading starts the count anew",
+    "      count = 0;\n      error = asBmcError",
+    "      error = asBmcError",
+    WAIT_FOR_POWER,
+  ),
+  mutant(
+    "silence-forgotten",
+    "silences",
+    "a BMC that was silent may have restarted: its Off is not believed for a while",
+    "return atMs !== undefined && this.#clock.monotonicMs() - atMs < BMC_SETTLE_MS;",
+    "return atMs !== undefined && this.#clock.monotonicMs() - atMs < 0;",
+    IPMI_SESSION,
+  ),
+
+  // Accounts, which BMCs lock, and passwords.
+  mutant(
+    "refused-login-again",
+    "login-breaker",
+    "a log-in that was refused is not tried again for a while",
+    "    if (same !== undefined) {",
+    "    if (same === null) {",
+    LOGIN_BREAKER,
+  ),
+  mutant(
+    "many-refused-logins",
+    "login-breaker",
+    "after three different log-ins that were refused none is tried for a while",
+    "if (paused.length >= REFUSED_LOGINS_MAX) {",
+    "if (paused.length > REFUSED_LOGINS_MAX) {",
+    LOGIN_BREAKER,
+  ),
+  mutant(
+    "refusal-forgotten-by-acceptance",
+    "login-breaker",
+    "that one log-in is accepted says nothing of another that was refused",
+    "const others = this.#of(bmc).filter((refusal) => !isSame(refusal, login));",
+    "const others: readonly Refusal[] = [];",
+    LOGIN_BREAKER,
+  ),
+  mutant(
+    "password-in-address-told",
+    "address",
+    "an address that may hold a password is not repeated",
+    'if (text.includes("@")) {',
+    'if (text.includes("@@")) {',
+    "test/unit/bmc/address.test.ts",
   ),
 ];

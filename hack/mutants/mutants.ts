@@ -1,5 +1,7 @@
 import { API_MUTANTS } from "./api.ts";
 import { BMC_MUTANTS } from "./bmc.ts";
+import { BMC_IPMI_MUTANTS } from "./bmc-ipmi.ts";
+import { BMC_REDFISH_MUTANTS } from "./bmc-redfish.ts";
 import { CLUSTERS_MUTANTS } from "./clusters.ts";
 import { DETECTOR_MUTANTS } from "./detector.ts";
 import { DETECTOR_ACTIONS_MUTANTS } from "./detector-actions.ts";
@@ -9,18 +11,22 @@ import { KUBE_MUTANTS } from "./kube.ts";
 import { REMEDIATOR_MUTANTS } from "./remediator.ts";
 import { REMEDIATOR_BARE_METAL_HOST_MUTANTS } from "./remediator-bare-metal-host.ts";
 import { REMEDIATOR_BEGINNING_MUTANTS } from "./remediator-beginning.ts";
+import { REMEDIATOR_ORPHANS_MUTANTS } from "./remediator-orphans.ts";
 import { REMEDIATOR_POWER_OFF_MUTANTS } from "./remediator-power-off.ts";
 import { REMEDIATOR_RELEASE_MUTANTS } from "./remediator-release.ts";
 import { REMEDIATOR_REPROVISION_MUTANTS } from "./remediator-reprovision.ts";
 import { REMEDIATOR_REQUESTS_MUTANTS } from "./remediator-requests.ts";
 import { REMEDIATOR_TARGETS_MUTANTS } from "./remediator-targets.ts";
 import { REMEDIATOR_UNDO_MUTANTS } from "./remediator-undo.ts";
+import { REMEDIATOR_WORKLOADS_MUTANTS } from "./remediator-workloads.ts";
 import type { Mutant } from "./mutant.ts";
 
 /** All of them; each file has those of one folder of `src`, or of one part of the detector's or the remediator's. */
 export const MUTANTS: readonly Mutant[] = [
   ...API_MUTANTS,
   ...BMC_MUTANTS,
+  ...BMC_IPMI_MUTANTS,
+  ...BMC_REDFISH_MUTANTS,
   ...CLUSTERS_MUTANTS,
   ...DETECTOR_MUTANTS,
   ...DETECTOR_ACTIONS_MUTANTS,
@@ -30,10 +36,12 @@ export const MUTANTS: readonly Mutant[] = [
   ...REMEDIATOR_MUTANTS,
   ...REMEDIATOR_BARE_METAL_HOST_MUTANTS,
   ...REMEDIATOR_BEGINNING_MUTANTS,
+  ...REMEDIATOR_ORPHANS_MUTANTS,
   ...REMEDIATOR_POWER_OFF_MUTANTS,
   ...REMEDIATOR_RELEASE_MUTANTS,
   ...REMEDIATOR_REPROVISION_MUTANTS,
   ...REMEDIATOR_REQUESTS_MUTANTS,
   ...REMEDIATOR_TARGETS_MUTANTS,
   ...REMEDIATOR_UNDO_MUTANTS,
+  ...REMEDIATOR_WORKLOADS_MUTANTS,
 ];

@@ -243,6 +243,14 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     OFF_PROOF,
   ),
   mutant(
+    "half-off-proves-outage",
+    "prove-off",
+    "a host of an outage is proven off by all devices of a level",
+    "levelPower(readings, level.length)",
+    "levelPower(readings, readings.length)",
+    OFF_PROOF,
+  ),
+  mutant(
     "owned-host-probed",
     "target-controller",
     "no probe disturbs a host that a remediation owns",

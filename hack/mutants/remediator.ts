@@ -8,8 +8,6 @@ import {
   GUARDS_SIM,
   MARKS,
   METAL3,
-  ORPHANS_SIM,
-  RELEASE,
   RESOLVE,
   RESTORE,
   SAFETY_SIM,
@@ -17,7 +15,6 @@ import {
   SESSION,
   TURN,
   TURNS_SIM,
-  WORKLOADS,
   WORKLOAD_SIM,
 } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
@@ -94,40 +91,6 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "client.patch<Node>(NODES, { name }, { uid, resourceVersion }, operations, {}, signal);",
     "client.patch<Node>(NODES, { name }, { uid, resourceVersion: undefined as unknown as string }, operations, {}, signal);",
     GUARDS_SIM,
-  ),
-
-  // Workloads.
-  mutant(
-    "terminating-alone-counts",
-    "release",
-    "a pod counts whether or not it is terminating",
-    "const leaving = pods.filter(mustLeave).length;",
-    "const leaving = pods.filter((pod) => mustLeave(pod) && pod.metadata.deletionTimestamp !== undefined).length;",
-    RELEASE,
-  ),
-  mutant(
-    "pod-by-name",
-    "release",
-    "a pod is deleted by UID: one of the same name may have come since",
-    "{ guard: { uid }, gracePeriodSeconds: 0 }",
-    "{ gracePeriodSeconds: 0 }",
-    RELEASE,
-  ),
-  mutant(
-    "mirror-pods-deleted",
-    "pods",
-    "pods that mirror static ones stay",
-    "if (pod.metadata.annotations?.[MIRROR] !== undefined) return false;",
-    "",
-    WORKLOADS,
-  ),
-  mutant(
-    "tolerating-pods-deleted",
-    "pods",
-    "pods that tolerate the taint stay",
-    "return !(pod.spec.tolerations ?? []).some(toleratesOutOfService);",
-    "return true;",
-    WORKLOADS,
   ),
 
   // Nodes that are deleted.
@@ -686,14 +649,6 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     MARKS,
   ),
   mutant(
-    "volume-of-any-node",
-    "pods",
-    "a volume that is being detached is attached still",
-    "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName);",
-    "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName && attachment.metadata.deletionTimestamp === undefined);",
-    WORKLOADS,
-  ),
-  mutant(
     "edited-target-ordered",
     "walker",
     "an order whose target was edited while its intent was being stored is not sent",
@@ -708,21 +663,5 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "return stopOf(deps.stopSwitch, host) === undefined;",
     "return host.found;",
     EDITS_SIM,
-  ),
-  mutant(
-    "orphans-of-living",
-    "orphans",
-    "no remediation that storage holds is taken for lost",
-    "  for (const { metadata } of items) gone.delete(metadata.uid);\n",
-    "  for (const { metadata } of items.slice(1)) gone.delete(metadata.uid);\n",
-    ORPHANS_SIM,
-  ),
-  mutant(
-    "orphan-quarantine-off-at-once",
-    "orphans",
-    "the quarantine of a lost remediation stays until its node is Ready",
-    '...(isReady(node) && { quarantine: "off" })',
-    '...(node !== undefined && { quarantine: "off" })',
-    ORPHANS_SIM,
   ),
 ];

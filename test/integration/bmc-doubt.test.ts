@@ -6,7 +6,7 @@ import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
-import { CHASSIS, forever, ok, openFake, PASSWORD, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import { CHASSIS, forever, hasCode, ok, openFake, PASSWORD, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json, Request } from "./bmc-fixture.ts";
 
 // Offs that are not to be believed, though the BMC says them.
@@ -94,6 +94,21 @@ test("a BMC that has shown the host On is not asked when it started, until somet
   assert.equal(looks(bmc), 1);
 });
 
+test("… be it a request that fails, or a connection that breaks and is opened anew", async () => {
+  for (const reply of ["reset", { status: 200, body: "<html>" }] as const) {
+    await using bmc = await startFakeBmc();
+    addManager(bmc, { DateTime: "2026-03-01T00:00:10Z", LastResetTime: "2026-03-01T00:00:00Z" });
+    await using device = openFake(bmc, { path: SYSTEM });
+    const read = () => device.readPower(forever());
+    assert.equal((await read()).state, "On");
+    const { override } = bmc;
+    let failures = 1;
+    bmc.override = (request) => (request.path === SYSTEM && failures-- > 0 ? reply : override(request));
+    bmc.system["PowerState"] = "Off";
+    assert.match((await read().catch(read)).raw, /started 10 s ago/);
+  }
+});
+
 test("a BMC that tells nothing of its start is not believed for a while after it has lost our session", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
@@ -123,10 +138,37 @@ test("… nor after it was out of reach, by a driver opened since, as an agent d
     assert.match((await after.readPower(forever())).raw, /may have restarted/);
     skipping.skip(30_000);
     assert.equal((await after.readPower(forever())).state, "Off");
+    // Nor where it was a log-in that did not reach it.
+    rack.bmc("one").setReachability("refused");
+    await using unheard = open();
+    await assert.rejects(unheard.readPower(forever()), { code: "Unreachable" });
+    rack.bmc("one").setReachability("up");
+    await using last = open();
+    assert.match((await last.readPower(forever())).raw, /may have restarted/);
   } finally {
     await mock.close();
     rack.stop();
   }
+});
+
+test("of several Managers each must have settled, and only an On shows that they have", async () => {
+  await using bmc = await startFakeBmc();
+  const settled = { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T00:00:00Z" };
+  const young = { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T09:59:50Z" };
+  addManager(bmc, settled);
+  const second = `${MANAGER}b`;
+  (bmc.system["Links"] as Json)["ManagedBy"] = [{ "@odata.id": MANAGER }, { "@odata.id": second }];
+  const { override } = bmc;
+  bmc.override = (request) => (request.path === second ? ok(young) : override(request));
+  await using device = openFake(bmc, { path: SYSTEM });
+  bmc.system["PowerState"] = "PoweringOff";
+  assert.equal((await device.readPower(forever())).state, "Changing");
+  bmc.system["PowerState"] = "Off";
+  assert.match((await device.readPower(forever())).raw, /started 10 s ago/);
+  bmc.system["PowerState"] = "On";
+  assert.equal((await device.readPower(forever())).state, "On");
+  bmc.system["PowerState"] = "Off";
+  assert.equal((await device.readPower(forever())).state, "Off");
 });
 
 test("a BMC that was not read for long may have restarted, though it knows our session still", async () => {
@@ -155,6 +197,15 @@ test("Managers that the account may not read, or whose times make no sense, tell
   bmc.override = ({ path }) => (path === MANAGER ? { status: 403 } : undefined);
   await using device = openFake(bmc, { path: SYSTEM });
   assert.equal((await device.readPower(forever())).state, "Off");
+});
+
+test("a Manager that fails leaves the read failed, not Off", async () => {
+  await using bmc = await startFakeBmc();
+  addManager(bmc, {});
+  bmc.system["PowerState"] = "Off";
+  bmc.override = ({ path }) => (path === MANAGER ? { status: 500 } : undefined);
+  await using device = openFake(bmc, { path: SYSTEM });
+  await assert.rejects(device.readPower(forever()), hasCode("BadResponse"));
 });
 
 test("the Off of a host that has taken the identified one's place is none", async () => {

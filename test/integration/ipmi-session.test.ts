@@ -222,6 +222,8 @@ test("nobody listens, or nobody answers: Unreachable, and no handshake is begun"
   world.bmc.setReachability("up");
   await device.readPower(forever());
   await world.mock.close();
+  // The order has gone out: that nobody listens any more does not say that nobody did.
+  await assert.rejects(device.forceOff(forever()), hasCode("Timeout", /unknown/));
   await assert.rejects(world.open().readPower(forever()), hasCode("Unreachable"));
   await assert.rejects(world.open().forceOff(forever()), hasCode("Unreachable"));
 });
@@ -311,6 +313,11 @@ test("… nor by a driver that was opened after the silence, as an agent does af
   assert.equal((await after.readPower(forever())).state, "Unknown");
   world.skip(30_000);
   assert.equal((await after.readPower(forever())).state, "Off");
+  // Nor where it was silent to a log-in.
+  world.bmc.setReachability("silent");
+  await assert.rejects(world.open({ connectTimeoutMs: 300 }).readPower(forever()), hasCode("Unreachable"));
+  world.bmc.setReachability("up");
+  assert.equal((await world.open().readPower(forever())).state, "Unknown");
 });
 
 test("a BMC that has shown the host on since it was silent has looked: its Off counts", async () => {

@@ -39,6 +39,11 @@ void describe("an answer that cannot be trusted", { concurrency: 11 }, () => {
         return true;
       });
       await assert.rejects(device.forceOff(forever()), hasCode("Timeout"));
+      const logins = (): number => world.mock.steps().filter((step) => step === "OpenSession").length;
+      const before = logins();
+      world.mock.clearFaults();
+      await device.readPower(forever());
+      assert.ok(logins() > before, "a copy of the order may come late: its session has ended with it");
     });
   }
 });

@@ -33,6 +33,7 @@ async function tending(clock: VirtualClock) {
   const stop = new AbortController();
   const nodes = runtime.watch<Node>({ type: NODES, trim: (raw) => raw as Node }, stop.signal);
   const world = {
+    server,
     connection: { state: "connected", runtime, nodes } as ClusterConnection,
     holders: 0,
     looks: 0,
@@ -104,6 +105,36 @@ describe("a node of a workload cluster that may have been left in mid-way", () =
       assert.equal(world.holders, 1, "it may come back");
       await clock.advance(600_000);
       assert.equal(world.holders, holders);
+      await world.stop();
+    });
+  }
+});
+
+describe("the host of a Ready node whose owner is gone", () => {
+  for (const [kind, isKept] of [
+    ["BareMetalRemediation", false],
+    ["SomebodyElse", true],
+  ] as const) {
+    it(`is ${isKept ? "kept by an owner of another kind, which is not looked for among ours" : "given free"}`, async () => {
+      const clock = new VirtualClock();
+      const world = await tending(clock);
+      const { server } = world;
+      const key = { namespace: "default", name: "n1" };
+      server
+        .collection(NODES)
+        .create({ metadata: { name: "n1" }, status: { conditions: [{ type: "Ready", status: "True" }] } });
+      server.collection(FENCING_TARGETS).create({
+        metadata: key,
+        spec: {
+          nodeName: "n1",
+          devices: [{ address: "redfish://n1.example/1", credentialsSecretRef: { name: "n1-bmc" } }],
+        },
+      });
+      const owner = { uid: "gone", kind, namespace: "default", name: "n1", since: "2026-01-01T00:00:00Z" };
+      server.collection(FENCING_TARGETS).mergePatch(key, { status: { owner } }, "status");
+      await clock.advance(60_000);
+      const target = server.collection<FencingTarget>(FENCING_TARGETS).get(key);
+      assert.equal(target?.status?.owner?.uid, isKept ? "gone" : undefined);
       await world.stop();
     });
   }

@@ -124,6 +124,28 @@ describe("releasing pods", () => {
     assert.deepEqual(podNames(), ["db"]);
   });
 
+  it("touches nothing more after its time, though what it waited for comes late", async () => {
+    createPod("db");
+    server.faults.inject({ match: { method: "PATCH" }, times: 1, action: { kind: "delay", delayMs: 6_000 } });
+    const released = releasePods({ client, clock }, NODE, 5_000, never);
+    await clock.advance(5_000);
+    await released;
+    await clock.advance(5_000);
+    assert.deepEqual(podNames(), ["db"]);
+  });
+
+  it("does not make a pod have failed that has finished meanwhile", async () => {
+    createPod("job");
+    server.faults.inject({ match: { method: "PATCH" }, times: 1, action: { kind: "delay", delayMs: 1_000 } });
+    const released = releasePods({ client, clock }, NODE, 5_000, never);
+    await clock.advance(500);
+    const key = { namespace: "default", name: "job" };
+    server.collection<Pod>(PODS).mergePatch(key, { status: { phase: "Succeeded" } }, "status");
+    await clock.advance(1_000);
+    await released;
+    assert.equal(server.collection<Pod>(PODS).get(key)?.status?.phase, "Succeeded");
+  });
+
   it("passes on what it may not do", async () => {
     createPod("db");
     server.faults.inject({ match: { method: "DELETE" }, times: 1, action: { kind: "status", status: 403 } });

@@ -439,6 +439,15 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
     expected: "takeImageOff",
   },
   {
+    name: "a host that was last looked at seconds ago is looked at again before its image is taken off",
+    changes: installing(
+      "Provisioning",
+      { installed: { ...INSTALLED, atMs: NOW.monotonicMs - 6_000 } },
+      "Deprovisioning",
+    ),
+    expected: "examineHost",
+  },
+  {
     name: "an image that somebody has changed since it was stored is stored anew before it is taken off",
     changes: installing(
       "Provisioning",

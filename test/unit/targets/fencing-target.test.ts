@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { SECRETS } from "../../../src/api/core-types.ts";
+import { NODES, SECRETS } from "../../../src/api/core-types.ts";
+import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
@@ -174,11 +175,55 @@ test("the next level is used where the first does not answer, and its devices mu
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await assert.rejects(power.forceOff(signal), { code: "Unreachable" });
   assert.deepEqual(pdu.orders, [], "nobody knows whose outlet that is");
+  pdu.power = { state: "Off", raw: "Off" };
+  await assert.rejects(power.readPower(signal), { code: "Unreachable" }, "nor whose Off");
+  await assert.rejects(power.verifyIdentity(undefined, signal), { code: "Unreachable" }, "it may yet be accepted");
   pdu.identity = { systemUUID: uuid(1) };
   await power.verifyIdentity(undefined, signal);
   await power.forceOff(signal);
   assert.deepEqual(pdu.orders, ["ForceOff"]);
   assert.equal((await power.readPower(signal)).state, "Off");
+});
+
+test("a host that does not say who it is gets its own back, and no other order; its Off is not believed", async () => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1), { identity: identity(1) });
+  bmc.identity = {};
+  bmc.power = { state: "Off", raw: "Off" };
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+  assert.equal((await power.readPower(signal)).state, "Unknown");
+  await assert.rejects(power.forceOff(signal), { code: "Unsupported" });
+  await assert.rejects(power.setBootOverride("NetworkOnce", signal), { code: "Unsupported" });
+  await power.setBootOverride("None", signal);
+  await power.on(signal);
+  assert.deepEqual(bmc.orders, ["boot None", "On"]);
+});
+
+test("a level is verified only once each of its devices has told who it is", async () => {
+  const world = new World();
+  const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
+  world.secret("twin-bmc", { username: "admin", password: "secret-1" });
+  const twin = new FakeBmc({ systemUUID: uuid(7) });
+  world.bmcs.set(address("twin"), twin);
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+  twin.failure = new BmcError("Unreachable", "twin is gone");
+  await assert.rejects(power.verifyIdentity(undefined, signal), { code: "Unreachable" });
+  twin.failure = undefined;
+  await assert.rejects(power.forceOff(signal), { code: "SystemNotFound" });
+  assert.deepEqual([...one.orders, ...twin.orders], []);
+});
+
+test("a host that its node contradicts when it is verified is another one from then on", async () => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  world.target("n1", {}, { identity: { nodeName: "n1", systemUUID: uuid(1) } });
+  const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+  assert.ok((await power.verifyIdentity(undefined, signal)).verified);
+  world.node("n1", uuid(5));
+  const verdict = await power.verifyIdentity(world.view<Node>(NODES).get({ name: "n1" }), signal);
+  assert.ok(!verdict.verified && verdict.reason === "Mismatch");
+  await assert.rejects(power.forceOff(signal), { code: "SystemNotFound" });
+  assert.deepEqual(bmc.orders, []);
 });
 
 test("another host on the first level is no reason to believe the second one's Off", async () => {
@@ -189,6 +234,8 @@ test("another host on the first level is no reason to believe the second one's O
   second.power = { state: "Off", raw: "Off" };
   world.bmcs.set(address("second"), second);
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+  const verdict = await power.verifyIdentity(undefined, signal);
+  assert.ok(!verdict.verified && verdict.reason === "Mismatch");
   assert.equal((await power.readPower(signal)).state, "Unknown");
   await assert.rejects(power.forceOff(signal), { code: "SystemNotFound" });
   assert.deepEqual(second.orders, []);
@@ -299,6 +346,12 @@ test("a level whose Off never shows is followed by the next at the second order"
   assert.deepEqual(second.orders, []);
   await power.forceOff(signal);
   assert.deepEqual(second.orders, ["ForceOff"]);
+  // Once an Off has shown, the first level is the first again.
+  first.deaf = false;
+  await power.forceOff(signal);
+  assert.equal((await power.readPower(signal)).state, "Off");
+  await power.forceOff(signal);
+  assert.deepEqual([first.orders.length, second.orders.length], [3, 1]);
 });
 
 test("a missing Secret, a missing key and a bad address each say what to do, and no password is ever in a message", async () => {

@@ -131,6 +131,17 @@ const doubts: [string, Partial<FencingTarget["spec"]>, (bmc: FakeBmc, world: Wor
       reads(bmc, OFF);
     },
   ],
+  [
+    "reads Off by two devices of a level, and then by one of them alone",
+    { devices: [device("n1"), device("twin")] },
+    (bmc, world) => {
+      const twin = new FakeBmc({ systemUUID: uuid(1) });
+      world.bmcs.set(address("twin"), twin);
+      world.secret("twin-bmc", { username: "admin", password: "secret-1" });
+      reads(bmc, OFF);
+      reads(twin, OFF, new BmcError("Unreachable", "reset"));
+    },
+  ],
   ["is in maintenance", { maintenance: true }, (bmc) => reads(bmc, OFF)],
   [
     "is claimed by another target too",

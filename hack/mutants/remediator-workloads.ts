@@ -1,0 +1,64 @@
+import { RELEASE, WORKLOADS } from "./killers.ts";
+import { mutantsOf } from "./mutant.ts";
+import type { Mutant } from "./mutant.ts";
+
+const mutant = mutantsOf("src/remediator");
+
+export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "terminating-alone-counts",
+    "release",
+    "a pod counts whether or not it is terminating",
+    "const leaving = pods.filter(mustLeave).length;",
+    "const leaving = pods.filter((pod) => mustLeave(pod) && pod.metadata.deletionTimestamp !== undefined).length;",
+    RELEASE,
+  ),
+  mutant(
+    "pod-by-name",
+    "release",
+    "a pod is deleted by UID: one of the same name may have come since",
+    "{ guard: { uid }, gracePeriodSeconds: 0 }",
+    "{ gracePeriodSeconds: 0 }",
+    RELEASE,
+  ),
+  mutant(
+    "finished-pod-made-failed",
+    "release",
+    "a pod that has changed since it was listed is not made to have failed",
+    "await client.mergePatch(PODS, key, { uid, resourceVersion }, { status }",
+    "await client.mergePatch(PODS, key, { uid, resourceVersion: undefined as unknown as string }, { status }",
+    RELEASE,
+  ),
+  mutant(
+    "release-outlives-its-time",
+    "release",
+    "no pod is ended after the time for which the host is proven off",
+    "for (const pod of leaving) await releasePod(deps, pod, bounded);",
+    "for (const pod of leaving) await releasePod(deps, pod, signal);",
+    RELEASE,
+  ),
+  mutant(
+    "mirror-pods-deleted",
+    "pods",
+    "pods that mirror static ones stay",
+    "if (pod.metadata.annotations?.[MIRROR] !== undefined) return false;",
+    "",
+    WORKLOADS,
+  ),
+  mutant(
+    "tolerating-pods-deleted",
+    "pods",
+    "pods that tolerate the taint stay",
+    "return !(pod.spec.tolerations ?? []).some(toleratesOutOfService);",
+    "return true;",
+    WORKLOADS,
+  ),
+  mutant(
+    "volume-of-any-node",
+    "pods",
+    "a volume that is being detached is attached still",
+    "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName);",
+    "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName && attachment.metadata.deletionTimestamp === undefined);",
+    WORKLOADS,
+  ),
+];
