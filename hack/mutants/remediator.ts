@@ -359,6 +359,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     DECIDE_GUARDS,
   ),
   mutant(
+    "late-watch-begins",
+    "remediator",
+    "what a watch shows late of a remediation that has ended begins nothing",
+    "return !isLive && remediation.metadata.finalizers",
+    "return isLive && remediation.metadata.finalizers",
+    "test/sim/stale.test.ts",
+  ),
+  mutant(
     "given-up-host-kept",
     "seen",
     "a host that was given up is taken anew before another attempt",

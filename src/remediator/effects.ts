@@ -270,7 +270,7 @@ async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean
   const others = (metadata.finalizers ?? []).filter((name) => name !== FINALIZER);
   const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
   const value = wanted ? [...others, FINALIZER] : others;
-  session.remediation = await runtime.client.patch<BareMetalRemediation>(
+  const written = await runtime.client.patch<BareMetalRemediation>(
     BARE_METAL_REMEDIATIONS,
     keyOf(session.remediation),
     guard,
@@ -278,6 +278,7 @@ async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean
     {},
     signal,
   );
+  session.learn(written);
 }
 
 async function readLease({ nodeRuntime, session }: EffectContext, signal: AbortSignal): Promise<void> {

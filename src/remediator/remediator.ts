@@ -67,6 +67,8 @@ export interface RemediatorDeps {
 const ERROR_BACKOFF_MAX_MS = 60_000;
 /** How soon a remediation is looked at again whose host has not been read yet. */
 const UNREAD_RETRY_MS = 200;
+/** How soon one is looked at again that could not be read live. */
+const LIVE_RETRY_MS = 1_000;
 /** How long the first remediations wait for BareMetalHosts before those that need them say that they do. */
 const UNREAD_START_MS = 5_000;
 const UNREAD_START_POLL_MS = 10;
@@ -142,15 +144,11 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     if (name !== undefined) for (const tell of letGo) tell({ cluster, name });
     await session.close();
   };
-  const beginSession = async (key: string, watched: BareMetalRemediation): Promise<Session | undefined> => {
+  const beginSession = (key: string, watched: BareMetalRemediation): Session => {
     const session = new Session({ runtime, clusters }, watched, () => controller.enqueue(key));
     sessions.set(key, session);
     metrics.inFlight(sessions.size);
-    // What was stored last counts, by an earlier process or by the session before, not what a watch shows that may lag behind
-    // it. Of one that bears no finalizer nothing was begun: the guard of its first write tells.
-    const hasBegun = watched.metadata.finalizers?.includes(FINALIZER) === true;
-    const mayLag = hasBegun && !isFinal(watched.status?.phase);
-    return !mayLag || (await refresh(runtime, session, running)) ? session : undefined;
+    return session;
   };
   const controller: Controller = new Controller(runtime, {
     name: "remediation",
@@ -163,9 +161,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       // A host that has not been read is not one that is gone: nothing may be given up for it.
       const isUnread = bareMetalHosts?.problem !== undefined && watched.status?.target?.kind === BARE_METAL_HOSTS.kind;
       if (isUnread) return { requeueAfterMs: UNREAD_RETRY_MS };
-      const session = sessions.get(key) ?? (await beginSession(key, watched));
-      if (session === undefined) return endSession(key);
+      const session = sessions.get(key) ?? beginSession(key, watched);
       session.absorb(watched);
+      if (mayBeLate(session)) {
+        if (!(await refresh(runtime, session, running))) return endSession(key);
+        if (!session.isLive) return { requeueAfterMs: LIVE_RETRY_MS };
+      }
       turns.reviewIfOld();
       const wasUnderWay = isBegun(session);
       const requeueAfterMs = await walk(walker, session, signal);
@@ -251,6 +252,15 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     await bareMetalHosts?.settled();
     await Promise.all([...sessions.values()].map((session) => session.close()));
   }
+}
+
+/**
+ * Whether what a watch shows may be long over. What was stored last counts, by an earlier process or by the session before: it may
+ * be that the remediation has ended, and is gone. Of one that bears no finalizer nothing was begun: the guard of its first write
+ * tells.
+ */
+function mayBeLate({ isLive, remediation, status }: Session): boolean {
+  return !isLive && remediation.metadata.finalizers?.includes(FINALIZER) === true && !isFinal(status.phase);
 }
 
 function isBegun({ status }: Session): boolean {

@@ -46,6 +46,8 @@ export class Session {
   readonly uid: string;
   /** The newest state of the object that this process knows; the watch may lag behind our own writes. */
   remediation: BareMetalRemediation;
+  /** Whether it was ever read live, or written, by this process: all that a watch has shown may be of long ago. */
+  isLive = false;
   seen: Seen = nothingSeen();
   power: HostPower | undefined;
   /** Failed guards in a row. */
@@ -120,6 +122,12 @@ export class Session {
       this.#plan = { generation, plan: planOf(bareMetalRemediationSpecSchema.parse(this.remediation.spec)) };
     }
     return this.#plan.plan;
+  }
+
+  /** Takes the object as it was read live, or as a write has left it. */
+  learn(live: BareMetalRemediation): void {
+    this.remediation = live;
+    this.isLive = true;
   }
 
   /** Takes what the watch says, unless it is older than what is known already. */

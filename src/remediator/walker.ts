@@ -141,11 +141,11 @@ export async function refresh(runtime: KubeRuntime, session: Session, signal: Ab
     const key = keyOf(session.remediation);
     const live = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, signal);
     if (live.metadata.uid !== session.uid) return false;
-    session.remediation = live;
+    session.learn(live);
     return true;
   } catch (error) {
     if (isKubeError(error, "NotFound")) return false;
-    // Not known: the guards of the next write will tell.
+    // Not known: the guards of the next write will tell, or another look.
     if (isKubeError(error) && error.retryable) return true;
     throw error;
   }
@@ -164,7 +164,7 @@ async function store(
   const { metadata } = session.remediation;
   const { nodeName: namedBefore } = session;
   const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
-  session.remediation = await runtime.client.patch<BareMetalRemediation>(
+  const stored = await runtime.client.patch<BareMetalRemediation>(
     BARE_METAL_REMEDIATIONS,
     keyOf(session.remediation),
     guard,
@@ -172,6 +172,7 @@ async function store(
     { subresource: "status" },
     signal,
   );
+  session.learn(stored);
   const entered = session.state;
   const to = entered.name;
   session.seen = seenAfter(session.seen, from, entered);

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { play } from "./explore/play.ts";
+import { scenario } from "./explore/scenarios.ts";
 import { World } from "./world.ts";
 
 describe("a watch that lags", () => {
@@ -14,4 +16,13 @@ describe("a watch that lags", () => {
       await world.clock.advance(10_000);
       world.assertClean();
     }));
+
+  it("makes no remediation that is gone take the host: shown to begin, and to bear its finalizer, after its end", async () => {
+    const late = { detected: 21, massOutage: 30, metal3Checked: 26 };
+    for (const [name, index] of Object.entries(late)) {
+      const held = { at: "event", index, holdMs: 20_000, how: "show" } as const;
+      const { violations } = await play({ ...scenario(name, 803_000_000), faults: [held] });
+      assert.deepEqual(violations, [], name);
+    }
+  });
 });

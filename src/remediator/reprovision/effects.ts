@@ -298,5 +298,5 @@ async function deleteSelf({ runtime, session }: EffectContext, signal: AbortSign
   const key = keyOf(session.remediation);
   const guard = { uid: session.uid };
   await runtime.client.delete(BARE_METAL_REMEDIATIONS, key, { guard }, signal);
-  session.remediation = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, signal);
+  session.learn(await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, signal));
 }
