@@ -357,6 +357,23 @@ describe("a MachineHealthCheck whose view is behind", () => {
     assert.equal(world.told("MachineMarkedUnhealthy").length, 0);
   });
 
+  it("remediates no machine whose node comes back while the nodes are listed", async () => {
+    const world = await serve(3);
+    world.ready("m0", "Unknown");
+    await world.clock.advance(2_000);
+    // From now on nothing proves the view, so that the nodes are listed before anything starts.
+    world.workload.faults.lagWatches({}, 30_000);
+    let lists = 0;
+    world.workload.onRequest(({ method, path, watch }) => {
+      if (method !== "GET" || watch || !path.startsWith("/api/v1/nodes?")) return;
+      lists += 1;
+      world.ready("m0", "True");
+    });
+    await world.clock.advance(25_000);
+    assert.ok(lists > 0, "the nodes were listed");
+    assert.equal(world.fences().length, 0);
+  });
+
   it("remediates no machine in place of another one that had its name", async () => {
     const world = await serve(3);
     world.management.faults.lagWatches({ pathPrefix: "/apis/cluster.x-k8s.io/" }, 40_000);

@@ -78,6 +78,16 @@ export async function takeMachineAction(
   action: SingleMachineAction,
   signal: AbortSignal,
 ): Promise<void> {
+  const objection = starts(action) ? await context.findObjection(signal) : undefined;
+  if (objection !== undefined) {
+    deps.logger.warn(
+      { machine: nameOf(action.machine), reason: objection },
+      "nothing starts: a live list of the nodes",
+    );
+    const { uid } = action.machine.metadata;
+    return hold(deps, context, uid, { reason: objection, forMs: RECOUNT_MS, refused: false });
+  }
+  // The last look: what takes its time comes before it.
   const live = await readLive(deps, context, action.machine, signal);
   if (live === undefined) return;
   const needed = action.type === "conditions" ? action.health : action.type === "withdraw" ? "healthy" : "unhealthy";
@@ -92,15 +102,6 @@ export async function takeMachineAction(
       forMs: STALE_RETRY_MS,
       refused: false,
     });
-  }
-  const objection = starts(action) ? await context.findObjection(signal) : undefined;
-  if (objection !== undefined) {
-    deps.logger.warn(
-      { machine: nameOf(action.machine), reason: objection },
-      "nothing starts: a live list of the nodes",
-    );
-    const { uid } = action.machine.metadata;
-    return hold(deps, context, uid, { reason: objection, forMs: RECOUNT_MS, refused: false });
   }
   switch (action.type) {
     case "request":
