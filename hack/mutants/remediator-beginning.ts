@@ -392,8 +392,16 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "undo-has-no-orders-left",
     "moves",
     "an undo has Ons of its own",
-    "attempt: { ...begun, orders: 0, deadlineMs }",
-    "attempt: { ...begun, deadlineMs }",
+    'orders: begun.action === "On" ? 0 : begun.orders, deadlineMs',
+    "deadlineMs",
+    DECIDE_GUARDS,
+  ),
+  mutant(
+    "undo-forgets-earlier-off",
+    "moves",
+    "an undo knows whether a power-off went out before one that was refused",
+    'orders: begun.action === "On" ? 0 : begun.orders, deadlineMs',
+    "orders: 0, deadlineMs",
     DECIDE_GUARDS,
   ),
   mutant(

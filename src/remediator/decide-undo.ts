@@ -2,10 +2,11 @@ import { untilNextRead } from "./decide-power-off.ts";
 import { orderOn, restoreLabels } from "./decide-return.ts";
 import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
 import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
-import { hadNoEffect, isOnDue, readsOn } from "./orders.ts";
+import { hadNoEffect, isOnDue, isSpent, readsOn } from "./orders.ts";
 import type { Reason } from "./reasons.ts";
 import { restoreInstallation } from "./reprovision/host-installation.ts";
 import { awaitDeprovisioning } from "./reprovision/machine-deletion.ts";
+import type { SentOrder } from "./seen.ts";
 import { ownsHost } from "./seen.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
@@ -203,9 +204,20 @@ function waitForIdentity(walk: Walk, verdict: Extract<IdentityVerdict, { verifie
  */
 function isOnOwed(walk: Walk, now: Now): boolean {
   const { attempt, seen, stop, remainingMs } = walk;
-  const isRefused = seen.order?.attemptId === attempt.id && hadNoEffect(seen.order);
-  if (attempt.action === "On" || isRefused || stop !== undefined || isTakenBack(walk) || remainingMs <= 0) return false;
+  const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
+  if (stop !== undefined || isTakenBack(walk) || remainingMs <= 0 || isSpent(attempt, "On", order)) return false;
+  if (order !== undefined && (order.action === "On" ? wasSent(order) : isUntouched(walk, order))) return false;
   return identityVerdict(walk, now)?.verified !== false;
+}
+
+/** Whether an order has left this process: its intent, which is stored before, says nothing of that. */
+function wasSent({ outcome, problem }: SentOrder): boolean {
+  return outcome !== "Rejected" || problem !== undefined;
+}
+
+/** Whether nothing has powered the host off: the last order was refused, and there was none before it. */
+function isUntouched({ attempt, status }: Walk, last: SentOrder): boolean {
+  return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;
 }
 
 /**

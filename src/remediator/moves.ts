@@ -195,8 +195,8 @@ export function undo(
     step: outcome.reason,
     message: outcome.message,
     warning: outcome.verdict !== "Deleted",
-    // What was ordered so far does not count: the host must not be left off for it.
-    attempt: { ...begun, orders: 0, deadlineMs },
+    // What was ordered on so far does not count: the host must not be left off for it.
+    attempt: { ...begun, orders: begun.action === "On" ? 0 : begun.orders, deadlineMs },
     outcome,
     conditions: [...processing("Undoing", outcome.message), ...conditions],
   });

@@ -7,6 +7,7 @@ import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { decide } from "../../../src/remediator/decide.ts";
 import { ownNodeMessage } from "../../../src/remediator/moves.ts";
+import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { planOf } from "../../../src/remediator/plan.ts";
 import { BACKUP_BYTES_MAX } from "../../../src/remediator/restore.ts";
 import type { Seen, SentOrder } from "../../../src/remediator/seen.ts";
@@ -48,6 +49,7 @@ const MISMATCH: Seen["identity"] = {
   verdict: { verified: false, reason: "Mismatch", message: "" },
   atMs: NOW.monotonicMs,
 };
+const ON = { action: "On" } as const;
 const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
 
 function bootless(): Node {
@@ -329,6 +331,47 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Acknowledged", 3_000, ON) },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… or that it reads after a refusal: the host may be on",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      seen: {
+        ...UNDOING,
+        power: READ_ON,
+        identity: VERIFIED,
+        order: ordered("Rejected", 3_000, { ...ON, problem: { reason: "BMCRefused", message: "on", final: false } }),
+      },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… not after one that was not sent, as its identity was too old by then",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 3_000, ON) },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… nor where its intent alone is known: the agent may have ended before it sent it",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… but orders it no more often than a host that reads Off",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false, orders: ORDERS_MAX },
       seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
     },
     expected: "stay (PoweredOnAgain)",
@@ -344,6 +387,24 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
       },
     },
     expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… which a refusal does not tell where an order went before it",
+    changes: {
+      state: "Undoing",
+      attempt: { orders: 2 },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… be it in an earlier cycle",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
+      status: { retryCount: 1 },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
   },
   {
     name: "… and not where its devices may be another host's",
@@ -593,7 +654,9 @@ describe("what is stored with a decision", () => {
 
   it("gives an undo all its Ons, and, of a device that refused for good, time for one more try", () => {
     const deleting = { remediation: { deleting: true } };
-    assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 4 }, ...deleting })?.orders, 0);
+    assert.equal(attemptOf({ state: "PoweringOn", attempt: { orders: 4 }, ...deleting })?.orders, 0);
+    const keepsOffs = attemptOf({ state: "PoweringOff", attempt: { orders: 2 }, ...deleting })?.orders === 2;
+    assert.ok(keepsOffs, "whether an order went before one that was refused");
     const given = (device: Seen["device"]): number =>
       Date.parse(attemptOf({ state: "PoweringOff", seen: { device }, ...deleting })?.deadline ?? "") - NOW.epochMs;
     assert.equal(given(REFUSED_FOR_GOOD) - given(undefined), DEVICE_FINAL_RETRY_MS);
