@@ -359,6 +359,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     DECIDE_GUARDS,
   ),
   mutant(
+    "ended-wakes-itself",
+    "remediator",
+    "a remediation that has ended is not woken by the nodes that its own look brings",
+    "if (isNews) wake(index.ofNode(cluster, object.metadata.name));",
+    "wake(index.ofNode(cluster, object.metadata.name));",
+    "test/sim/stale.test.ts",
+  ),
+  mutant(
     "late-watch-begins",
     "remediator",
     "what a watch shows late of a remediation that has ended begins nothing",

@@ -33,8 +33,12 @@ export interface Away {
 }
 
 export interface NodeListener {
-  /** A node of a cluster that is held has changed; `added` for each of its nodes when it is connected. */
-  onNode(cluster: ClusterRef | undefined, change: Change<Node>): void;
+  /**
+   * A node of a cluster that is held has changed; `added` for each of its nodes when it is connected.
+   *
+   * @param isNews false for a node that was there when somebody began to hold the cluster.
+   */
+  onNode(cluster: ClusterRef | undefined, change: Change<Node>, isNews: boolean): void;
   /** A cluster has come or gone. */
   onConnection(cluster: ClusterRef): void;
 }
@@ -99,7 +103,7 @@ export class NodeClusters {
   /** Tells of what happens from now on, and of every node that is there. */
   subscribe(listener: NodeListener): () => void {
     this.#listeners.add(listener);
-    const stop = this.#localNodes.subscribe((change) => listener.onNode(undefined, change));
+    const stop = this.#localNodes.subscribe((change) => listener.onNode(undefined, change, true));
     for (const held of this.#held.values()) held.tell(listener);
     return () => {
       stop();
@@ -140,7 +144,7 @@ class Held {
 
   tell(listener: NodeListener): void {
     const { ref, nodes } = this.#present;
-    for (const object of nodes.values()) listener.onNode(ref, { type: "added", object });
+    for (const object of nodes.values()) listener.onNode(ref, { type: "added", object }, false);
   }
 
   close(): void {
@@ -170,9 +174,11 @@ class Held {
     this.#present = { ref, runtime, nodes, uid, away: undefined };
     if (isKnown) return;
     this.#stopNodes?.();
+    let isNews = false;
     this.#stopNodes = nodes.subscribe((change) => {
-      for (const listener of this.#listeners) listener.onNode(ref, change);
+      for (const listener of this.#listeners) listener.onNode(ref, change, isNews);
     });
+    isNews = true;
   }
 }
 

@@ -195,10 +195,11 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       wake(index.siblings(change.object));
     }),
     clusters.subscribe({
-      onNode: (cluster, change) => {
+      onNode: (cluster, change, isNews) => {
         const { object } = change;
         lostMembers.observe(cluster, change);
-        wake(index.ofNode(cluster, object.metadata.name));
+        // Whoever holds a cluster looks at its node by itself: woken by that, one that has ended would hold it over and over.
+        if (isNews) wake(index.ofNode(cluster, object.metadata.name));
         if (mayRunEtcd(object)) turns.review();
       },
       onConnection: (cluster) => {

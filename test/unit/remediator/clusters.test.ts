@@ -219,7 +219,8 @@ describe("the clusters of nodes", () => {
     there.node("n1", "b");
     const seen: string[] = [];
     clusters.subscribe({
-      onNode: (cluster, { object }) => void seen.push(`${cluster?.name ?? "here"} ${object.metadata.name}`),
+      onNode: (cluster, { object }, isNews) =>
+        void seen.push(`${cluster?.name ?? "here"} ${object.metadata.name}${isNews ? " is news" : ""}`),
       onConnection: ({ name }) => void seen.push(`${name} changed`),
     });
     clusters.hold(W1);
@@ -239,6 +240,8 @@ describe("the clusters of nodes", () => {
     set(connected);
     assert.deepEqual(seen, ["w1 changed", "w1 n1", "w1 changed"]);
     assert.equal(clusters.of(W1).away, undefined);
+    there.node("n2", "c");
+    assert.equal(seen.at(-1), "w1 n2 is news");
   });
 
   it("are the agent's own where they are on record as that, and need no way to it", () => {
