@@ -145,9 +145,10 @@ export async function refresh(runtime: KubeRuntime, session: Session, signal: Ab
     return true;
   } catch (error) {
     if (isKubeError(error, "NotFound")) return false;
+    if (!isKubeError(error) || !error.retryable) throw error;
     // Not known: the guards of the next write will tell, or another look.
-    if (isKubeError(error) && error.retryable) return true;
-    throw error;
+    runtime.logger.warn({ ...fieldsOf(session), err: error }, "remediation not read live, will try again");
+    return true;
   }
 }
 

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { planOf } from "../../../src/remediator/plan.ts";
 import { Session } from "../../../src/remediator/session.ts";
+import { refresh } from "../../../src/remediator/walker.ts";
 import type { HostPower } from "../../../src/remediator/targets/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -24,23 +26,30 @@ class SetClock extends VirtualClock {
   }
 }
 
-function begin(): { session: Session; clock: SetClock; closed: () => number } {
+function begin(client: Partial<KubeRuntime["client"]> = {}): {
+  session: Session;
+  runtime: KubeRuntime;
+  lines: string[];
+  clock: SetClock;
+  closed: () => number;
+} {
   const clock = new SetClock();
+  const lines: string[] = [];
   const unused = (): never => {
     throw new Error("not part of this test");
   };
   const runtime: KubeRuntime = {
-    client: {} as KubeRuntime["client"],
+    client: client as KubeRuntime["client"],
     clock,
     random: seededRandom(1),
-    logger: createLogger("silent"),
+    logger: createLogger("warn", { write: (line) => void lines.push(line) }),
     events: { record: () => undefined },
     watch: unused,
   };
   const session = new Session({ runtime, clusters: oneCluster(runtime) }, version("5"), () => undefined);
   let closed = 0;
   session.power = { close: () => Promise.resolve(void (closed += 1)) } as unknown as HostPower;
-  return { session, clock, closed: () => closed };
+  return { session, runtime, lines, clock, closed: () => closed };
 }
 
 function version(resourceVersion: string): BareMetalRemediation {
@@ -97,5 +106,15 @@ describe("the time of a state", () => {
     const { session, clock } = begin();
     const state = stateOf("PoweringOff", { deadlineMs: clock.nowMs() + 30 * 24 * 3_600_000 });
     assert.ok(session.remainingMs(state, planOf(SPEC)) <= 900_000);
+  });
+});
+
+describe("a live look at the remediation", () => {
+  it("that the API server fails tells so, and makes nothing known: all that waits for it would wait in silence", async () => {
+    const get = (): Promise<never> => Promise.reject(new KubeError("Unavailable", "etcd has no leader"));
+    const { session, runtime, lines } = begin({ get });
+    assert.equal(await refresh(runtime, session, new AbortController().signal), true, "it may well be there");
+    assert.equal(session.isLive, false);
+    assert.match(lines.join(), /etcd has no leader/);
   });
 });
