@@ -142,7 +142,11 @@ export class OkdMachines {
     return this.#cluster.rack.hosts.flatMap(({ name: node }) => {
       const name = machineOf(node);
       const isAsked = this.annotation(name, REQUEST) !== undefined;
-      if (isAsked && this.#cluster.isReady(node))
+      const { phase, node: subject } = this.child(name)?.status ?? {};
+      // A node that was Ready all along was found unhealthy by something else: the request stays for a while, so that it is not
+      // cycled again and again.
+      const stays = phase === "Failed" && subject?.wasReady === true;
+      if (isAsked && !stays && this.#cluster.isReady(node))
         return [`Machine ${name} is asked to be remediated, and its node is Ready`];
       return !isAsked && this.child(name) !== undefined
         ? [`Machine ${name} has a remediation that nobody asks for`]
