@@ -8,6 +8,14 @@ const mutant = mutantsOf("src/detector");
 export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   // The last looks before a remediation is created.
   mutant(
+    "lease-of-spared-kept",
+    "plan-node",
+    "the lease of a node that was spared at the last look is given back",
+    "if (entry === undefined && leased) {",
+    "if (entry === undefined && facts.previous !== undefined && leased) {",
+    RACES,
+  ),
+  mutant(
     "create-without-live-look",
     "actions",
     "a node is read live before a remediation of it begins, whatever a watch that is held back shows",

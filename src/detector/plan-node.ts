@@ -39,7 +39,7 @@ export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefine
   const entry = planByState(pass, facts, records);
   // A lease that we asked for may be held though no CR came of it.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
-  if (entry === undefined && facts.previous !== undefined && leased) {
+  if (entry === undefined && leased) {
     decision.actions.push({ type: "releaseLease", nodeName: facts.name });
   }
   const told = decision.nodes.at(-1);

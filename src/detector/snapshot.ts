@@ -60,7 +60,13 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
   tracker.advance(nowMs);
   const own = groupByNode(remediations.filter(({ object }) => isOwnedBy(object, check.metadata.uid)));
   const previous = new Map((check.status.unhealthyNodes ?? []).map((entry) => [entry.name, entry]));
-  const names = new Set([...tracker.notable.keys(), ...previous.keys(), ...own.keys()]);
+  const names = new Set([
+    ...tracker.notable.keys(),
+    ...previous.keys(),
+    ...own.keys(),
+    // One that was well again by the time that its lease was taken has nothing but that.
+    ...state.leaseRenewals.keys(),
+  ]);
   const rivals = new Rivals(world);
   const attempts = readAttempts(check);
   const hostPower = policy.skipsDurationIfOff ? world.hostPower : undefined;

@@ -133,6 +133,16 @@ describe("detector: no CR is made where, while the node's lease is being taken,"
     assert.deepEqual(world.told("RemediationCreated"), []);
   });
 
+  for (const what of ["is Ready again", "is labelled out of the selector", "is gone"]) {
+    it(`the node ${what}; the lease is given back, which would keep a maintenance tool away`, async () => {
+      const change = REPRIEVES.find(([name]) => name === what)?.[1] ?? assert.fail();
+      await world.enabled();
+      await meanwhile({ method: "POST", path: LEASE }, () => world.ready("n1", "Unknown"), change);
+      await world.clock.advance(5_000);
+      assert.deepEqual(world.leases(), []);
+    });
+  }
+
   it("a maintenance tool takes it: it stays the tool's", async () => {
     await world.enabled();
     toolTakesLease(world.clock.nowMs() - 3_600_000);

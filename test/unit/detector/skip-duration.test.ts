@@ -50,7 +50,10 @@ function decideOn(
   more: Partial<NodeFacts> = {},
   world: Partial<Snapshot> = {},
 ) {
-  return decide(snapshotOf(policy, [factsOf(policy, node, T0, { sight, ...more })], world), T0);
+  return decide(
+    snapshotOf(policy, [factsOf(policy, node, T0, { sight, leaseRenewAtMs: undefined, ...more })], world),
+    T0,
+  );
 }
 const outcomeOf = (...given: Parameters<typeof decideOn>) => decideOn(...given).nodes[0]?.outcome;
 
