@@ -4,7 +4,7 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import type { Node } from "../../../src/api/core.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { holdKey } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
-import { holdOrder, imageAfterReboots } from "./bare-metal-host.ts";
+import { holdOrder, imageAfterReboots, isOperated } from "./bare-metal-host.ts";
 import type { Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
 
 // The rule can break, on facts made by hand, and holds on their lawful twin.
@@ -79,4 +79,12 @@ it("a hold that is put on is an order off, and one that is taken off an order on
   assert.equal(orderOf(host(IMAGE), host(IMAGE, held), "On"), "none", "it is on already");
   assert.equal(orderOf(host({}), host(IMAGE, held), "Off"), "none", "it is wiped, not powered on");
   assert.equal(orderOf(host(IMAGE, held), host(IMAGE, held), "On"), "none");
+});
+
+it("a host is its operator's to power on while it is to be on, has something to boot, and no agent holds it off", () => {
+  assert.equal(isOperated(host({ ...IMAGE, online: true })), true);
+  assert.equal(isOperated(host({ ...IMAGE, online: false })), false);
+  assert.equal(isOperated(host({ online: true })), false, "nothing is installed");
+  const held = { [holdKey({ uid: "r1" })]: '{"mode":"hard"}' };
+  assert.equal(isOperated(host({ ...IMAGE, online: true }, held)), false);
 });

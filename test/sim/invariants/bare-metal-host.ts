@@ -61,10 +61,19 @@ export const imageAfterReboots: Invariant = {
   },
 };
 
+/** Whether the operator of a BareMetalHost powers it on: it is to be on, has something to boot, and is held off by no agent. */
+export function isOperated(object: KubeObject): boolean {
+  const host = readBareMetalHost(object);
+  return host.online && isInstalled(object) && heldBy(host).length === 0;
+}
+
 function losesImage({ object, previous }: Pick<Change, "object"> & { previous?: KubeObject | undefined }): boolean {
-  const has = (known: KubeObject | undefined): boolean =>
-    ["image", "customDeploy"].some((field) => fieldAt(known, "spec", field) !== undefined);
-  return has(previous) && !has(object);
+  return isInstalled(previous) && !isInstalled(object);
+}
+
+/** Whether something is to be installed on a BareMetalHost. */
+function isInstalled(object: KubeObject | undefined): boolean {
+  return ["image", "customDeploy"].some((field) => fieldAt(object, "spec", field) !== undefined);
 }
 
 /** The order that a change of holds stands for; undefined where whether the host is held has not changed. */

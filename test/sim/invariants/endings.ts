@@ -2,7 +2,6 @@ import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node } from "../../../src/api/core.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
-import { holdKey } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import type { Facts, Invariant, Step } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, keyOfTarget, ownerOf } from "./facts.ts";
 
@@ -22,7 +21,7 @@ export const notLeftOff: Invariant = {
     );
     if (last === undefined || last.order !== "ForceOff") return undefined;
     const isOff = ["Off", "PoweringOff"].includes(facts.hosts.get(last.host)?.power ?? "");
-    if (!isOff || isInOtherHands(facts, ended) || isLeftToOperator(facts, last.host, ended)) return undefined;
+    if (!isOff || isInOtherHands(facts, ended) || facts.operated.has(last.host)) return undefined;
     const admits = /may still be OFF/.test(conditionOf(ended, "Succeeded")?.message ?? "");
     const isExcused = !facts.devicesWell && (admits || ended.metadata.deletionTimestamp !== undefined);
     return isExcused
@@ -38,12 +37,6 @@ function isInOtherHands(facts: Facts, ended: BareMetalRemediation): boolean {
     const remediation = facts.remediations.get(other);
     return other !== uid && remediation !== undefined && nodeOf(remediation) === nodeOf(ended) && !isFinal(remediation);
   });
-}
-
-/** Whether a BareMetalHost's operator powers the host as it likes: the remediation holds it off no more. */
-function isLeftToOperator(facts: Facts, host: string, { metadata }: BareMetalRemediation): boolean {
-  const target = [...facts.targets.values()].find((candidate) => candidate.spec.nodeName === host);
-  return target?.kind === "BareMetalHost" && !(holdKey(metadata) in (target.metadata.annotations ?? {}));
 }
 
 function nodeOf({ metadata, status }: BareMetalRemediation): string {
@@ -105,7 +98,7 @@ export const noOverrideLeft: Invariant = {
     const ended = endedBy(step);
     const host = ended === undefined ? undefined : facts.hosts.get(nodeOf(ended));
     if (ended === undefined || host?.bootSetting.enabled !== "Once" || isInOtherHands(facts, ended)) return undefined;
-    if (isLeftToOperator(facts, host.name, ended)) return undefined;
+    if (facts.operated.has(host.name)) return undefined;
     const admits = /boot override by hand/.test(conditionOf(ended, "Succeeded")?.message ?? "");
     return admits && !facts.devicesWell
       ? undefined

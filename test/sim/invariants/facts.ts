@@ -48,6 +48,8 @@ export interface Facts {
   readonly limits: { hosts: number; perZone: number };
   /** UIDs of objects of other kinds that have asked for a remediation so far. */
   readonly asked: ReadonlySet<string>;
+  /** Hosts that the operator of their BareMetalHost powers on, if they are off. */
+  readonly operated: ReadonlySet<string>;
   /** By UID of a remediation, reasons of the warnings that were given about it. */
   readonly warnings: ReadonlyMap<string, ReadonlySet<string>>;
   /** By UID of a remediation that has failed, the agent that stored so, before this step. */

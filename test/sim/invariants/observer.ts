@@ -9,7 +9,7 @@ import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { DeviceEvent, RackDevices } from "../rack-driver.ts";
-import { asTarget, holdOrder } from "./bare-metal-host.ts";
+import { asTarget, holdOrder, isOperated } from "./bare-metal-host.ts";
 import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
 import { keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
@@ -48,6 +48,7 @@ export class Observer {
   readonly #ownTaints = new Map<string, Set<string>>();
   readonly #fenced = new Set<string>();
   readonly #asked = new Set<string>();
+  readonly #operated = new Set<string>();
   readonly #warnings = new Map<string, Set<string>>();
   readonly #failedBy = new Map<string, { agent: string; atMs: number }>();
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
@@ -202,6 +203,8 @@ export class Observer {
       case "BareMetalHost":
         if (type === "DELETED") this.#targets.delete(name);
         else this.#targets.set(name, asTarget(object));
+        if (type !== "DELETED" && isOperated(object)) this.#operated.add(name);
+        else this.#operated.delete(name);
         return;
       case "NodeHealthCheck":
         return keep(this.#checks, name);
@@ -348,6 +351,7 @@ export class Observer {
       ownTaints: this.#ownTaints,
       fenced: this.#fenced,
       asked: this.#asked,
+      operated: this.#operated,
       warnings: this.#warnings,
       failedBy: this.#failedBy,
     };
