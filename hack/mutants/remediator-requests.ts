@@ -15,6 +15,22 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
     METAL3,
   ),
   mutant(
+    "own-phase-is-anothers",
+    "decide-metal3-remediation",
+    "what ironfence itself wrote is not taken for another controller's, so its request can end",
+    "return wasDue || phaseOf",
+    "return phaseOf",
+    METAL3,
+  ),
+  mutant(
+    "anothers-phase-is-own",
+    "decide-metal3-remediation",
+    "another controller's power-on is noticed while workloads are released, and in an undo",
+    'phase === "Undoing" && attempt?.offConfirmedAt !== undefined',
+    'phase === "Undoing" || attempt?.offConfirmedAt !== undefined',
+    METAL3,
+  ),
+  mutant(
     "machine-given-up-unproven",
     "decide-metal3-remediation",
     "a Machine is handed to its owner only after each reboot proved its host off",

@@ -117,8 +117,16 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
   }
   const isAhead =
     (phase === "Deleting machine" && state !== "Failed" && attempt?.kind !== "Reprovision") ||
-    (phase === "Waiting" && poweredOnAt === undefined && retryCount === 0 && phaseOf(child, undefined) === "Running");
+    (phase === "Waiting" && poweredOnAt === undefined && retryCount === 0 && !mayHaveWaited(child));
   return isAhead ? `status.phase says ${phase}, which ironfence did not write` : undefined;
+}
+
+/** Whether the child is, or was when its undo began, so far that the request says Waiting. */
+function mayHaveWaited(child: BareMetalRemediation): boolean {
+  const { phase, attempt } = child.status ?? {};
+  // The power-on of a host that was proven off may have been due, and failed before the On was sent.
+  const wasDue = phase === "Undoing" && attempt?.offConfirmedAt !== undefined;
+  return wasDue || phaseOf(child, undefined) !== "Running";
 }
 
 function begin({ request, host }: Metal3Snapshot): Metal3Step {

@@ -301,6 +301,48 @@ describe("a Metal3Remediation that the Metal3 provider's controller serves as we
   });
 });
 
+describe("a Metal3Remediation whose child is undone before its host was powered on", () => {
+  const attempt = {
+    id: "a",
+    kind: "Reboot",
+    action: "ForceOff",
+    actionAt: "2026-01-01T00:00:10Z",
+    startedAt: "2026-01-01T00:00:10Z",
+    deadline: "2026-01-01T00:05:00Z",
+    sent: true,
+    done: true,
+    bootOverride: false,
+  } as const;
+  const proven = { ...attempt, offConfirmedAt: "2026-01-01T00:00:20Z" };
+
+  test("is not taken for another controller's where its power-on was due, and goes when it is withdrawn", async () => {
+    const world = await asked();
+    await world.play({ phase: "PoweringOn", provenReboots: 1, attempt: proven });
+    assert.equal(world.phase(), "Waiting");
+    await world.play({ phase: "Undoing", provenReboots: 1, attempt: proven });
+    assert.equal(world.request()?.metadata.annotations?.[REFUSED], undefined);
+    assert.equal(world.phase(), "Waiting");
+    world.withdraw();
+    await world.clock.advance(1_000);
+    await world.letChildGo();
+    assert.equal(world.request(), undefined);
+  });
+
+  for (const [what, status] of [
+    ["undone before its host was proven off", { phase: "Undoing", attempt }],
+    ["still at the release of its workloads", { phase: "Releasing", attempt: proven }],
+  ] as const) {
+    test(`is another controller's where it says Waiting and its child is ${what}`, async () => {
+      const world = await asked();
+      await world.play({ phase: "PoweringOff", attempt });
+      await world.play(status);
+      world.change({ status: { phase: "Waiting" } }, "status");
+      await world.clock.advance(1_000);
+      assert.match(world.request()?.metadata.annotations?.[REFUSED] ?? "", /^ConflictingController: .*Waiting/u);
+    });
+  }
+});
+
 describe("a Metal3Remediation of an OKD Machine", () => {
   const machine = { apiVersion: "machine.openshift.io/v1beta1", kind: "Machine", name: "m", uid: "m" };
   const request = (status: Record<string, unknown>): ReturnType<typeof readMetal3Remediation> => {
