@@ -255,6 +255,22 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     DECIDE_GUARDS,
   ),
   mutant(
+    "refusal-hides-broken-off",
+    "orders",
+    "a refused power-off says nothing of one before it whose connection broke",
+    'order.outcome === "Rejected" && order.heardBefore !== true',
+    'order.outcome === "Rejected"',
+    DECIDE_GUARDS,
+  ),
+  mutant(
+    "heard-order-forgotten",
+    "device-effects",
+    "what an order before may have done is kept with the order after it",
+    "previous?.action === action && !hadNoEffect(previous)",
+    'previous?.action === action && previous.outcome !== "Rejected"',
+    "test/unit/remediator/device-effects.test.ts",
+  ),
+  mutant(
     "undo-on-of-another-host",
     "decide-undo",
     "a host that reads On is not ordered on where its devices may be another's",

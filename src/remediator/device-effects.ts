@@ -5,6 +5,7 @@ import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import { backoffMs } from "../runtime/random.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
+import { hadNoEffect } from "./orders.ts";
 import { ownerOf } from "./ownership.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./power-seen.ts";
 import { deviceProblem } from "./reasons.ts";
@@ -67,13 +68,18 @@ export async function orderPower(
   const { session, runtime } = context;
   const { order: previous, identity } = session.seen;
   const isLate = identity === undefined || session.now().monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS;
+  const heardBefore = previous?.action === action && !hadNoEffect(previous) && { heardBefore: true as const };
   if (isLate || !context.mayOrder()) {
     // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now; or the
     // order was stopped, or its target edited, while the intent was being stored.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
     const problem = previous?.action === action ? previous.problem : undefined;
     const unsent = { attemptId, action, outcome: "Rejected", atMs: session.now().monotonicMs } as const;
-    session.seen = { ...session.seen, identity: undefined, order: { ...unsent, ...(problem && { problem }) } };
+    session.seen = {
+      ...session.seen,
+      identity: undefined,
+      order: { ...unsent, ...heardBefore, ...(problem && { problem }) },
+    };
     return;
   }
   session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };
@@ -86,7 +92,7 @@ export async function orderPower(
   const atMs = session.now().monotonicMs;
   const device = afterOrder(session.seen.device, action, atMs);
   const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
-  session.seen = { ...session.seen, device, order: { attemptId, action, outcome, atMs, ...problem } };
+  session.seen = { ...session.seen, device, order: { attemptId, action, outcome, atMs, ...heardBefore, ...problem } };
 }
 
 /** Problems of an order that say nothing against a reading. */

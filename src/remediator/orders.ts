@@ -25,9 +25,9 @@ export function withIntent(
 /** Failed so, an order is sent again, and yet the BMC may have heard it: the connection broke, or a gateway said 503 for it. */
 const MAY_BE_HEARD: ReadonlySet<Reason | undefined> = new Set(["BMCUnreachable", "BMCBusy"]);
 
-/** Whether an order certainly had no effect. */
+/** Whether an order certainly had no effect, nor those of its action before it. */
 export function hadNoEffect(order: SentOrder): boolean {
-  return order.outcome === "Rejected" && !MAY_BE_HEARD.has(order.problem?.reason);
+  return order.outcome === "Rejected" && order.heardBefore !== true && !MAY_BE_HEARD.has(order.problem?.reason);
 }
 
 /** Whether no further order of that action may go out in this power cycle. */

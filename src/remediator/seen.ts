@@ -95,6 +95,8 @@ export interface SentOrder {
   outcome: "Acknowledged" | "Uncertain" | "Rejected";
   /** Why it was rejected; kept until a further order is sent, whatever other calls to the device say meanwhile. */
   problem?: DeviceProblem;
+  /** An order of this action before it may have taken effect; its own outcome says nothing of that one. */
+  heardBefore?: true;
   atMs: number;
 }
 

@@ -398,6 +398,19 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
+    name: "… nor where one before it may have been heard, though its connection broke",
+    changes: {
+      state: "Undoing",
+      seen: {
+        ...UNDOING,
+        power: READ_ON,
+        identity: VERIFIED,
+        order: ordered("Rejected", 30_000, { heardBefore: true }),
+      },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
     name: "… be it in an earlier cycle",
     changes: {
       state: "Undoing",

@@ -148,6 +148,36 @@ describe("a power order", () => {
     const previous: SentOrder = { attemptId: "a0", action: "ForceOff", outcome: "Rejected", atMs: 0 };
     assert.equal((await orderFails("Unreachable", previous)).session.seen.order?.outcome, "Uncertain");
   });
+
+  const CUT_OFF: SentOrder = {
+    attemptId: "a0",
+    action: "ForceOff",
+    outcome: "Rejected",
+    problem: { reason: "BMCUnreachable", message: "the other side closed", final: false },
+    atMs: 0,
+  };
+  for (const [what, previous, heardBefore] of [
+    ["does not hide that the connection of the one before it broke", CUT_OFF, true],
+    ["does not hide that of an earlier one, either", { ...CUT_OFF, problem: undefined, heardBefore: true }, true],
+    [
+      "hides nothing where the one before it was refused, too",
+      { ...CUT_OFF, problem: { ...CUT_OFF.problem, reason: "BMCRefused" } },
+      undefined,
+    ],
+    ["hides nothing where that was a power-on", { ...CUT_OFF, action: "On" }, undefined],
+  ] as const) {
+    it(`that is refused ${what}`, async () => {
+      const made = await orderFails("Refused", previous as SentOrder);
+      assert.equal(made.session.seen.order?.heardBefore, heardBefore);
+    });
+  }
+
+  it("that is not sent does not hide that one before it may have been heard", async () => {
+    const made = { ...context(() => Promise.resolve()), mayOrder: () => false };
+    made.session.seen = { ...made.session.seen, identity: VERIFIED, order: CUT_OFF };
+    await orderPower(made, "ForceOff", "a1", SIGNAL);
+    assert.equal(made.session.seen.order?.heardBefore, true);
+  });
 });
 
 describe("a look before a power-off", () => {

@@ -966,6 +966,21 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "readPower",
   },
   {
+    name: "… and just so where the connection of an order before it broke",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: {
+        ...REFUSED,
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", heardBefore: true, atMs: CUT_OFF.atMs },
+        marksCleared: true,
+      },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "readPower",
+  },
+  {
     name: "… and just so where it was answered with 503, which a gateway says too when the BMC has heard it",
     changes: {
       state: "PoweringOff",
