@@ -29,13 +29,11 @@ export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, messag
   if (said?.status === "True" && said.reason === reason && said.message === message) {
     return { notes: [], effects: [], ...(inMs !== undefined && { nextCheckMs: inMs }) };
   }
-  const { state } = snapshot;
   return move(snapshot, now, {
-    to: state.name,
+    to: snapshot.state.name,
     step: reason,
     message,
-    warning: reason !== "HostBusy",
-    ...("attempt" in state && state.attempt !== undefined && { attempt: state.attempt }),
+    warning: true,
     conditions: processing(reason, message),
   });
 }

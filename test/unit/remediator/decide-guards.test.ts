@@ -456,6 +456,24 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "claimHost",
   },
   {
+    name: "… and does not wait for an owner that goes on: that one powers the host on",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "Inherited" },
+      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs - 2_000 } },
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "… nor does one that lost the host after its own order: whoever has it now powers it on",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "ForceOff" },
+      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 } },
+    },
+    expected: "clearMarks",
+  },
+  {
     name: "a remediation that is being deleted waits for the Node that it has deleted: it takes the saved labels with it",
     changes: {
       state: "Undoing",
@@ -609,6 +627,30 @@ describe("the intent to power on", () => {
   });
 });
 
+describe("a device that could not be reached", () => {
+  const told: Condition = {
+    ...announced(),
+    type: "Processing",
+    reason: DEVICE_AWAY.reason,
+    message: DEVICE_AWAY.message,
+  };
+  const decided = (state: "PoweringOff" | "Undoing", pauseMs: number) => {
+    const device = { ...DEVICE_AWAY, retryAtMs: NOW.monotonicMs + pauseMs };
+    const status = { conditions: [told] };
+    return decide(snapshot({ state, seen: { ...UNDOING, device }, status }), NOW);
+  };
+
+  for (const [state, effect] of [
+    ["PoweringOff", "readPower"],
+    ["Undoing", "readWhole"],
+  ] as const) {
+    it(`is called again when its pause is over, and not before (${state})`, () => {
+      assert.deepEqual(decided(state, 700), { notes: [], effects: [], nextCheckMs: 700 });
+      assert.equal(decided(state, 0).effects[0]?.do, effect);
+    });
+  }
+});
+
 describe("what is stored with a decision", () => {
   const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;
 
@@ -647,6 +689,42 @@ describe("what is stored with a decision", () => {
   it("counts the orders of a new power cycle from its first one", () => {
     const seen = { examined: { node: node() }, identity: VERIFIED };
     assert.equal(attemptOf({ state: "Verifying", attempt: { action: "ForceOff", orders: 3 }, seen })?.orders, 1);
+  });
+
+  it("counts the orders to power on from their first one, whatever it took to power off", () => {
+    const attempt = { action: "ForceOff", done: true, orders: 3 } as const;
+    const seen = { ...UNDOING, power: READ_OFF, identity: VERIFIED };
+    assert.equal(attemptOf({ state: "Undoing", attempt, seen })?.action, "On");
+    assert.equal(attemptOf({ state: "Undoing", attempt, seen })?.orders, 1);
+  });
+
+  it("counts the power cycles begun after the first", () => {
+    const changes = { plan: { retryLimit: 2 }, status: { retryCount: 1 }, seen: { taintCleared: true } };
+    const failing = snapshot({ state: "PoweringOff", ...changes, other: { remainingMs: 0 } });
+    assert.equal(decide(failing, NOW).status?.retryCount, 2);
+  });
+
+  it("is, of a first attempt, that nothing was ordered", () => {
+    const beginning = {
+      ...snapshot({ state: "Resolving" }),
+      state: { name: "Resolving", attempt: undefined },
+    } as const;
+    const { status } = decide(beginning, NOW);
+    const { action, actionAt = "", sent, done, bootOverride } = status?.attempt ?? {};
+    assert.deepEqual(
+      { action, actionAtMs: Date.parse(actionAt), sent, done, bootOverride },
+      { action: "None", actionAtMs: NOW.epochMs, sent: false, done: false, bootOverride: false },
+    );
+  });
+
+  it("keeps, in an undo, what the attempt that it ends has done", () => {
+    const attempt = { kind: "Reprovision", bootOverride: true, orders: 2 } as const;
+    const undone = attemptOf({ state: "PoweringOff", attempt, remediation: { deleting: true } });
+    const { id, kind, action, sent, bootOverride } = undone ?? {};
+    assert.deepEqual(
+      { id, kind, action, sent, bootOverride },
+      { id: "a1", kind: "Reprovision", action: "ForceOff", sent: true, bootOverride: true },
+    );
   });
 
   it("counts no refused order, and forgets none of those before it", () => {
