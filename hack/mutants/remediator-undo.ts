@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS, DECIDE_UNDO, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -188,7 +188,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a successor is handed no host that boots from the network next",
     "if (successor.waiting && !attempt.bootOverride) return undefined;",
     "if (successor.waiting) return undefined;",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "undo-on-though-stopped",
@@ -204,7 +204,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "an undo orders no other host on",
     "    if (!verdict.verified) return waitForIdentity(walk, verdict, now);\n    return orderOn",
     "    return orderOn",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "undo-unsettled-by-refusal",
@@ -228,7 +228,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a host that was ordered off is ordered on, whatever it reads",
     "if (isOn && !isOnOwed(walk, now)) {",
     "if (isOn) {",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "unsent-on-believed",
@@ -236,7 +236,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "an On that was stored and not sent is no On",
     'return outcome !== "Rejected" || problem !== undefined;',
     "return true;",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "on-intent-believed",
@@ -244,7 +244,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "an intent to power on that another process stored is no On",
     'remainingMs <= 0 || isSpent(attempt, "On", order)) return false;',
     'remainingMs <= 0 || attempt.action === "On") return false;',
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "refusal-hides-earlier-off",
@@ -252,7 +252,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a refused power-off says nothing of one that went before it",
     "return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;",
     "return hadNoEffect(last);",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "refusal-hides-broken-off",
@@ -260,7 +260,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a refused power-off says nothing of one before it whose connection broke",
     'order.outcome === "Rejected" && order.heardBefore !== true',
     'order.outcome === "Rejected"',
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "heard-order-forgotten",
@@ -271,12 +271,60 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "test/unit/remediator/device-effects.test.ts",
   ),
   mutant(
+    "undo-waits-for-owner",
+    "decide-undo",
+    "an undo does not wait for an owner that goes on with the host it was to inherit",
+    "if (seen.claim?.owned === false && seen.claim.undoing) return",
+    "if (seen.claim?.owned === false) return",
+    DECIDE_UNDO,
+  ),
+  mutant(
+    "undo-on-of-taken-back",
+    "decide-undo",
+    "a host that somebody else powers by now is not ordered on, whatever it reads",
+    "if (stop !== undefined || isTakenBack(walk) ||",
+    "if (stop !== undefined ||",
+    DECIDE_UNDO,
+  ),
+  mutant(
+    "hand-over-lets-go",
+    "decide-undo",
+    "a host that somebody waits for is handed over as it is",
+    "const asItIs = seen.successor?.waiting === true || ",
+    "const asItIs = ",
+    DECIDE_UNDO,
+  ),
+  mutant(
+    "ons-count-offs",
+    "orders",
+    "what it took to power a host off takes nothing from the orders to power it on",
+    "const before = attempt.action === action ? attempt.orders : 0;",
+    "const before = attempt.orders;",
+    DECIDE_GUARDS,
+  ),
+  mutant(
+    "undo-forgets-attempt",
+    "moves",
+    "an undo keeps what the attempt that it ends has done",
+    '"attempt" in state && state.attempt !== undefined\n      ? state.attempt\n      : newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
+    'newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
+    DECIDE_GUARDS,
+  ),
+  mutant(
+    "device-never-again",
+    "moves",
+    "a device that could not be reached is called again when its pause is over",
+    "const inMs = device.retryAtMs - now.monotonicMs;",
+    "const inMs = device.retryAtMs;",
+    DECIDE_GUARDS,
+  ),
+  mutant(
     "undo-on-of-another-host",
     "decide-undo",
     "a host that reads On is not ordered on where its devices may be another's",
     "return identityVerdict(walk, now)?.verified !== false;",
     "return true;",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "released-host-powered",
@@ -284,7 +332,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "an undo orders no power of a host that was given up",
     "const owned = host.found && ownsHost(seen);",
     "const owned = host.found && seen.claim?.owned === true;",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "unknown-override-is-clear",
@@ -292,7 +340,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a boot override of which nothing is known is not taken for cleared",
     'if (walk.seen.override !== "None") return run({ do: "setBootOverride", override: "None" });',
     'if (walk.seen.override === "NetworkOnce") return run({ do: "setBootOverride", override: "None" });',
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "inherited-host-forgotten",
@@ -300,7 +348,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "who was to inherit a host asks for it again while its owner takes back what it did",
     "if (seen.claim?.owned === false && seen.claim.undoing) return reclaim(walk, now);",
     "",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "deleted-node-unawaited",
@@ -308,7 +356,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a remediation that is being deleted waits for the Node that it has deleted",
     "return waits && walk.remainingMs > 0 ?",
     "return waits && walk.remainingMs > Infinity ?",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "deleted-undo-gives-up",
@@ -316,7 +364,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a remediation that is being deleted does not give its host up",
     "if ((walk.remediation.deleting && !isTakenBack(walk)) || walk.stop !== undefined || readsOn(walk) !== undefined)",
     "if (walk.stop !== undefined || readsOn(walk) !== undefined)",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
   mutant(
     "stopped-undo-gives-up",
@@ -324,6 +372,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "an undo that the stop switch holds back does not run out of its time",
     "if ((walk.remediation.deleting && !isTakenBack(walk)) || walk.stop !== undefined || readsOn(walk) !== undefined)",
     "if ((walk.remediation.deleting && !isTakenBack(walk)) || readsOn(walk) !== undefined)",
-    DECIDE_GUARDS,
+    DECIDE_UNDO,
   ),
 ];

@@ -7,10 +7,9 @@ import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { decide } from "../../../src/remediator/decide.ts";
 import { ownNodeMessage } from "../../../src/remediator/moves.ts";
-import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { planOf } from "../../../src/remediator/plan.ts";
 import { BACKUP_BYTES_MAX } from "../../../src/remediator/restore.ts";
-import type { Seen, SentOrder } from "../../../src/remediator/seen.ts";
+import type { Seen } from "../../../src/remediator/seen.ts";
 import type { Decision } from "../../../src/remediator/snapshot.ts";
 import { nothingSeen, seenAfter } from "../../../src/remediator/seen.ts";
 import type { Attempt } from "../../../src/remediator/state.ts";
@@ -18,10 +17,12 @@ import { formatAttempt, isUnderWay, mayHaveTurnedOff } from "../../../src/remedi
 import { DEVICE_FINAL_RETRY_MS, POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../src/remediator/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
+  announced,
   attempt,
   DEVICE_AWAY,
   node,
   NOW,
+  ordered,
   OWNER,
   PROVEN,
   READ_OFF,
@@ -30,6 +31,7 @@ import {
   STALE_LEASE,
   stateOf,
   told,
+  UNDOING,
   VERIFIED,
 } from "./snapshots.ts";
 
@@ -44,12 +46,6 @@ const CAME_BACK: SnapshotChanges["status"] = {
 const BACKUP = { status: { nodeUID: "node-uid", labels: { rack: "r7" } }, resourceVersion: "1" };
 
 const RENEWED: NonNullable<Seen["lease"]> = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
-const UNDOING: Partial<Seen> = { taintCleared: true, successor: { waiting: false, atMs: NOW.monotonicMs } };
-const MISMATCH: Seen["identity"] = {
-  verdict: { verified: false, reason: "Mismatch", message: "" },
-  atMs: NOW.monotonicMs,
-};
-const ON = { action: "On" } as const;
 const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
 
 function bootless(): Node {
@@ -93,21 +89,6 @@ function reprovision(status: NonNullable<SnapshotChanges["status"]>): SnapshotCh
     plan: { type: "Reprovision", requireReboot: false },
     seen: { examined: { node: undefined }, identity: VERIFIED },
     status,
-  };
-}
-
-function ordered(outcome: SentOrder["outcome"], ageMs: number, changes: Partial<SentOrder> = {}): SentOrder {
-  return { attemptId: "a1", action: "ForceOff", outcome, atMs: NOW.monotonicMs - ageMs, ...changes };
-}
-
-function announced(): Condition {
-  const [reason, message] = ["NodeDeletionExpected", ""];
-  return {
-    type: "PermanentNodeDeletionExpected",
-    status: "True",
-    reason,
-    message,
-    lastTransitionTime: "2026-01-01T11:00:00Z",
   };
 }
 
@@ -273,217 +254,6 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "a remediation never deletes itself where the node has come back under its own name",
     changes: { state: "Succeeded", status: { replacement: { owner: SET, nodeName: "n1" } } },
     expected: "wait for a change",
-  },
-
-  // The undo.
-  {
-    name: "a successor is handed no host that boots from the network next",
-    changes: {
-      state: "Undoing",
-      attempt: { bootOverride: true },
-      seen: { taintCleared: true, successor: { waiting: true, atMs: NOW.monotonicMs } },
-    },
-    expected: "setBootOverride None",
-  },
-  {
-    name: "a boot override of which nothing is known is not taken for cleared",
-    changes: { state: "Undoing", attempt: { bootOverride: true }, seen: UNDOING },
-    expected: "setBootOverride None",
-  },
-  {
-    name: "a remediation that is being deleted powers its host on, however late: nobody else would",
-    changes: {
-      state: "Undoing",
-      remediation: { deleting: true },
-      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED },
-      other: { remainingMs: 0 },
-    },
-    expected: "stay (PoweringOnAgain), powerOn",
-  },
-  {
-    name: "an undo that the stop switch holds back does not run out of its time",
-    changes: {
-      state: "Undoing",
-      seen: { ...UNDOING, power: READ_OFF },
-      other: { remainingMs: 0, stop: { reason: "Paused", message: "by a test" } },
-    },
-    expected: "stay (Paused)",
-  },
-  {
-    name: "an undo orders no other host on",
-    changes: {
-      state: "Undoing",
-      seen: {
-        ...UNDOING,
-        power: READ_OFF,
-        identity: MISMATCH,
-      },
-    },
-    expected: "stay (IdentityMismatch)",
-  },
-  {
-    name: "an undo orders a host on that reads On: a BMC may show for long what was, and the host be off",
-    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: VERIFIED } },
-    expected: "stay (PoweringOnAgain), powerOn",
-  },
-  {
-    name: "… once: it believes the On that it reads after that",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "On", done: false },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Acknowledged", 3_000, ON) },
-    },
-    expected: "stay (PoweredOnAgain)",
-  },
-  {
-    name: "… or that it reads after a refusal: the host may be on",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "On", done: false },
-      seen: {
-        ...UNDOING,
-        power: READ_ON,
-        identity: VERIFIED,
-        order: ordered("Rejected", 3_000, { ...ON, problem: { reason: "BMCRefused", message: "on", final: false } }),
-      },
-    },
-    expected: "stay (PoweredOnAgain)",
-  },
-  {
-    name: "… not after one that was not sent, as its identity was too old by then",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "On", done: false },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 3_000, ON) },
-    },
-    expected: "stay (PoweringOnAgain), powerOn",
-  },
-  {
-    name: "… nor where its intent alone is known: the agent may have ended before it sent it",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "On", done: false },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
-    },
-    expected: "stay (PoweringOnAgain), powerOn",
-  },
-  {
-    name: "… but orders it no more often than a host that reads Off",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "On", done: false, orders: ORDERS_MAX },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
-    },
-    expected: "stay (PoweredOnAgain)",
-  },
-  {
-    name: "… not where nothing was ordered off",
-    changes: {
-      state: "Undoing",
-      seen: {
-        ...UNDOING,
-        power: READ_ON,
-        order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 30_000 },
-      },
-    },
-    expected: "stay (PoweredOnAgain)",
-  },
-  {
-    name: "… which a refusal does not tell where an order went before it",
-    changes: {
-      state: "Undoing",
-      attempt: { orders: 2 },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
-    },
-    expected: "stay (PoweringOnAgain), powerOn",
-  },
-  {
-    name: "… nor where one before it may have been heard, though its connection broke",
-    changes: {
-      state: "Undoing",
-      seen: {
-        ...UNDOING,
-        power: READ_ON,
-        identity: VERIFIED,
-        order: ordered("Rejected", 30_000, { heardBefore: true }),
-      },
-    },
-    expected: "stay (PoweringOnAgain), powerOn",
-  },
-  {
-    name: "… be it in an earlier cycle",
-    changes: {
-      state: "Undoing",
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
-      status: { retryCount: 1 },
-    },
-    expected: "stay (PoweringOnAgain), powerOn",
-  },
-  {
-    name: "… and not where its devices may be another host's",
-    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: MISMATCH } },
-    expected: "stay (PoweredOnAgain)",
-  },
-  {
-    name: "… nor while power orders are stopped",
-    changes: {
-      state: "Undoing",
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
-      other: { stop: { reason: "Paused", message: "by a test" } },
-    },
-    expected: "stay (PoweredOnAgain)",
-  },
-  {
-    name: "… nor once it is out of time: what it reads is what there is",
-    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON }, other: { remainingMs: 0 } },
-    expected: "stay (PoweredOnAgain)",
-  },
-  {
-    name: "an undo orders no power of a host that was given up before: it may be another's by now",
-    changes: {
-      state: "Undoing",
-      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED, hostReleased: true },
-    },
-    expected: "clearMarks",
-  },
-  {
-    name: "who was to inherit the host asks for it again while its owner takes back what it did: the On may be its own to send",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "Inherited" },
-      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 } },
-    },
-    expected: "claimHost",
-  },
-  {
-    name: "… and does not wait for an owner that goes on: that one powers the host on",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "Inherited" },
-      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs - 2_000 } },
-    },
-    expected: "clearMarks",
-  },
-  {
-    name: "… nor does one that lost the host after its own order: whoever has it now powers it on",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "ForceOff" },
-      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 } },
-    },
-    expected: "clearMarks",
-  },
-  {
-    name: "a remediation that is being deleted waits for the Node that it has deleted: it takes the saved labels with it",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "On", done: true },
-      remediation: { deleting: true },
-      seen: UNDOING,
-      status: { conditions: [announced()], backup: BACKUP.status },
-      other: { node: undefined },
-    },
-    expected: "wait",
   },
 
   // The beginning.

@@ -4,7 +4,7 @@ import type { Node, Taint } from "../../../src/api/core.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import { planOf } from "../../../src/remediator/plan.ts";
 import type { Plan } from "../../../src/remediator/plan.ts";
-import type { Seen } from "../../../src/remediator/seen.ts";
+import type { Seen, SentOrder } from "../../../src/remediator/seen.ts";
 import type { Decision, Now, Snapshot } from "../../../src/remediator/snapshot.ts";
 import { nothingSeen } from "../../../src/remediator/seen.ts";
 import type { Attempt, Outcome, State, StateName } from "../../../src/remediator/state.ts";
@@ -215,4 +215,27 @@ export const REFUSED: Partial<Seen> = {
 /** What the status says of what the remediation does. */
 export function said(reason: string, message: string): Condition {
   return { type: "Processing", status: "True", reason, message, lastTransitionTime: "2026-01-01T11:00:00Z" };
+}
+
+/** The host that answers is another one. */
+export const MISMATCH: Seen["identity"] = {
+  verdict: { verified: false, reason: "Mismatch", message: "" },
+  atMs: NOW.monotonicMs,
+};
+
+/** A power order that was sent `ageMs` ago. */
+export function ordered(outcome: SentOrder["outcome"], ageMs: number, changes: Partial<SentOrder> = {}): SentOrder {
+  return { attemptId: "a1", action: "ForceOff", outcome, atMs: NOW.monotonicMs - ageMs, ...changes };
+}
+
+/** The condition that the Node is about to be deleted. */
+export function announced(): Condition {
+  const [reason, message] = ["NodeDeletionExpected", ""];
+  return {
+    type: "PermanentNodeDeletionExpected",
+    status: "True",
+    reason,
+    message,
+    lastTransitionTime: "2026-01-01T11:00:00Z",
+  };
 }

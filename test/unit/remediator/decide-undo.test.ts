@@ -1,0 +1,399 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { decide } from "../../../src/remediator/decide.ts";
+import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
+import type { Sibling } from "../../../src/remediator/snapshot.ts";
+import type { SnapshotChanges } from "./snapshots.ts";
+import {
+  announced,
+  MISMATCH,
+  node,
+  NOW,
+  ordered,
+  OWNER,
+  READ_OFF,
+  READ_ON,
+  snapshot,
+  told,
+  UNDOING,
+  VERIFIED,
+} from "./snapshots.ts";
+
+// What an undo takes back, what it waits for, and what it must not rest on, a case each.
+
+const ON = { action: "On" } as const;
+const BACKUP = { nodeUID: "node-uid", labels: { rack: "r7" } };
+/** Somebody waits for the host. */
+const SUCCESSOR = { waiting: true, atMs: NOW.monotonicMs };
+const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
+const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
+const OWN = snapshot({ state: "Undoing" }).host;
+const TAKEN_BACK = OWN.found ? { ...OWN, facts: { ...OWN.facts, takenBack: "its operator" } } : OWN;
+/** Of a remediation that is being deleted and has deleted its Node. */
+const NODE_DELETED: SnapshotChanges = {
+  state: "Undoing",
+  attempt: { action: "On", done: true },
+  remediation: { deleting: true },
+  seen: UNDOING,
+  status: { conditions: [announced()], backup: BACKUP },
+  other: { node: undefined },
+};
+
+const CASES: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
+  {
+    name: "a successor is handed no host that boots from the network next",
+    changes: {
+      state: "Undoing",
+      attempt: { bootOverride: true },
+      seen: { taintCleared: true, successor: { waiting: true, atMs: NOW.monotonicMs } },
+    },
+    expected: "setBootOverride None",
+  },
+  {
+    name: "a boot override of which nothing is known is not taken for cleared",
+    changes: { state: "Undoing", attempt: { bootOverride: true }, seen: UNDOING },
+    expected: "setBootOverride None",
+  },
+  {
+    name: "a remediation that is being deleted powers its host on, however late: nobody else would",
+    changes: {
+      state: "Undoing",
+      remediation: { deleting: true },
+      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED },
+      other: { remainingMs: 0 },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "an undo that the stop switch holds back does not run out of its time",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_OFF },
+      other: { remainingMs: 0, stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "stay (Paused)",
+  },
+  {
+    name: "an undo orders no other host on",
+    changes: {
+      state: "Undoing",
+      seen: {
+        ...UNDOING,
+        power: READ_OFF,
+        identity: MISMATCH,
+      },
+    },
+    expected: "stay (IdentityMismatch)",
+  },
+  {
+    name: "an undo orders a host on that reads On: a BMC may show for long what was, and the host be off",
+    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: VERIFIED } },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… once: it believes the On that it reads after that",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Acknowledged", 3_000, ON) },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… or that it reads after a refusal: the host may be on",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      seen: {
+        ...UNDOING,
+        power: READ_ON,
+        identity: VERIFIED,
+        order: ordered("Rejected", 3_000, { ...ON, problem: { reason: "BMCRefused", message: "on", final: false } }),
+      },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… not after one that was not sent, as its identity was too old by then",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 3_000, ON) },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… nor where its intent alone is known: the agent may have ended before it sent it",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… but orders it no more often than a host that reads Off",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: false, orders: ORDERS_MAX },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… not where nothing was ordered off",
+    changes: {
+      state: "Undoing",
+      seen: {
+        ...UNDOING,
+        power: READ_ON,
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 30_000 },
+      },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… which a refusal does not tell where an order went before it",
+    changes: {
+      state: "Undoing",
+      attempt: { orders: 2 },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… nor where one before it may have been heard, though its connection broke",
+    changes: {
+      state: "Undoing",
+      seen: {
+        ...UNDOING,
+        power: READ_ON,
+        identity: VERIFIED,
+        order: ordered("Rejected", 30_000, { heardBefore: true }),
+      },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… be it in an earlier cycle",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
+      status: { retryCount: 1 },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… and not where its devices may be another host's",
+    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: MISMATCH } },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… nor while power orders are stopped",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+      other: { stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… nor once it is out of time: what it reads is what there is",
+    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON }, other: { remainingMs: 0 } },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "an undo orders no power of a host that was given up before: it may be another's by now",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED, hostReleased: true },
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "who was to inherit the host asks for it again while its owner takes back what it did: the On may be its own to send",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "Inherited" },
+      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 } },
+    },
+    expected: "claimHost",
+  },
+  {
+    name: "… and does not wait for an owner that goes on: that one powers the host on",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "Inherited" },
+      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs - 2_000 } },
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "… nor does one that lost the host after its own order: whoever has it now powers it on",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "ForceOff" },
+      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 } },
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "a remediation that is being deleted waits for the Node that it has deleted: it takes the saved labels with it",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", done: true },
+      remediation: { deleting: true },
+      seen: UNDOING,
+      status: { conditions: [announced()], backup: BACKUP },
+      other: { node: undefined },
+    },
+    expected: "wait",
+  },
+  {
+    name: "… not for longer than its time",
+    changes: { ...NODE_DELETED, other: { node: undefined, remainingMs: 0 } },
+    expected: "clearMarks",
+  },
+  {
+    name: "… nor where the Machine is deleted, too: no node will join for it",
+    changes: {
+      ...NODE_DELETED,
+      status: { ...NODE_DELETED.status, replacement: { owner: SET, deletedAt: "2026-01-01T11:00:00Z" } },
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "… nor where somebody waits for the host: that one has the labels",
+    changes: { ...NODE_DELETED, seen: { ...UNDOING, successor: SUCCESSOR } },
+    expected: "clearMarks",
+  },
+  {
+    name: "a remediation that is not being deleted keeps the saved labels, and waits for no node",
+    changes: { ...NODE_DELETED, remediation: {} },
+    expected: "clearMarks",
+  },
+  {
+    name: "the Node that was to be deleted is not the one that joins anew",
+    changes: { ...NODE_DELETED, other: { node: node({ uid: BACKUP.nodeUID }) } },
+    expected: "wait",
+  },
+  {
+    name: "a node that joins anew during an undo gets its labels back before the marks are looked for",
+    changes: { ...NODE_DELETED, other: { node: node({ uid: "new-uid" }) } },
+    expected: "restoreNode",
+  },
+  {
+    name: "a host that is read On is believed at once where its only power-off was refused",
+    changes: {
+      state: "Undoing",
+      attempt: { done: false },
+      seen: { ...UNDOING, power: READ_ON, order: ordered("Rejected", 3_000) },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "a host that somebody else powers by now is not ordered on, though its BMC may show what was",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+      other: { host: TAKEN_BACK },
+    },
+    expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "a target that is gone is waited for also where only a boot override is owed",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "None", bootOverride: true },
+      seen: { taintCleared: true },
+      other: { host: TARGET_GONE },
+    },
+    expected: "stay (TargetGone)",
+  },
+  {
+    name: "… not where the host was another's, who may have left it off",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "Inherited" },
+      seen: { taintCleared: true },
+      other: { host: TARGET_GONE },
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "… and there is no host to take where nothing is owed",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "None" },
+      seen: { taintCleared: true, claim: undefined },
+      other: { host: TARGET_GONE },
+    },
+    expected: "clearMarks",
+  },
+  {
+    name: "a boot override is cleared without a look at who waits for the host, where no power is owed",
+    changes: { state: "Undoing", attempt: { action: "None", bootOverride: true }, seen: { taintCleared: true } },
+    expected: "setBootOverride None",
+  },
+  {
+    name: "who waits for the host is not looked for again while the last look is fresh",
+    changes: { state: "Undoing", seen: UNDOING, other: { siblings: [waitingSibling()] } },
+    expected: "readWhole",
+  },
+  {
+    name: "a remediation that is deleted goes once all is taken back",
+    changes: {
+      state: "Undoing",
+      attempt: { ...ON, done: true },
+      outcome: { verdict: "Deleted", reason: "RemediationDeleted", message: "it was deleted" },
+      seen: { ...UNDOING, marksCleared: true, devicesClosed: true, hostReleased: true },
+    },
+    expected: "dropFinalizer",
+  },
+];
+
+describe("an undo", () => {
+  for (const { name, changes, expected } of CASES) {
+    it(name, () => assert.equal(told(decide(snapshot(changes), NOW), changes.state), expected));
+  }
+
+  for (const [what, waiting] of [
+    ["hands the host over as it is to whoever waits for it", true],
+    ["leaves no hold on a host that nobody waits for", false],
+  ] as const) {
+    it(what, () => {
+      const seen = { ...UNDOING, marksCleared: true, devicesClosed: true, successor: { ...SUCCESSOR, waiting } };
+      const { effects } = decide(snapshot({ state: "Undoing", attempt: { ...ON, done: true }, seen }), NOW);
+      assert.deepEqual(effects, [{ do: "releaseHost", asItIs: waiting }]);
+    });
+  }
+
+  it("asks again for the host that it was to inherit once a second", () => {
+    const claim = { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 300 } as const;
+    const seen = { taintCleared: true, claim };
+    const { effects, nextCheckMs } = decide(
+      snapshot({ state: "Undoing", attempt: { action: "Inherited" }, seen }),
+      NOW,
+    );
+    assert.deepEqual([effects, nextCheckMs], [[], 700]);
+  });
+
+  it("says in its verdict who powers the host on", () => {
+    const ended = { ...UNDOING, marksCleared: true, devicesClosed: true, hostReleased: true };
+    const verdict = (changes: Partial<SnapshotChanges>): string => {
+      const { status } = decide(snapshot({ state: "Undoing", seen: ended, ...changes }), NOW);
+      return status?.conditions?.find(({ type }) => type === "Succeeded")?.message ?? "";
+    };
+    assert.match(verdict({}), /; the host may still be OFF: power it on by hand$/u);
+    assert.match(verdict({ seen: { ...ended, successor: SUCCESSOR } }), /; the host is handed over as it is/u);
+    assert.equal(verdict({ attempt: { ...ON, done: true } }), "it failed");
+    const target = { kind: "BareMetalHost", namespace: "metal3", name: "h1", uid: "h" };
+    const other = { host: TARGET_GONE, remainingMs: 0 };
+    assert.match(verdict({ status: { target }, other }), /: take annotation \S+ off BareMetalHost metal3\/h1 by hand/u);
+    assert.match(verdict({ status: { target } }), /: power it on by hand$/u);
+  });
+});
+
+function waitingSibling(): Sibling {
+  return { uid: "s", namespace: "ns", name: "s", waiting: true, succeeded: false, offConfirmedAt: undefined };
+}
