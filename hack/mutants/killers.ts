@@ -41,6 +41,7 @@ export const PLATFORM = "test/integration/detector-platform.test.ts";
 export const CONTRACT = "test/integration/detector-contract.test.ts";
 export const RACES = "test/integration/detector-races.test.ts";
 export const DECIDE_GUARDS = "test/unit/remediator/decide-guards.test.ts";
+export const DECIDE_RECORD = "test/unit/remediator/decide-record.test.ts";
 export const DECIDE_UNDO = "test/unit/remediator/decide-undo.test.ts";
 export const EFFECTS = "test/unit/remediator/effects.test.ts";
 export const SESSION = "test/unit/remediator/session.test.ts";

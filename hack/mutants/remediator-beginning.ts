@@ -1,6 +1,7 @@
 import {
   DECIDE,
   DECIDE_GUARDS,
+  DECIDE_RECORD,
   DEVICE_EFFECTS,
   MACHINE_DELETION_SIM,
   PROPERTIES,
@@ -266,7 +267,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "who waits for a host may be handed one that is off, and owes it an On",
     'const inherits = reason === "HostBusy" && base.action === "None";',
     'const inherits = reason === "NoTarget" && base.action === "None";',
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "inheritance-forgotten",
@@ -274,7 +275,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "who begins with a host that it waited for still owes it an On",
     "attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), attempt, snapshot.plan.powerOffTimeoutMs)",
     "attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), undefined, snapshot.plan.powerOffTimeoutMs)",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "node-of-long-ago",
@@ -322,7 +323,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "further orders have no more time than the first one",
     "deadlineMs: again ? attempt.deadlineMs : now.epochMs + plan.powerOffTimeoutMs",
     "deadlineMs: now.epochMs + plan.powerOffTimeoutMs",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "old-boot-on-record",
@@ -330,7 +331,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "the boot on record is the one that the first order ends",
     "...(!again && { node: nodeRecord(walk, node) })",
     "...(again && { node: nodeRecord(walk, node) })",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "back-with-marks",
@@ -378,7 +379,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "the next attempt owes the host what the last one did to its power",
     'action: previous?.action ?? "None"',
     'action: "None"',
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "override-forgotten-by-next-attempt",
@@ -386,7 +387,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "the next attempt knows of the boot override that the last one set",
     "bootOverride: previous?.bootOverride ?? false",
     "bootOverride: false",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "undo-has-no-orders-left",
@@ -394,7 +395,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "an undo has Ons of its own",
     'orders: begun.action === "On" ? 0 : begun.orders, deadlineMs',
     "deadlineMs",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "undo-forgets-earlier-off",
@@ -402,7 +403,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "an undo knows whether a power-off went out before one that was refused",
     'orders: begun.action === "On" ? 0 : begun.orders, deadlineMs',
     "orders: 0, deadlineMs",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "undo-without-patience",
@@ -410,7 +411,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "an undo has time for one more try of a device that refused for good",
     "const patienceMs = snapshot.seen.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;",
     "const patienceMs = 0;",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "time-runs-while-stopped",
@@ -418,7 +419,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "time stands still while power orders are stopped",
     'attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },\n    conditions: processing("Resumed", message)',
     'attempt,\n    conditions: processing("Resumed", message)',
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "hands-over-again-and-again",
@@ -451,5 +452,37 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     'return attempt.action === "On" && renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;',
     'return attempt.action === "On" && renewedAgoMs < Infinity;',
     DECIDE_GUARDS,
+  ),
+  mutant(
+    "zone-lost-at-power-off",
+    "decide-verifying",
+    "a host counts towards the limit of its zone for as long as it is remediated",
+    "...(zone !== undefined && { zone }),",
+    "",
+    DECIDE_RECORD,
+  ),
+  mutant(
+    "zone-lost-at-claim",
+    "decide-resolving",
+    "a host counts towards the limit of its zone from when it is taken",
+    "...(zone !== undefined && { zone }),",
+    "",
+    DECIDE_RECORD,
+  ),
+  mutant(
+    "waited-boot-taken-anew",
+    "decide-resolving",
+    "who has waited for a host knows in which boot its node was when it began to",
+    "waited || node === undefined",
+    "node === undefined",
+    DECIDE_RECORD,
+  ),
+  mutant(
+    "reprovision-begins-as-reboot",
+    "decide-resolving",
+    "a strategy that is a reprovision begins with one",
+    'return snapshot.plan.type === "Reprovision" ? "Reprovision" : "Reboot";',
+    'return "Reboot";',
+    DECIDE_RECORD,
   ),
 ];

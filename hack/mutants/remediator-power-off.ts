@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, PROPERTIES, SAFETY_SIM, SEEN } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, PROPERTIES, SAFETY_SIM, SEEN } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -342,6 +342,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a refused order does not make those before it forgotten",
     'last?.outcome === "Rejected" ? Math.max(before, 1) : before + 1',
     'last?.outcome === "Rejected" ? 0 : before + 1',
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
 ];

@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, PROPERTIES } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, PROPERTIES } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -152,7 +152,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "a proof that is lost is not said to stand",
     '      { type: "PowerOffConfirmed", status: "False", reason: "PowerOffLost", message },\n',
     "",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "on-intent-done",
@@ -273,5 +273,13 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "  const restoring = restoreLabels(walk);\n  if (restoring !== undefined) return restoring;\n  // Only a change",
     "  // Only a change",
     DECIDE_GUARDS,
+  ),
+  mutant(
+    "success-lets-go",
+    "decide-return",
+    "a host that somebody waits for is handed over as it is, at a success too",
+    "asItIs: seen.successor?.waiting === true",
+    "asItIs: false",
+    DECIDE_RECORD,
   ),
 ];

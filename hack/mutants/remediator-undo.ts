@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, DECIDE_UNDO, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, DECIDE_UNDO, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -300,7 +300,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "what it took to power a host off takes nothing from the orders to power it on",
     "const before = attempt.action === action ? attempt.orders : 0;",
     "const before = attempt.orders;",
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "undo-forgets-attempt",
@@ -308,7 +308,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "an undo keeps what the attempt that it ends has done",
     '"attempt" in state && state.attempt !== undefined\n      ? state.attempt\n      : newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
     'newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
-    DECIDE_GUARDS,
+    DECIDE_RECORD,
   ),
   mutant(
     "device-never-again",

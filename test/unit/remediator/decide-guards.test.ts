@@ -7,6 +7,7 @@ import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { decide } from "../../../src/remediator/decide.ts";
 import { ownNodeMessage } from "../../../src/remediator/moves.ts";
+import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { planOf } from "../../../src/remediator/plan.ts";
 import { BACKUP_BYTES_MAX } from "../../../src/remediator/restore.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
@@ -14,7 +15,7 @@ import type { Decision } from "../../../src/remediator/snapshot.ts";
 import { nothingSeen, seenAfter } from "../../../src/remediator/seen.ts";
 import type { Attempt } from "../../../src/remediator/state.ts";
 import { formatAttempt, isUnderWay, mayHaveTurnedOff } from "../../../src/remediator/state.ts";
-import { DEVICE_FINAL_RETRY_MS, POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../src/remediator/timings.ts";
+import { POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../src/remediator/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   announced,
@@ -27,6 +28,7 @@ import {
   PROVEN,
   READ_OFF,
   READ_ON,
+  REFUSED_FOR_GOOD,
   snapshot,
   STALE_LEASE,
   stateOf,
@@ -39,7 +41,6 @@ import {
 
 const AGO_2S: Seen["power"] = { ...PROVEN, offAtMs: NOW.monotonicMs - 2_000 };
 const TAINTED: Seen["taint"] = { attemptId: "a1", found: "Ours" };
-const REFUSED_FOR_GOOD = { ...DEVICE_AWAY, reason: "BMCAuthenticationFailed", final: true } as const;
 const CAME_BACK: SnapshotChanges["status"] = {
   node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false },
 };
@@ -47,6 +48,10 @@ const BACKUP = { status: { nodeUID: "node-uid", labels: { rack: "r7" } }, resour
 
 const RENEWED: NonNullable<Seen["lease"]> = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
 const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
+
+function readOff(agoMs: number): NonNullable<Seen["power"]["last"]> {
+  return { state: "Off", raw: "Off", atMs: NOW.monotonicMs - agoMs };
+}
 
 function bootless(): Node {
   const { nodeInfo: _nodeInfo, ...status } = node().status;
@@ -138,6 +143,51 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOffAgain), forceOff",
   },
   {
+    name: "a power-off that is refused until its time is over fails with what the BMC said",
+    changes: {
+      state: "PoweringOff",
+      plan: { retryLimit: 0 },
+      seen: {
+        taintCleared: true,
+        order: ordered("Rejected", 3_000, { problem: { reason: "BMCRefused", message: "no", final: false } }),
+      },
+      other: { remainingMs: 0 },
+    },
+    expected: "→ Undoing (BMCRefused)",
+  },
+  {
+    name: "no taint goes on a node whose Node is deleted instead",
+    changes: {
+      state: "PoweringOff",
+      plan: { workloadRelease: "DeleteNode" },
+      seen: { power: PROVEN, lease: STALE_LEASE },
+    },
+    expected: "→ Releasing (PowerOffConfirmed)",
+  },
+  {
+    name: "a proof is renewed as soon as the pause of a device that was away is over",
+    changes: { state: "Releasing", seen: { power: AGO_2S, taint: TAINTED, device: DEVICE_AWAY } },
+    expected: "wait",
+  },
+  {
+    name: "… and no later than it ends",
+    changes: {
+      state: "Releasing",
+      seen: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 6_000 }, taint: TAINTED, device: DEVICE_AWAY },
+    },
+    expected: "readPower",
+  },
+  {
+    name: "a process that takes a release over proves the host off by two readings of its own",
+    changes: { state: "Releasing", seen: { power: { ...READ_OFF, last: readOff(10) }, taint: TAINTED } },
+    expected: "wait",
+  },
+  {
+    name: "… the second one a moment after the first",
+    changes: { state: "Releasing", seen: { power: { ...READ_OFF, last: readOff(30) }, taint: TAINTED } },
+    expected: "readPower",
+  },
+  {
     name: "a proof that has grown old is renewed before the taint",
     changes: { state: "PoweringOff", seen: { power: AGO_2S, lease: STALE_LEASE } },
     expected: "readPower",
@@ -200,6 +250,112 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
   },
 
   // The way back.
+  {
+    name: "pods that have been released are looked for, not released over and over",
+    changes: { state: "Releasing", seen: { power: PROVEN, taint: TAINTED, released: true } },
+    expected: "checkDrained",
+  },
+  {
+    name: "a Node that is saved and announced is deleted",
+    changes: {
+      state: "Releasing",
+      plan: { workloadRelease: "DeleteNode" },
+      seen: { power: PROVEN, backup: BACKUP },
+      status: { conditions: [announced()], backup: BACKUP.status },
+    },
+    expected: "deleteNode",
+  },
+  {
+    name: "… once",
+    changes: {
+      state: "Releasing",
+      plan: { workloadRelease: "DeleteNode" },
+      seen: { power: PROVEN, backup: BACKUP, nodeDeleted: true, released: true },
+      status: { conditions: [announced()], backup: BACKUP.status },
+    },
+    expected: "checkDrained",
+  },
+  {
+    name: "a boot override is set once its intent is stored",
+    changes: {
+      state: "Provisioning",
+      plan: { type: "Reprovision", via: "NetworkBoot" },
+      attempt: { bootOverride: true },
+      seen: { power: PROVEN, identity: VERIFIED },
+    },
+    expected: "setBootOverride NetworkOnce",
+  },
+  {
+    name: "the power-off of a host is no order to power it on",
+    changes: {
+      state: "PoweringOn",
+      attempt: { orders: 0 },
+      seen: { identity: VERIFIED, power: READ_ON, order: ordered("Acknowledged", 3_000) },
+    },
+    expected: "stay (PoweringOn), powerOn",
+  },
+  {
+    name: "a host that reads On after all its orders is on, though this process has sent none of them",
+    changes: { state: "PoweringOn", attempt: { orders: ORDERS_MAX }, seen: { power: READ_ON } },
+    expected: "recordReboot",
+  },
+  {
+    name: "a power-on that the stop switch holds back does not run out of its time",
+    changes: { state: "PoweringOn", other: { remainingMs: 0, stop: { reason: "Paused", message: "by a test" } } },
+    expected: "stay (Paused)",
+  },
+  {
+    name: "the Node that has joined for the one that was deleted is back in its new boot",
+    changes: {
+      state: "Rejoining",
+      seen: { devicesClosed: true, restoredUid: "new-uid", lease: RENEWED },
+      status: {
+        node: { name: "n1", uid: "node-uid", bootID: "old-boot" },
+        conditions: [announced()],
+        backup: BACKUP.status,
+      },
+      other: { node: node({ uid: "new-uid", bootID: "new-boot" }) },
+    },
+    expected: "liftQuarantine",
+  },
+  {
+    name: "a node that is made anew while it is awaited to be Ready gets its labels back, too",
+    changes: {
+      state: "Restoring",
+      status: { backup: BACKUP.status },
+      other: { node: node({ uid: "new-uid", ready: "True" }) },
+    },
+    expected: "restoreNode",
+  },
+  {
+    name: "a boot override is not cleared before the pause of a device that was away is over",
+    changes: {
+      state: "Restoring",
+      attempt: { bootOverride: true },
+      seen: { device: DEVICE_AWAY },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "stay (BMCUnreachable)",
+  },
+  {
+    name: "… and is known to be none once that was read",
+    changes: {
+      state: "Restoring",
+      attempt: { bootOverride: true },
+      seen: { override: "None" },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "stay (BootOverrideCleared)",
+  },
+  {
+    name: "a remediation that is deleted before its host was read On takes all back, though its node says Ready",
+    changes: {
+      state: "PoweringOn",
+      remediation: { deleting: true },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "→ Undoing (RemediationDeleted)",
+  },
   {
     name: "the Node that is to be deleted is not the one that has joined anew, whatever boot it is in",
     changes: {
@@ -277,6 +433,25 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
+    name: "… and is not looked for again in the look that was before",
+    changes: {
+      state: "Verifying",
+      seen: { examined: { node: tainted() }, identity: VERIFIED, marksCleared: true },
+    },
+    expected: "→ PoweringOff (PoweringOff), forceOff",
+  },
+  {
+    name: "nothing is refused of a node that was not looked at yet",
+    changes: {
+      state: "Verifying",
+      attempt: { kind: "Reprovision" },
+      plan: { type: "Reprovision", requireReboot: false },
+      seen: { identity: VERIFIED },
+      other: { node: undefined },
+    },
+    expected: "examine",
+  },
+  {
     name: "a Node that cannot be saved is not reprovisioned either: that deletes it",
     changes: {
       state: "Verifying",
@@ -301,6 +476,21 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "quarantine",
   },
   { name: "… but by a later one", changes: joinedLate(30_000), expected: "readPower" },
+  {
+    name: "… nor is a node that no Machine stands for, and that did not say in which boot it was",
+    changes: { ...joinedLate(30_000), other: {} },
+    expected: "quarantine",
+  },
+  {
+    name: "… nor one whose Machine had a node, which did not say that either",
+    changes: { ...joinedLate(30_000), status: { node: { name: "n1", uid: "node-uid" } } },
+    expected: "quarantine",
+  },
+  {
+    name: "… nor one whose host was not powered on yet",
+    changes: { ...joinedLate(30_000), attempt: { action: "ForceOff", done: true, actionAtMs: NOW.epochMs - 30_000 } },
+    expected: "quarantine",
+  },
   {
     name: "the lease is handed over once: who has said so waits for its time",
     changes: {
@@ -419,121 +609,6 @@ describe("a device that could not be reached", () => {
       assert.equal(decided(state, 0).effects[0]?.do, effect);
     });
   }
-});
-
-describe("what is stored with a decision", () => {
-  const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;
-
-  it("says, of who waits for another's host, that it may be handed one that is off; also when it begins", () => {
-    const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
-    assert.equal(attemptOf({ state: "Resolving", seen: { claim } })?.action, "Inherited");
-    assert.equal(attemptOf({ state: "Resolving", attempt: { action: "Inherited" } })?.action, "Inherited");
-  });
-
-  it("carries over to the next attempt what the last one did to the host's power and boot", () => {
-    const changes = { state: "PoweringOff", attempt: { bootOverride: true }, other: { remainingMs: 0 } } as const;
-    const { action, sent, bootOverride, orders } = attemptOf({ ...changes, seen: { taintCleared: true } }) ?? {};
-    assert.deepEqual(
-      { action, sent, bootOverride, orders },
-      { action: "ForceOff", sent: true, bootOverride: true, orders: 0 },
-    );
-  });
-
-  it("is, before the first order, in which boot the node is now", () => {
-    const examined = { node: node({ bootID: "boot-2" }) };
-    const { status } = decide(snapshot({ state: "Verifying", seen: { examined, identity: VERIFIED } }), NOW);
-    assert.equal(status?.node?.bootID, "boot-2");
-  });
-
-  it("gives further orders no more time than the first one had", () => {
-    const deadlineMs = NOW.epochMs + 7_000;
-    const again = attemptOf({
-      state: "PoweringOff",
-      attempt: { deadlineMs, actionAtMs: NOW.epochMs - 21_000 },
-      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
-    });
-    assert.equal(again?.action, "ForceOff");
-    assert.equal(Date.parse(again?.deadline ?? ""), deadlineMs);
-  });
-
-  it("counts the orders of a new power cycle from its first one", () => {
-    const seen = { examined: { node: node() }, identity: VERIFIED };
-    assert.equal(attemptOf({ state: "Verifying", attempt: { action: "ForceOff", orders: 3 }, seen })?.orders, 1);
-  });
-
-  it("counts the orders to power on from their first one, whatever it took to power off", () => {
-    const attempt = { action: "ForceOff", done: true, orders: 3 } as const;
-    const seen = { ...UNDOING, power: READ_OFF, identity: VERIFIED };
-    assert.equal(attemptOf({ state: "Undoing", attempt, seen })?.action, "On");
-    assert.equal(attemptOf({ state: "Undoing", attempt, seen })?.orders, 1);
-  });
-
-  it("counts the power cycles begun after the first", () => {
-    const changes = { plan: { retryLimit: 2 }, status: { retryCount: 1 }, seen: { taintCleared: true } };
-    const failing = snapshot({ state: "PoweringOff", ...changes, other: { remainingMs: 0 } });
-    assert.equal(decide(failing, NOW).status?.retryCount, 2);
-  });
-
-  it("is, of a first attempt, that nothing was ordered", () => {
-    const beginning = {
-      ...snapshot({ state: "Resolving" }),
-      state: { name: "Resolving", attempt: undefined },
-    } as const;
-    const { status } = decide(beginning, NOW);
-    const { action, actionAt = "", sent, done, bootOverride } = status?.attempt ?? {};
-    assert.deepEqual(
-      { action, actionAtMs: Date.parse(actionAt), sent, done, bootOverride },
-      { action: "None", actionAtMs: NOW.epochMs, sent: false, done: false, bootOverride: false },
-    );
-  });
-
-  it("keeps, in an undo, what the attempt that it ends has done", () => {
-    const attempt = { kind: "Reprovision", bootOverride: true, orders: 2 } as const;
-    const undone = attemptOf({ state: "PoweringOff", attempt, remediation: { deleting: true } });
-    const { id, kind, action, sent, bootOverride } = undone ?? {};
-    assert.deepEqual(
-      { id, kind, action, sent, bootOverride },
-      { id: "a1", kind: "Reprovision", action: "ForceOff", sent: true, bootOverride: true },
-    );
-  });
-
-  it("counts no refused order, and forgets none of those before it", () => {
-    const seen = {
-      taintCleared: true,
-      order: ordered("Rejected", 3_000),
-      identity: VERIFIED,
-      examined: { node: node() },
-    };
-    assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 3 }, seen })?.orders, 3);
-  });
-
-  it("takes back that the host is off, in its condition, too", () => {
-    const { status } = decide(snapshot({ state: "Releasing", seen: { taintCleared: true, power: READ_ON } }), NOW);
-    const condition = status?.conditions?.find(({ type }) => type === "PowerOffConfirmed");
-    assert.deepEqual([status?.phase, condition?.status], ["PoweringOff", "False"]);
-  });
-
-  it("gives an undo all its Ons, and, of a device that refused for good, time for one more try", () => {
-    const deleting = { remediation: { deleting: true } };
-    assert.equal(attemptOf({ state: "PoweringOn", attempt: { orders: 4 }, ...deleting })?.orders, 0);
-    const keepsOffs = attemptOf({ state: "PoweringOff", attempt: { orders: 2 }, ...deleting })?.orders === 2;
-    assert.ok(keepsOffs, "whether an order went before one that was refused");
-    const given = (device: Seen["device"]): number =>
-      Date.parse(attemptOf({ state: "PoweringOff", seen: { device }, ...deleting })?.deadline ?? "") - NOW.epochMs;
-    assert.equal(given(REFUSED_FOR_GOOD) - given(undefined), DEVICE_FINAL_RETRY_MS);
-  });
-
-  it("gives a state that was held back its whole time once it goes on", () => {
-    const paused: Condition = { ...announced(), type: "Processing", reason: "Paused" };
-    const resumed = attemptOf({
-      state: "PoweringOn",
-      attempt: { deadlineMs: NOW.epochMs - 1_000 },
-      seen: { identity: VERIFIED },
-      status: { conditions: [paused] },
-      plan: { powerOnTimeoutMs: 90_000 },
-    });
-    assert.equal(Date.parse(resumed?.deadline ?? ""), NOW.epochMs + 90_000);
-  });
 });
 
 describe("the duration of a step", () => {

@@ -171,6 +171,8 @@ export const DEVICE_AWAY = {
   failures: 1,
   retryAtMs: NOW.monotonicMs + 1_000,
 } as const;
+/** A device that refuses our account for good. */
+export const REFUSED_FOR_GOOD = { ...DEVICE_AWAY, reason: "BMCAuthenticationFailed", final: true } as const;
 export const VERIFIED: Seen["identity"] = {
   verdict: { verified: true, message: "it is the host" },
   atMs: NOW.monotonicMs - 100,

@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Condition } from "../../../src/api/meta.ts";
+import { decide } from "../../../src/remediator/decide.ts";
+import type { Seen } from "../../../src/remediator/seen.ts";
+import { DEVICE_FINAL_RETRY_MS } from "../../../src/remediator/timings.ts";
+import type { SnapshotChanges } from "./snapshots.ts";
+import {
+  announced,
+  node,
+  NOW,
+  ordered,
+  OWNER,
+  READ_OFF,
+  READ_ON,
+  REFUSED_FOR_GOOD,
+  snapshot,
+  STALE_LEASE,
+  UNDOING,
+  VERIFIED,
+} from "./snapshots.ts";
+
+// What a decision leaves in the status, from which any process goes on.
+
+describe("what is stored with a decision", () => {
+  const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;
+
+  it("says, of who waits for another's host, that it may be handed one that is off; also when it begins", () => {
+    const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
+    assert.equal(attemptOf({ state: "Resolving", seen: { claim } })?.action, "Inherited");
+    assert.equal(attemptOf({ state: "Resolving", attempt: { action: "Inherited" } })?.action, "Inherited");
+  });
+
+  it("carries over to the next attempt what the last one did to the host's power and boot", () => {
+    const changes = { state: "PoweringOff", attempt: { bootOverride: true }, other: { remainingMs: 0 } } as const;
+    const { action, sent, bootOverride, orders } = attemptOf({ ...changes, seen: { taintCleared: true } }) ?? {};
+    assert.deepEqual(
+      { action, sent, bootOverride, orders },
+      { action: "ForceOff", sent: true, bootOverride: true, orders: 0 },
+    );
+  });
+
+  it("is, before the first order, in which boot the node is now", () => {
+    const examined = { node: node({ bootID: "boot-2" }) };
+    const { status } = decide(snapshot({ state: "Verifying", seen: { examined, identity: VERIFIED } }), NOW);
+    assert.equal(status?.node?.bootID, "boot-2");
+  });
+
+  it("gives further orders no more time than the first one had", () => {
+    const deadlineMs = NOW.epochMs + 7_000;
+    const again = attemptOf({
+      state: "PoweringOff",
+      attempt: { deadlineMs, actionAtMs: NOW.epochMs - 21_000 },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
+    });
+    assert.equal(again?.action, "ForceOff");
+    assert.equal(Date.parse(again?.deadline ?? ""), deadlineMs);
+  });
+
+  it("counts the orders of a new power cycle from its first one", () => {
+    const seen = { examined: { node: node() }, identity: VERIFIED };
+    assert.equal(attemptOf({ state: "Verifying", attempt: { action: "ForceOff", orders: 3 }, seen })?.orders, 1);
+  });
+
+  it("counts the orders to power on from their first one, whatever it took to power off", () => {
+    const attempt = { action: "ForceOff", done: true, orders: 3 } as const;
+    const seen = { ...UNDOING, power: READ_OFF, identity: VERIFIED };
+    assert.equal(attemptOf({ state: "Undoing", attempt, seen })?.action, "On");
+    assert.equal(attemptOf({ state: "Undoing", attempt, seen })?.orders, 1);
+  });
+
+  it("counts the power cycles begun after the first", () => {
+    const changes = { plan: { retryLimit: 2 }, status: { retryCount: 1 }, seen: { taintCleared: true } };
+    const failing = snapshot({ state: "PoweringOff", ...changes, other: { remainingMs: 0 } });
+    assert.equal(decide(failing, NOW).status?.retryCount, 2);
+  });
+
+  it("is, of a first attempt, that nothing was ordered", () => {
+    const beginning = {
+      ...snapshot({ state: "Resolving" }),
+      state: { name: "Resolving", attempt: undefined },
+    } as const;
+    const { status } = decide(beginning, NOW);
+    const { action, actionAt = "", sent, done, bootOverride } = status?.attempt ?? {};
+    assert.deepEqual(
+      { action, actionAtMs: Date.parse(actionAt), sent, done, bootOverride },
+      { action: "None", actionAtMs: NOW.epochMs, sent: false, done: false, bootOverride: false },
+    );
+  });
+
+  it("keeps, in an undo, what the attempt that it ends has done", () => {
+    const attempt = { kind: "Reprovision", bootOverride: true, orders: 2 } as const;
+    const undone = attemptOf({ state: "PoweringOff", attempt, remediation: { deleting: true } });
+    const { id, kind, action, sent, bootOverride } = undone ?? {};
+    assert.deepEqual(
+      { id, kind, action, sent, bootOverride },
+      { id: "a1", kind: "Reprovision", action: "ForceOff", sent: true, bootOverride: true },
+    );
+  });
+
+  it("counts no refused order, and forgets none of those before it", () => {
+    const seen = {
+      taintCleared: true,
+      order: ordered("Rejected", 3_000),
+      identity: VERIFIED,
+      examined: { node: node() },
+    };
+    assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 3 }, seen })?.orders, 3);
+  });
+
+  it("takes back that the host is off, in its condition, too", () => {
+    const { status } = decide(snapshot({ state: "Releasing", seen: { taintCleared: true, power: READ_ON } }), NOW);
+    const condition = status?.conditions?.find(({ type }) => type === "PowerOffConfirmed");
+    assert.deepEqual([status?.phase, condition?.status], ["PoweringOff", "False"]);
+  });
+
+  it("gives an undo all its Ons, and, of a device that refused for good, time for one more try", () => {
+    const deleting = { remediation: { deleting: true } };
+    assert.equal(attemptOf({ state: "PoweringOn", attempt: { orders: 4 }, ...deleting })?.orders, 0);
+    const keepsOffs = attemptOf({ state: "PoweringOff", attempt: { orders: 2 }, ...deleting })?.orders === 2;
+    assert.ok(keepsOffs, "whether an order went before one that was refused");
+    const given = (device: Seen["device"]): number =>
+      Date.parse(attemptOf({ state: "PoweringOff", seen: { device }, ...deleting })?.deadline ?? "") - NOW.epochMs;
+    assert.equal(given(REFUSED_FOR_GOOD) - given(undefined), DEVICE_FINAL_RETRY_MS);
+  });
+
+  it("gives a state that was held back its whole time once it goes on", () => {
+    const paused: Condition = { ...announced(), type: "Processing", reason: "Paused" };
+    const resumed = attemptOf({
+      state: "PoweringOn",
+      attempt: { deadlineMs: NOW.epochMs - 1_000 },
+      seen: { identity: VERIFIED },
+      status: { conditions: [paused] },
+      plan: { powerOnTimeoutMs: 90_000 },
+    });
+    assert.equal(Date.parse(resumed?.deadline ?? ""), NOW.epochMs + 90_000);
+  });
+
+  it("is which node waits for its host: as it was when it began to, and no longer Inherited once it had its own order", () => {
+    const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
+    const recordOf = (changes: Partial<SnapshotChanges>) =>
+      decide(snapshot({ state: "Resolving", seen: { claim }, status: {}, ...changes }), NOW).status?.node;
+    const there = { zone: "z1", node: node({ ready: "True", bootID: "boot-2" }) };
+    const first = { node: undefined };
+    const begun = { name: "n1", uid: "node-uid", bootID: "boot-2", wasReady: true, zone: "z1" };
+    assert.deepEqual(recordOf({ status: first, other: there }), begun);
+    const waited = { name: "n1", uid: "node-uid", bootID: "boot-1", wasReady: false };
+    assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
+    const ordered = attemptOf({ state: "Resolving", attempt: { action: "ForceOff" }, seen: { claim } });
+    assert.equal(ordered?.action, "ForceOff");
+  });
+
+  it("is nothing of a node whose cluster is away: what is known of it may be another's", () => {
+    const away = { reason: "ClusterUnreachable", message: "away" } as const;
+    const { status } = decide(
+      snapshot({ state: "Resolving", status: { node: { name: "n1" } }, other: { away, turn: undefined } }),
+      NOW,
+    );
+    assert.deepEqual([status?.phase, status?.node], ["Resolving", { name: "n1" }]);
+  });
+
+  it("is, when the host is taken, the zone and the Machine by which the remediation counts", () => {
+    const machine = {
+      apiVersion: "machine.openshift.io/v1beta1",
+      kind: "Machine",
+      namespace: "m",
+      name: "m1",
+      uid: "m",
+    };
+    const subject = { nodeName: "n1", cluster: undefined, machine };
+    const { status } = decide(snapshot({ state: "Resolving", other: { zone: "z1", subject } }), NOW);
+    assert.deepEqual([status?.phase, status?.node?.zone, status?.machine], ["Verifying", "z1", machine]);
+  });
+
+  it("is, with the power-off, the node as it is then, and still how it was found", () => {
+    const cluster = { namespace: "caps", name: "w1" };
+    const { status } = decide(
+      snapshot({
+        state: "Verifying",
+        seen: { examined: { node: node({ bootID: "boot-2" }) }, identity: VERIFIED },
+        status: { node: { name: "n1", wasReady: false, zone: "z1", cluster } },
+      }),
+      NOW,
+    );
+    const { uid, bootID, wasReady, zone, cluster: kept } = status?.node ?? {};
+    assert.deepEqual([uid, bootID, wasReady, zone, kept], ["node-uid", "boot-2", false, "z1", cluster]);
+  });
+
+  it("begins with a reprovision where the strategy is one", () => {
+    const kindOf = (type: "Reboot" | "Reprovision") =>
+      decide(
+        { ...snapshot({ state: "Resolving", plan: { type } }), state: { name: "Resolving", attempt: undefined } },
+        NOW,
+      ).status?.attempt?.kind;
+    assert.deepEqual([kindOf("Reboot"), kindOf("Reprovision")], ["Reboot", "Reprovision"]);
+  });
+
+  it("says once a deleted Node has joined anew, and nothing of that where none was deleted", () => {
+    const rejoined = (conditions: Condition[]) =>
+      decide(
+        snapshot({
+          state: "Rejoining",
+          seen: {
+            devicesClosed: true,
+            quarantineLifted: true,
+            lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs },
+          },
+          status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot" }, conditions },
+          other: { node: node({ uid: "new-uid", bootID: "new-boot" }) },
+        }),
+        NOW,
+      ).status?.conditions?.find(({ type }) => type === "PermanentNodeDeletionExpected");
+    assert.equal(rejoined([announced()])?.status, "False");
+    assert.equal(rejoined([]), undefined);
+  });
+
+  it("warns of what people should see to, not of a host or a turn that is waited for", () => {
+    const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
+    const waits: readonly SnapshotChanges[] = [
+      { state: "Resolving", seen: { claim } },
+      { state: "Resolving", other: { turn: { granted: false, reason: "WaitingForTurn", message: "third" } } },
+      { state: "Resolving", other: { turn: undefined, stop: { reason: "Paused", message: "by a test" } } },
+    ];
+    const types = waits.map((changes) => decide(snapshot(changes), NOW).notes[0]?.type);
+    assert.deepEqual(types, ["Normal", "Normal", "Warning"]);
+  });
+
+  for (const waiting of [true, false]) {
+    it(`gives the host up ${waiting ? "as it is to whoever waits for it" : "with all holds off it"} at a success`, () => {
+      const seen = { devicesClosed: true, successor: { waiting, atMs: NOW.monotonicMs } };
+      const other = { node: node({ ready: "True", bootID: "new-boot" }) };
+      const { effects } = decide(snapshot({ state: "Restoring", seen, other }), NOW);
+      assert.deepEqual(effects, [{ do: "releaseHost", asItIs: waiting }]);
+    });
+  }
+});
