@@ -90,7 +90,7 @@ function hasTurnedOn({ attempt, seen }: Walk, order: SentOrder | undefined, now:
 /** More power cuts would not keep it off. A reboot that did not last proves nothing that a reprovision could rest on. */
 function failTurnedOn(walk: Walk, now: Now): Decision {
   const { attempt, status } = walk;
-  const counted = attempt.kind === "Reboot" && attempt.offConfirmedAtMs !== undefined ? 1 : 0;
+  const counted = attempt.kind === "Reboot" ? 1 : 0;
   const provenReboots = Math.max((status.provenReboots ?? 0) - counted, 0);
   const message = `the host was proven off and came on again, after ${attempt.orders} orders: look for a power restore policy, a stuck power button, or another controller that powers it`;
   return failAttempt({ ...walk, status: { ...status, provenReboots } }, now, "HostTurnsItselfOn", message);

@@ -188,6 +188,71 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "readPower",
   },
   {
+    name: "an order that was answered is on record as sent before its effect is looked for",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { power: PROVEN, order: ordered("Uncertain", 1_000) },
+    },
+    expected: "stay (PowerOffSent)",
+  },
+  {
+    name: "a host whose BMC does not say how it is is not ordered off over and over",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        taintCleared: true,
+        power: { ...READ_ON, last: { state: "Unknown", raw: "", atMs: NOW.monotonicMs - 100 } },
+        order: ordered("Acknowledged", 30_000),
+        identity: VERIFIED,
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a host that reads Off is not one that turned itself on, though its orders are spent",
+    changes: {
+      state: "PoweringOff",
+      attempt: { orders: ORDERS_MAX, offConfirmedAtMs: NOW.epochMs - 60_000 },
+      seen: { taintCleared: true, power: READ_OFF, order: ordered("Acknowledged", 30_000) },
+    },
+    expected: "readPower",
+  },
+  {
+    name: "an Off is read once more at once, not at the pace of an On",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        taintCleared: true,
+        power: { ...READ_OFF, last: readOff(30) },
+        order: ordered("Acknowledged", 3_000),
+      },
+    },
+    expected: "readPower",
+  },
+  {
+    name: "a node whose lease is renewed after its host was proven off runs on another host",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 15_000 },
+        lease: RENEWED,
+      },
+    },
+    expected: "→ Undoing (WrongHost)",
+  },
+  {
+    name: "one live look at the lease after its wait is enough",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 15_000 },
+        lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 20_000, readAtMs: NOW.monotonicMs - 1_000 },
+      },
+    },
+    expected: "taint",
+  },
+  {
     name: "a proof that has grown old is renewed before the taint",
     changes: { state: "PoweringOff", seen: { power: AGO_2S, lease: STALE_LEASE } },
     expected: "readPower",
@@ -276,6 +341,16 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "checkDrained",
   },
   {
+    name: "… not one of which nothing is on record",
+    changes: {
+      state: "Releasing",
+      plan: { workloadRelease: "DeleteNode" },
+      seen: { power: PROVEN, released: true },
+      status: { node: { name: "n1" } },
+    },
+    expected: "checkDrained",
+  },
+  {
     name: "a boot override is set once its intent is stored",
     changes: {
       state: "Provisioning",
@@ -298,6 +373,45 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "a host that reads On after all its orders is on, though this process has sent none of them",
     changes: { state: "PoweringOn", attempt: { orders: ORDERS_MAX }, seen: { power: READ_ON } },
     expected: "recordReboot",
+  },
+  {
+    name: "a power-on that was refused is sent again, though the BMC does not say how the host is",
+    changes: {
+      state: "PoweringOn",
+      seen: {
+        identity: VERIFIED,
+        order: ordered("Rejected", 1_000, { action: "On" }),
+        power: { ...READ_ON, last: { state: "Unknown", raw: "", atMs: NOW.monotonicMs - 100, runs: false } },
+      },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… but one that was taken only once the host is read Off",
+    changes: {
+      state: "PoweringOn",
+      seen: {
+        identity: VERIFIED,
+        order: ordered("Acknowledged", 30_000, { action: "On" }),
+        power: { ...READ_ON, last: { state: "Unknown", raw: "", atMs: NOW.monotonicMs - 100, runs: false } },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a power-on that was sent runs out of its time under the stop switch, too",
+    changes: {
+      state: "PoweringOn",
+      plan: { retryLimit: 0 },
+      seen: {
+        order: ordered("Rejected", 30_000, {
+          action: "On",
+          problem: { reason: "BMCRefused", message: "no", final: false },
+        }),
+      },
+      other: { remainingMs: 0, stop: { reason: "Paused", message: "by a test" } },
+    },
+    expected: "→ Undoing (BMCRefused)",
   },
   {
     name: "a power-on that the stop switch holds back does not run out of its time",
@@ -404,6 +518,15 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
   {
     name: "… but not while it is Ready in the boot that was to end: that is what was",
     changes: { state: "Restoring", remediation: { deleting: true }, other: { node: node({ ready: "True" }) } },
+    expected: "→ Undoing (RemediationDeleted)",
+  },
+  {
+    name: "… nor in a new boot in which it is not Ready",
+    changes: {
+      state: "Restoring",
+      remediation: { deleting: true },
+      other: { node: node({ ready: "False", bootID: "new-boot" }) },
+    },
     expected: "→ Undoing (RemediationDeleted)",
   },
   {

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { readMachine } from "../../../src/api/cluster-api.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import { decide } from "../../../src/remediator/decide.ts";
+import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
 import { DEVICE_FINAL_RETRY_MS } from "../../../src/remediator/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
@@ -148,6 +150,48 @@ describe("what is stored with a decision", () => {
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
     const ordered = attemptOf({ state: "Resolving", attempt: { action: "ForceOff" }, seen: { claim } });
     assert.equal(ordered?.action, "ForceOff");
+  });
+
+  it("is whether the node was Ready, also of one that waits for its turn, which inherits no host", () => {
+    const other = { turn: { granted: false, reason: "WaitingForTurn", message: "third" } } as const;
+    const fresh = snapshot({ state: "Resolving", other });
+    const begun = decide({ ...fresh, status: { phase: "Resolving" } }, NOW).status;
+    assert.deepEqual([begun?.node?.wasReady, begun?.node?.uid, begun?.attempt?.action], [false, "node-uid", "None"]);
+  });
+
+  it("is, of a Machine that asks, which node it is, and of which cluster", () => {
+    const raw = {
+      apiVersion: "cluster.x-k8s.io/v1beta2",
+      kind: "Machine",
+      metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1" },
+      spec: { clusterName: "w1" },
+      status: { nodeRef: { name: "n1" } },
+    };
+    const subjectMachine = { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } as const;
+    const fresh = snapshot({
+      state: "Resolving",
+      seen: { subjectMachine },
+      other: { unresolved: true, clusterUid: "c" },
+    });
+    const { status } = decide({ ...fresh, status: {} }, NOW);
+    assert.deepEqual(status?.node, { name: "n1", cluster: { namespace: "caps", name: "w1", uid: "c" } });
+    assert.equal(status?.machine?.uid, "m-uid");
+    assert.equal(status?.attempt?.id, "a1");
+  });
+
+  it("takes a reboot that did not last from those that were proven, and none from a reprovision", () => {
+    const turnedOn = (kind: "Reboot" | "Reprovision") =>
+      decide(
+        snapshot({
+          state: "PoweringOff",
+          attempt: { kind, orders: ORDERS_MAX, offConfirmedAtMs: NOW.epochMs - 60_000 },
+          plan: { retryLimit: 3 },
+          seen: { taintCleared: true, power: READ_ON, order: ordered("Acknowledged", 30_000) },
+          status: { provenReboots: 2 },
+        }),
+        NOW,
+      ).status?.provenReboots;
+    assert.deepEqual([turnedOn("Reboot"), turnedOn("Reprovision")], [1, 2]);
   });
 
   it("is nothing of a node whose cluster is away: what is known of it may be another's", () => {

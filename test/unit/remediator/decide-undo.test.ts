@@ -13,6 +13,7 @@ import {
   OWNER,
   READ_OFF,
   READ_ON,
+  said,
   snapshot,
   told,
   UNDOING,
@@ -283,6 +284,23 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "restoreNode",
   },
   {
+    name: "… and is said to be back once it has them",
+    changes: {
+      ...NODE_DELETED,
+      seen: { ...UNDOING, restoredUid: "new-uid" },
+      other: { node: node({ uid: "new-uid" }) },
+    },
+    expected: "stay (NodeRejoined)",
+  },
+  {
+    name: "… which is not waited for twice",
+    changes: {
+      ...NODE_DELETED,
+      status: { conditions: [{ ...announced(), status: "False", reason: "NodeRejoined" }], backup: BACKUP },
+    },
+    expected: "clearMarks",
+  },
+  {
     name: "a host that is read On is believed at once where its only power-off was refused",
     changes: {
       state: "Undoing",
@@ -336,6 +354,33 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "setBootOverride None",
   },
   {
+    name: "… and is known to be none once that was read",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "None", bootOverride: true },
+      seen: { taintCleared: true, override: "None" },
+    },
+    expected: "stay (BootOverrideCleared)",
+  },
+  {
+    name: "an undo that the stop switch held back has its whole time once it goes on",
+    changes: {
+      state: "Undoing",
+      seen: UNDOING,
+      status: { conditions: [said("Paused", "")] },
+      other: { remainingMs: 0 },
+    },
+    expected: "stay (Resumed)",
+  },
+  {
+    name: "who waits for the host is not looked for again where nobody does, however old the look",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, successor: { waiting: false, atMs: NOW.monotonicMs - 60_000 } },
+    },
+    expected: "readWhole",
+  },
+  {
     name: "who waits for the host is not looked for again while the last look is fresh",
     changes: { state: "Undoing", seen: UNDOING, other: { siblings: [waitingSibling()] } },
     expected: "readWhole",
@@ -367,6 +412,17 @@ describe("an undo", () => {
       assert.deepEqual(effects, [{ do: "releaseHost", asItIs: waiting }]);
     });
   }
+
+  it("leaves a hold on the host of a Cluster that was deleted: its node may live on elsewhere with our taint", () => {
+    const seen = { cluster: { gone: true, atMs: NOW.monotonicMs }, devicesClosed: true };
+    const other = { away: { reason: "ClusterUnreachable", message: "it is gone" } } as const;
+    const released = (taintCleared: boolean) => {
+      const attempt = { action: taintCleared ? "On" : "ForceOff", done: true } as const;
+      return decide(snapshot({ state: "Undoing", attempt, seen: { ...seen, taintCleared }, other }), NOW).effects;
+    };
+    assert.deepEqual(released(false), [{ do: "releaseHost", asItIs: true }]);
+    assert.deepEqual(released(true), [{ do: "releaseHost", asItIs: false }]);
+  });
 
   it("asks again for the host that it was to inherit once a second", () => {
     const claim = { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 300 } as const;
