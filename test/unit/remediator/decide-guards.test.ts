@@ -53,6 +53,8 @@ function readOff(agoMs: number): NonNullable<Seen["power"]["last"]> {
   return { state: "Off", raw: "Off", atMs: NOW.monotonicMs - agoMs };
 }
 
+const READY = node({ ready: "True" }).status.conditions ?? [];
+
 function bootless(): Node {
   const { nodeInfo: _nodeInfo, ...status } = node().status;
   return { ...node(), status };
@@ -253,6 +255,39 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "taint",
   },
   {
+    name: "a node that is Ready after an order that the BMC took is no sign that the host was left alone",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        taintCleared: true,
+        power: READ_ON,
+        order: ordered("Acknowledged", 25_000),
+        identity: VERIFIED,
+        examined: { node: node({ ready: "True" }) },
+      },
+      status: CAME_BACK,
+      other: { node: node({ ready: "True" }) },
+    },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "the node's lease is looked at before its host counts as the one that is off",
+    changes: { state: "PoweringOff", seen: { power: PROVEN } },
+    expected: "readLease",
+  },
+  {
+    name: "a taint that the API server refuses is tried for as long as the power-off may take",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        power: PROVEN,
+        lease: STALE_LEASE,
+        kube: { refused: true, message: "no", failures: 1, retryAtMs: NOW.monotonicMs },
+      },
+    },
+    expected: "taint",
+  },
+  {
     name: "a proof that has grown old is renewed before the taint",
     changes: { state: "PoweringOff", seen: { power: AGO_2S, lease: STALE_LEASE } },
     expected: "readPower",
@@ -318,6 +353,19 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
   {
     name: "pods that have been released are looked for, not released over and over",
     changes: { state: "Releasing", seen: { power: PROVEN, taint: TAINTED, released: true } },
+    expected: "checkDrained",
+  },
+  {
+    name: "… again as soon as the pause after the last look is over",
+    changes: {
+      state: "Releasing",
+      seen: {
+        power: PROVEN,
+        taint: TAINTED,
+        released: true,
+        drain: { pods: 1, attachments: 0, checks: 1, atMs: NOW.monotonicMs - 300 },
+      },
+    },
     expected: "checkDrained",
   },
   {
@@ -592,6 +640,36 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
       status: CAME_BACK,
     },
     expected: "clearMarks",
+  },
+  {
+    name: "a node that has rebooted by itself before any order is as unhealthy as it was found",
+    changes: {
+      state: "Verifying",
+      seen: { examined: { node: node({ ready: "True", bootID: "new-boot" }) }, identity: VERIFIED },
+    },
+    expected: "quarantine",
+  },
+  {
+    name: "a node that does not say in which boot it is has not come back after an order",
+    changes: {
+      state: "Verifying",
+      attempt: { action: "On", done: true },
+      seen: {
+        examined: { node: { ...bootless(), status: { ...bootless().status, conditions: READY } } },
+        identity: VERIFIED,
+      },
+    },
+    expected: "quarantine",
+  },
+  {
+    name: "a node that came back while its remediation waited for the host needs no power-off, in whatever boot",
+    changes: {
+      state: "Verifying",
+      attempt: { action: "Inherited" },
+      seen: { examined: { node: node({ ready: "True" }) }, identity: VERIFIED, power: READ_ON, marksCleared: true },
+      status: CAME_BACK,
+    },
+    expected: "→ Restoring (Recovered)",
   },
   {
     name: "a Machine that had no node is not back by a renewal that may have been on its way at the power-on",

@@ -48,6 +48,23 @@ describe("what is stored with a decision", () => {
     assert.equal(status?.node?.bootID, "boot-2");
   });
 
+  it("is, with a further order, still the boot that the first one ends", () => {
+    const { status } = decide(
+      snapshot({
+        state: "PoweringOff",
+        attempt: { actionAtMs: NOW.epochMs - 21_000 },
+        seen: {
+          taintCleared: true,
+          power: READ_ON,
+          identity: VERIFIED,
+          examined: { node: node({ bootID: "boot-2" }) },
+        },
+      }),
+      NOW,
+    );
+    assert.deepEqual([status?.attempt?.id, status?.node?.bootID], ["fresh", "old-boot"]);
+  });
+
   it("gives further orders no more time than the first one had", () => {
     const deadlineMs = NOW.epochMs + 7_000;
     const again = attemptOf({
