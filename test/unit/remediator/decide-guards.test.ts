@@ -578,12 +578,60 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "→ Undoing (RemediationDeleted)",
   },
   {
+    name: "a remediation that has ended gives a node that joins late its labels back",
+    changes: {
+      state: "Failed",
+      status: { conditions: [announced()], backup: BACKUP.status },
+      other: { node: node({ uid: "new-uid" }) },
+    },
+    expected: "restoreNode",
+  },
+  {
+    name: "… and is not deleted twice",
+    changes: {
+      state: "Succeeded",
+      remediation: { deleting: true },
+      status: { replacement: { owner: SET, nodeName: "n2" } },
+    },
+    expected: "dropFinalizer",
+  },
+  {
+    name: "… nor held by a finalizer that is off",
+    changes: { state: "Succeeded", remediation: { deleting: true, hasFinalizer: false } },
+    expected: "wait for a change",
+  },
+  {
+    name: "a remediation that is deleted before it has its finalizer has begun nothing",
+    changes: { state: "Resolving", remediation: { deleting: true, hasFinalizer: false } },
+    expected: "wait for a change",
+  },
+  {
+    name: "the Node that was not deleted yet is given no labels",
+    changes: {
+      state: "Rejoining",
+      seen: { devicesClosed: true },
+      status: { backup: BACKUP.status },
+      other: { node: node({ uid: BACKUP.status.nodeUID }) },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a node that came back by itself is back in the boot that it was in",
+    changes: { state: "Restoring", attempt: { action: "None" }, other: { node: node({ ready: "True" }) } },
+    expected: "closeDevices",
+  },
+  {
     name: "a remediation never deletes itself where the node has come back under its own name",
     changes: { state: "Succeeded", status: { replacement: { owner: SET, nodeName: "n1" } } },
     expected: "wait for a change",
   },
 
   // The beginning.
+  {
+    name: "no host is taken for a node that is not there, and never was",
+    changes: { state: "Resolving", status: { node: undefined }, other: { node: undefined, turn: undefined } },
+    expected: "stay (NodeNotFound)",
+  },
   {
     name: "a host that was taken by another target than the one that serves the node now is taken anew",
     changes: { state: "Resolving", seen: { claim: { owned: true, targetUid: "another-target-uid" } } },

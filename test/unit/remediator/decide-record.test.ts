@@ -16,6 +16,7 @@ import {
   READ_OFF,
   READ_ON,
   REFUSED_FOR_GOOD,
+  said,
   snapshot,
   STALE_LEASE,
   UNDOING,
@@ -194,6 +195,33 @@ describe("what is stored with a decision", () => {
     assert.deepEqual(status?.node, { name: "n1", cluster: { namespace: "caps", name: "w1", uid: "c" } });
     assert.equal(status?.machine?.uid, "m-uid");
     assert.equal(status?.attempt?.id, "a1");
+  });
+
+  it("says that a Machine's cluster is the one that the agent lives in", () => {
+    const raw = {
+      apiVersion: "cluster.x-k8s.io/v1beta2",
+      kind: "Machine",
+      metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1" },
+      spec: { clusterName: "w1" },
+    };
+    const seen = { subjectMachine: { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } } as const;
+    const of = (ids: { clusterUid?: string; ownClusterUid?: string }) =>
+      decide({ ...snapshot({ state: "Resolving", seen, other: { unresolved: true, ...ids } }), status: {} }, NOW).status
+        ?.node;
+    const cluster = { namespace: "caps", name: "w1" };
+    assert.deepEqual(of({ clusterUid: "c", ownClusterUid: "c" }), { cluster: { ...cluster, uid: "c", own: true } });
+    assert.deepEqual(of({}), { cluster });
+  });
+
+  it("is the time that a reason to wait began, however its words change", () => {
+    const deadlineMs = NOW.epochMs + 7_000;
+    const waiting = (reason: string) => {
+      const other = { node: undefined, turn: undefined };
+      const status = { node: undefined, conditions: [said(reason, "before")] };
+      return attemptOf({ state: "Resolving", attempt: { deadlineMs }, status, other })?.deadline ?? "";
+    };
+    assert.equal(Date.parse(waiting("NodeNotFound")), deadlineMs);
+    assert.ok(Date.parse(waiting("HostNotFound")) > deadlineMs);
   });
 
   it("takes a reboot that did not last from those that were proven, and none from a reprovision", () => {

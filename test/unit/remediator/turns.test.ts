@@ -16,7 +16,10 @@ function remediation(name: string, status: BareMetalRemediation["status"] = {}):
 }
 
 /** Turns of which one may be taken at a time. */
-function turnsAmong(stored: readonly BareMetalRemediation[]): Turns {
+function turnsAmong(
+  stored: readonly BareMetalRemediation[],
+  deps: Partial<ConstructorParameters<typeof Turns>[0]> = {},
+): Turns {
   return new Turns({
     clock: new VirtualClock(),
     limits: { hosts: 1, perZone: Infinity },
@@ -25,6 +28,7 @@ function turnsAmong(stored: readonly BareMetalRemediation[]): Turns {
     remediations: () => stored,
     wake: () => undefined,
     onWaiting: () => undefined,
+    ...deps,
   });
 }
 
@@ -51,5 +55,101 @@ describe("a turn", () => {
     const turns = turnsAmong([a, remediation("b", { phase: "Releasing" })]);
     turns.ask(a);
     assert.equal(turns.of("uid-a")?.granted, false);
+  });
+
+  it("is not kept for who waits no longer", () => {
+    const [a, b, c] = [remediation("a"), remediation("b"), remediation("c")];
+    const turns = turnsAmong([a, b, c]);
+    for (const asking of [a, b, c]) turns.ask(asking);
+    turns.leave("uid-b");
+    assert.equal(turns.of("uid-b"), undefined);
+    turns.leave("uid-a");
+    assert.deepEqual([turns.of("uid-b"), turns.of("uid-c")?.granted], [undefined, true]);
+  });
+
+  it("is looked for again after a while, for what no change tells, and no more often", async () => {
+    const clock = new VirtualClock();
+    const a = remediation("a");
+    const stored = [a, remediation("b", { phase: "Releasing" })];
+    const turns = turnsAmong(stored, { clock });
+    turns.ask(a);
+    stored.pop();
+    await clock.advance(4_900);
+    turns.reviewIfOld();
+    assert.equal(turns.of("uid-a")?.granted, false);
+    await clock.advance(200);
+    turns.reviewIfOld();
+    assert.equal(turns.of("uid-a")?.granted, true);
+  });
+
+  it("wakes who gets it at once, and tells who waits of the place in the queue once a minute", async () => {
+    const clock = new VirtualClock();
+    const woken: string[] = [];
+    const waiting: number[] = [];
+    const [a, b] = [remediation("a"), remediation("b")];
+    const turns = turnsAmong([a, b], {
+      clock,
+      wake: ({ metadata }) => woken.push(metadata.name),
+      onWaiting: (count) => waiting.push(count),
+    });
+    turns.ask(a);
+    turns.ask(b);
+    turns.review();
+    assert.deepEqual(
+      [woken, waiting],
+      [
+        ["a", "b"],
+        [0, 1, 1],
+      ],
+    );
+    await clock.advance(60_000);
+    turns.review();
+    assert.deepEqual(woken, ["a", "b", "b"]);
+  });
+
+  it("counts in the zone that is on record, and else in that of the node", () => {
+    const labelled = (zone: string) => ({
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: "n", uid: "n", resourceVersion: "1", labels: { zone } },
+      spec: {},
+      status: {},
+    });
+    const named = (name: string, zone?: string): BareMetalRemediation =>
+      remediation(name, { node: { name: `${name}-node`, ...(zone !== undefined && { zone }) } });
+    const begun = {
+      ...named("a", "z1"),
+      status: { phase: "Releasing", node: { name: "a-node", zone: "z1" } },
+    } as const;
+    const [b, c] = [named("b"), named("c")];
+    const turns = turnsAmong([begun, b, c], {
+      limits: { hosts: 10, perZone: 1 },
+      nodesOf: () => ({
+        get: ({ name }) => labelled(name === "b-node" ? "z1" : "z2"),
+        values: () => [].values(),
+      }),
+    });
+    turns.ask(b);
+    turns.ask(c);
+    assert.deepEqual([turns.of("uid-b")?.granted, turns.of("uid-c")?.granted], [false, true]);
+  });
+
+  it("goes first to who may have been left with a host that is off", () => {
+    const attempt = {
+      id: "a",
+      kind: "Reboot",
+      action: "Inherited",
+      actionAt: "2026-01-01T00:00:00Z",
+      sent: false,
+      done: false,
+      startedAt: "2026-01-01T00:00:00Z",
+      deadline: "2026-01-01T01:00:00Z",
+      bootOverride: false,
+    } as const;
+    const [a, b, heir] = [remediation("a"), remediation("b"), remediation("c", { phase: "Resolving", attempt })];
+    const turns = turnsAmong([a, b, heir]);
+    for (const asking of [a, b, heir]) turns.ask(asking);
+    turns.leave("uid-a");
+    assert.deepEqual([turns.of("uid-b")?.granted, turns.of("uid-c")?.granted], [false, true]);
   });
 });
