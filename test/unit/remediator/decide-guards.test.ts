@@ -899,6 +899,9 @@ describe("what a process has seen", () => {
   it("of host and node is forgotten by the next attempt; who owns the host is not", () => {
     const next = seenAfter(seen, stateOf("Rejoining"), stateOf("Verifying", { id: "a2" }));
     assert.deepEqual([next.examined, next.power.provenAtMs, next.claim], [undefined, undefined, seen.claim]);
+    const verifying = stateOf("Verifying");
+    assert.equal(seenAfter(seen, verifying, verifying), seen, "a wait is stored in the same attempt");
+    assert.equal(seenAfter(seen, verifying, stateOf("Verifying", { id: "a2" })).examined, undefined);
   });
 });
 

@@ -144,16 +144,31 @@ describe("what is stored with a decision", () => {
     assert.equal(given(REFUSED_FOR_GOOD) - given(undefined), DEVICE_FINAL_RETRY_MS);
   });
 
-  it("gives a state that was held back its whole time once it goes on", () => {
-    const paused: Condition = { ...announced(), type: "Processing", reason: "Paused" };
-    const resumed = attemptOf({
-      state: "PoweringOn",
-      attempt: { deadlineMs: NOW.epochMs - 1_000 },
-      seen: { identity: VERIFIED },
-      status: { conditions: [paused] },
-      plan: { powerOnTimeoutMs: 90_000 },
+  for (const reason of ["Paused", "Maintenance"]) {
+    it(`gives a state that was held back (${reason}) its whole time once it goes on`, () => {
+      const resumed = attemptOf({
+        state: "PoweringOn",
+        attempt: { deadlineMs: NOW.epochMs - 1_000 },
+        seen: { identity: VERIFIED },
+        status: { conditions: [said(reason, "")] },
+        plan: { powerOnTimeoutMs: 90_000 },
+      });
+      assert.equal(Date.parse(resumed?.deadline ?? ""), NOW.epochMs + 90_000);
     });
-    assert.equal(Date.parse(resumed?.deadline ?? ""), NOW.epochMs + 90_000);
+  }
+
+  it("tells a reason to wait anew when its words change, and not else", () => {
+    const device = { ...REFUSED_FOR_GOOD, final: false };
+    const wait = (message: string) =>
+      decide(
+        snapshot({
+          state: "PoweringOff",
+          seen: { taintCleared: true, device },
+          status: { conditions: [said(device.reason, message)] },
+        }),
+        NOW,
+      ).notes.length;
+    assert.deepEqual([wait(device.message), wait("something else")], [0, 1]);
   });
 
   it("is which node waits for its host: as it was when it began to, and no longer Inherited once it had its own order", () => {

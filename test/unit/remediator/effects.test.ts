@@ -15,14 +15,12 @@ import type { EffectContext } from "../../../src/remediator/effect-context.ts";
 import { FINALIZER, runEffect } from "../../../src/remediator/effects.ts";
 import { Session } from "../../../src/remediator/session.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
-import type { Effect, Sibling } from "../../../src/remediator/snapshot.ts";
-import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
+import type { Effect } from "../../../src/remediator/snapshot.ts";
+import type { FencedHost } from "../../../src/remediator/targets/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
-import { formatAttempt } from "../../../src/remediator/state.ts";
-import { attempt } from "./snapshots.ts";
 
 // What effects do to nodes and hosts by a live look, on an in-memory API server.
 
@@ -255,60 +253,5 @@ describe("the finalizer", () => {
     assert.deepEqual(context.session.remediation.metadata.finalizers, ["example.com/other"]);
     await run(context, { do: "addFinalizer" });
     assert.deepEqual(context.session.remediation.metadata.finalizers, ["example.com/other", FINALIZER]);
-  });
-});
-
-describe("a host that another remediation owns", () => {
-  async function claim(by: HostOwner): Promise<{ seen: Seen; released: string[] }> {
-    const released: string[] = [];
-    const host: Partial<FencedHost> = {
-      ref: { kind: "FencingTarget", namespace: NAMESPACE, name: "n1", uid: "target-uid" },
-      claim: () => Promise.resolve(released.length === 0 ? { owned: false, by } : { owned: true }),
-      release: ({ uid }) => Promise.resolve(void released.push(uid)),
-    };
-    return { seen: await run(start({}, host), { do: "claimHost" }), released };
-  }
-
-  it("is left to it while it is there", async () => {
-    const { uid } = createRemediation("other").metadata;
-    const { seen, released } = await claim({ kind: "BareMetalRemediation", namespace: NAMESPACE, name: "other", uid });
-    assert.deepEqual([seen.claim?.owned, released], [false, []]);
-  });
-
-  it("is taken over once it is gone, also where another one bears its name by now", async () => {
-    createRemediation("other");
-    const owner = { kind: "BareMetalRemediation", namespace: NAMESPACE, name: "other", uid: "an-earlier-one" };
-    const { seen, released } = await claim(owner);
-    assert.deepEqual([seen.claim?.owned, released], [true, ["an-earlier-one"]]);
-  });
-});
-
-describe("who waits for the host", () => {
-  async function waits(status: BareMetalRemediationStatus, metadata: Record<string, unknown> = {}): Promise<boolean> {
-    const { uid } = createRemediation("second", metadata).metadata;
-    const key = { namespace: NAMESPACE, name: "second" };
-    server.collection(BARE_METAL_REMEDIATIONS).mergePatch(key, { status }, "status");
-    if (metadata["finalizers"] !== undefined) server.collection(BARE_METAL_REMEDIATIONS).delete(key);
-    // As watched: that it waits may be what was.
-    const sibling: Sibling = { ...key, uid, waiting: true, succeeded: false, offConfirmedAt: undefined };
-    const { successor } = await run({ ...start(), siblings: [sibling] }, { do: "checkSuccessor" });
-    return successor?.waiting === true;
-  }
-  const inherits = formatAttempt(attempt({ action: "Inherited" }));
-
-  it("is known by a live look", async () => {
-    assert.equal(await waits({ phase: "Resolving", attempt: inherits }), true);
-  });
-
-  it("is nobody who has begun meanwhile", async () => {
-    assert.equal(await waits({ phase: "Verifying", attempt: inherits }), false);
-  });
-
-  it("is nobody who waits for something else", async () => {
-    assert.equal(await waits({ phase: "Resolving", attempt: formatAttempt(attempt({ action: "None" })) }), false);
-  });
-
-  it("is nobody who is being deleted", async () => {
-    assert.equal(await waits({ phase: "Resolving", attempt: inherits }, { finalizers: ["test/held"] }), false);
   });
 });

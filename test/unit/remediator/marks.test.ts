@@ -33,6 +33,14 @@ describe("our marks on a node", () => {
     assert.equal(markPatch(before, { outOfService: "off" }, "", "uid-2").length, 2);
   });
 
+  it("come off with their signatures, and a new signature is written though the taint stands", () => {
+    const before = marked([QUARANTINE, FOREIGN], { [QUARANTINED_BY]: "uid/a1", note: "kept" });
+    const after = patched(before, markPatch(before, { quarantine: "off" }, "", "uid"));
+    assert.deepEqual([after.spec.taints, after.metadata.annotations], [[FOREIGN], { note: "kept" }]);
+    const again = patched(before, markPatch(before, { quarantine: "on" }, "uid/a2"));
+    assert.equal(again.metadata.annotations?.[QUARANTINED_BY], "uid/a2");
+  });
+
   it("are somebody else's whatever the effect of the taint is: Kubernetes looks at the key alone", () => {
     const taint = { ...OUT_OF_SERVICE, effect: "NoSchedule" };
     assert.equal(outOfServiceOf(marked([taint], {})), "Foreign");

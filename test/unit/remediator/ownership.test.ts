@@ -1,0 +1,193 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import type { KubeRuntime } from "../../../src/kube/runtime.ts";
+import type { EffectContext } from "../../../src/remediator/effect-context.ts";
+import { checkSuccessor, claimHost, isWaiting } from "../../../src/remediator/ownership.ts";
+import type { Seen } from "../../../src/remediator/seen.ts";
+import { Session } from "../../../src/remediator/session.ts";
+import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { oneCluster } from "../../lib/workload-clusters.ts";
+
+// Who has a host: a host has one owner, and an owner that is gone for good keeps it from nobody.
+
+const SIGNAL = new AbortController().signal;
+const OTHER: HostOwner = { kind: "BareMetalRemediation", uid: "uid-b", namespace: "ns", name: "b" };
+const INHERITED = {
+  id: "a",
+  kind: "Reboot",
+  action: "Inherited",
+  actionAt: "2026-01-01T00:00:00Z",
+  sent: false,
+  done: false,
+  startedAt: "2026-01-01T00:00:00Z",
+  deadline: "2026-01-01T01:00:00Z",
+  bootOverride: false,
+} as const;
+const WAITING: BareMetalRemediationStatus = { phase: "Resolving", attempt: INHERITED };
+
+interface Stored {
+  uid?: string;
+  status?: BareMetalRemediationStatus;
+  deletionTimestamp?: string;
+}
+
+function object(name: string, { uid = `uid-${name}`, status = {}, deletionTimestamp }: Stored = {}) {
+  const metadata = {
+    namespace: "ns",
+    name,
+    uid,
+    resourceVersion: "1",
+    ...(deletionTimestamp && { deletionTimestamp }),
+  };
+  return { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediation", metadata, spec: {}, status };
+}
+
+/** Remediation `a`, a host that `owner` has, and the other remediations that the API server knows. */
+function world(owner: HostOwner | undefined, stored: Record<string, Stored | KubeError>) {
+  const asked: string[] = [];
+  let owns = owner;
+  const get = (_type: unknown, { name }: { name: string }): Promise<object> => {
+    asked.push(`get ${name}`);
+    const found = stored[name];
+    if (found instanceof KubeError) return Promise.reject(found);
+    return found === undefined ? Promise.reject(new KubeError("NotFound", name)) : Promise.resolve(object(name, found));
+  };
+  const host: Partial<FencedHost> = {
+    ref: { kind: "FencingTarget", namespace: "ironfence", name: "t", uid: "target-uid" },
+    claim: async (by) => {
+      asked.push(`claim for ${by.name}`);
+      owns ??= by;
+      return owns.uid === by.uid ? { owned: true } : { owned: false, by: owns };
+    },
+    release: async (by, { asItIs }) => {
+      asked.push(`release of ${by.name}${asItIs ? " as it is" : ""}`);
+      if (owns?.uid === by.uid) owns = undefined;
+    },
+  };
+  const runtime: KubeRuntime = {
+    client: { get } as unknown as KubeRuntime["client"],
+    clock: new VirtualClock(),
+    random: seededRandom(1),
+    logger: createLogger("silent"),
+    events: { record: () => undefined },
+    watch: () => {
+      throw new Error("not part of this test");
+    },
+  };
+  const remediation = object("a") as unknown as Session["remediation"];
+  const session = new Session({ runtime, clusters: oneCluster(runtime) }, remediation, () => undefined);
+  const context = { runtime, session, host, siblings: [] } as unknown as EffectContext;
+  return { asked, session, context };
+}
+
+async function claim(owner: HostOwner | undefined, stored: Record<string, Stored | KubeError> = {}) {
+  const made = world(owner, stored);
+  await claimHost(made.context, SIGNAL);
+  return { asked: made.asked, claim: made.session.seen.claim };
+}
+
+describe("a host", () => {
+  it("that nobody has is taken", async () => {
+    assert.deepEqual(await claim(undefined), {
+      asked: ["claim for a"],
+      claim: { owned: true, targetUid: "target-uid" },
+    });
+  });
+
+  it("that is taken anew was not given up", async () => {
+    for (const [owner, hostReleased] of [
+      [undefined, false],
+      [OTHER, true],
+    ] as const) {
+      const made = world(owner, { b: {} });
+      made.session.seen = { ...made.session.seen, hostReleased: true };
+      await claimHost(made.context, SIGNAL);
+      assert.equal(made.session.seen.hostReleased, hostReleased);
+    }
+  });
+
+  it("is left to a remediation that lives, and it is known whether that takes back what it did", async () => {
+    for (const [phase, undoing] of [
+      ["PoweringOff", false],
+      ["Undoing", true],
+    ] as const) {
+      const { asked, claim: seen } = await claim(OTHER, { b: { status: { phase } } });
+      assert.deepEqual(asked, ["claim for a", "get b"]);
+      assert.deepEqual(seen?.owned === false && [seen.by, seen.undoing], [OTHER, undoing]);
+    }
+  });
+
+  for (const [what, stored] of [
+    ["is gone", {}],
+    ["was made anew under its name", { b: { uid: "uid-of-another" } }],
+  ] as const) {
+    it(`is taken as it is from a remediation that ${what}`, async () => {
+      const { asked, claim: seen } = await claim(OTHER, stored);
+      assert.deepEqual(asked, ["claim for a", "get b", "release of b as it is", "claim for a"]);
+      assert.equal(seen?.owned, true);
+    });
+  }
+
+  it("is left to whoever is no remediation, and of whom nobody here knows whether it lives", async () => {
+    const probe = { ...OTHER, kind: "Person" };
+    const { asked, claim: seen } = await claim(probe);
+    assert.deepEqual([asked, seen?.owned], [["claim for a"], false]);
+  });
+
+  it("is not taken from an owner of whom the API server does not say whether it lives", async () => {
+    await assert.rejects(claim(OTHER, { b: new KubeError("Unavailable", "away") }), /away/u);
+  });
+
+  it("whose target is gone is not taken", async () => {
+    const { context, session } = world(undefined, {});
+    await claimHost({ ...context, host: undefined }, SIGNAL);
+    assert.equal(session.seen.claim, undefined);
+  });
+});
+
+describe("who waits for a host", () => {
+  const sibling = (name: string, waiting: boolean): EffectContext["siblings"][number] => ({
+    uid: `uid-${name}`,
+    namespace: "ns",
+    name,
+    waiting,
+    succeeded: false,
+    offConfirmedAt: undefined,
+  });
+  async function look(siblings: EffectContext["siblings"], stored: Record<string, Stored>) {
+    const { context, session, asked } = world(undefined, stored);
+    await checkSuccessor({ ...context, siblings }, SIGNAL);
+    return { asked, waiting: (session.seen as Pick<Seen, "successor">).successor?.waiting };
+  }
+
+  it("is asked of the API server, of those whom the watch shows to wait, until one is found", async () => {
+    const siblings = [sibling("x", false), sibling("y", true), sibling("z", true), sibling("w", true)];
+    const stored = { y: {}, z: { status: WAITING }, w: { status: WAITING } };
+    assert.deepEqual(await look(siblings, stored), { asked: ["get y", "get z"], waiting: true });
+  });
+
+  it("is nobody where none does any more", async () => {
+    const siblings = [sibling("x", true), sibling("y", true)];
+    assert.deepEqual(await look(siblings, { y: { uid: "uid-of-another", status: WAITING } }), {
+      asked: ["get x", "get y"],
+      waiting: false,
+    });
+    assert.deepEqual(await look([], {}), { asked: [], waiting: false });
+  });
+
+  for (const [what, stored, waits] of [
+    ["waits for it, and was told so", { status: WAITING }, true],
+    ["has the host by now", { status: { ...WAITING, phase: "Verifying" } }, false],
+    ["was not told yet that it is another's", { status: { phase: "Resolving" } }, false],
+    ["is being deleted", { status: WAITING, deletionTimestamp: "2026-01-01T00:00:00Z" }, false],
+  ] as const) {
+    it(`is ${waits ? "" : "not "}a remediation that ${what}`, () => {
+      assert.equal(isWaiting(object("b", stored) as unknown as Parameters<typeof isWaiting>[0]), waits);
+    });
+  }
+});
