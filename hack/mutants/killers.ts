@@ -45,6 +45,7 @@ export const DECIDE_RECORD = "test/unit/remediator/decide-record.test.ts";
 export const DECIDE_UNDO = "test/unit/remediator/decide-undo.test.ts";
 export const EFFECTS = "test/unit/remediator/effects.test.ts";
 export const OWNERSHIP = "test/unit/remediator/ownership.test.ts";
+export const STATE = "test/unit/remediator/state.test.ts";
 export const SESSION = "test/unit/remediator/session.test.ts";
 export const OFF_PROOF = "test/unit/targets/off-proof.test.ts";
 export const EDITS_SIM = "test/sim/edits.test.ts";

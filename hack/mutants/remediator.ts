@@ -14,6 +14,7 @@ import {
   SAFETY_SIM,
   SEEN,
   SESSION,
+  STATE,
   TURN,
   TURNS_SIM,
   WORKLOAD_SIM,
@@ -325,7 +326,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "a host is owed an On while one that was ordered has not been seen",
     'return action === "On" ? !done : action !== "None";',
     'return action !== "On" && action !== "None";',
-    DECIDE_GUARDS,
+    STATE,
   ),
   mutant(
     "undo-blocks-for-ever",
@@ -333,7 +334,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "an undo that takes longer than it may keeps nobody else waiting",
     'return attempt?.action !== "None" && epochMs <= (parseTimeMs(attempt?.deadline) ?? Infinity);',
     'return attempt?.action !== "None";',
-    DECIDE_GUARDS,
+    STATE,
   ),
   mutant(
     "drain-of-earlier-proof",

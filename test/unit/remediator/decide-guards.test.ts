@@ -13,13 +13,10 @@ import { BACKUP_BYTES_MAX } from "../../../src/remediator/restore.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
 import type { Decision } from "../../../src/remediator/snapshot.ts";
 import { nothingSeen, seenAfter } from "../../../src/remediator/seen.ts";
-import type { Attempt } from "../../../src/remediator/state.ts";
-import { formatAttempt, isUnderWay, mayHaveTurnedOff } from "../../../src/remediator/state.ts";
 import { POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../src/remediator/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   announced,
-  attempt,
   DEVICE_AWAY,
   node,
   NOW,
@@ -903,26 +900,4 @@ describe("what a process has seen", () => {
     assert.equal(seenAfter(seen, verifying, verifying), seen, "a wait is stored in the same attempt");
     assert.equal(seenAfter(seen, verifying, stateOf("Verifying", { id: "a2" })).examined, undefined);
   });
-});
-
-describe("a host is owed an On", () => {
-  it("by whoever may have turned it off, until it has been read On after that", () => {
-    const owed = (action: Attempt["action"], done: boolean): boolean => mayHaveTurnedOff(attempt({ action, done }));
-    assert.deepEqual([owed("None", false), owed("Inherited", false)], [false, true]);
-    assert.deepEqual([owed("ForceOff", false), owed("ForceOff", true)], [true, true]);
-    assert.deepEqual([owed("On", false), owed("On", true)], [true, false]);
-  });
-});
-
-describe("a remediation that takes back what it did", () => {
-  const undoing = (action: Attempt["action"], overdueMs: number): boolean => {
-    const deadlineMs = NOW.epochMs - overdueMs;
-    return isUnderWay({ phase: "Undoing", attempt: formatAttempt(attempt({ action, deadlineMs })) }, NOW.epochMs);
-  };
-
-  it("counts among those under way for as long as that may take, and no longer: its BMC may never answer again", () => {
-    assert.deepEqual([undoing("ForceOff", -1_000), undoing("ForceOff", 1_000)], [true, false]);
-  });
-
-  it("does not where it has begun nothing", () => assert.equal(undoing("None", -1_000), false));
 });

@@ -100,6 +100,18 @@ describe("releasing pods", () => {
     assert.deepEqual(podNames().sort(), ["agent", "elsewhere"]);
   });
 
+  it("asks nothing more of those that are deleted without grace already, and held by somebody's finalizer", async () => {
+    createPod("held");
+    const key = { namespace: "default", name: "held" };
+    server.collection(PODS).mergePatch(key, { metadata: { finalizers: ["example.com/held"] } });
+    await releasePods({ client, clock }, NODE, 5_000, never);
+    assert.equal(server.collection(PODS).get(key)?.metadata.deletionGracePeriodSeconds, 0);
+    const asked: string[] = [];
+    server.onRequest(({ method }) => asked.push(method));
+    await releasePods({ client, clock }, NODE, 5_000, never);
+    assert.deepEqual(asked, ["GET"]);
+  });
+
   it("goes on with the others where one is gone or has changed meanwhile", async () => {
     for (const name of ["a", "b", "c"]) createPod(name);
     const status = "/api/v1/namespaces/default/pods/a/status";
