@@ -332,8 +332,8 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "unheard-503",
     "orders",
     "an order that was answered with 503 may have been heard",
-    'return order.outcome === "Rejected" && !MAY_BE_HEARD.has(order.problem?.reason);',
-    'return order.outcome === "Rejected";',
+    "order.heardBefore !== true && !MAY_BE_HEARD.has(order.problem?.reason);",
+    "order.heardBefore !== true;",
     DECIDE,
   ),
   mutant(
