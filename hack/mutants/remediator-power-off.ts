@@ -344,4 +344,12 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     'last?.outcome === "Rejected" ? 0 : before + 1',
     DECIDE_RECORD,
   ),
+  mutant(
+    "device-never-again",
+    "moves",
+    "a device that could not be reached is called again when its pause is over",
+    "const inMs = device.retryAtMs - now.monotonicMs;",
+    "const inMs = device.retryAtMs;",
+    DECIDE_GUARDS,
+  ),
 ];

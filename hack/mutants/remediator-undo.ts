@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, DECIDE_UNDO, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
+import { DECIDE, DECIDE_RECORD, DECIDE_UNDO, DEVICE_EFFECTS, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -268,7 +268,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "what an order before may have done is kept with the order after it",
     "previous?.action === action && !hadNoEffect(previous)",
     'previous?.action === action && previous.outcome !== "Rejected"',
-    "test/unit/remediator/device-effects.test.ts",
+    DEVICE_EFFECTS,
   ),
   mutant(
     "undo-waits-for-owner",
@@ -309,14 +309,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     '"attempt" in state && state.attempt !== undefined\n      ? state.attempt\n      : newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
     'newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
     DECIDE_RECORD,
-  ),
-  mutant(
-    "device-never-again",
-    "moves",
-    "a device that could not be reached is called again when its pause is over",
-    "const inMs = device.retryAtMs - now.monotonicMs;",
-    "const inMs = device.retryAtMs;",
-    DECIDE_GUARDS,
   ),
   mutant(
     "undo-on-of-another-host",

@@ -10,7 +10,7 @@ import { ON_PAUSE_MAX_MS, REORDER_AFTER_MS, REORDER_PAUSE_MS } from "./timings.t
  */
 export const ORDERS_MAX = 4;
 
-/** The attempt with the intent of one more order. One that was refused had no effect: its successor takes its place. */
+/** The attempt with the intent of one more order. One that was refused does not count: its successor takes its place. */
 export function withIntent(
   attempt: Attempt,
   action: SentOrder["action"],
@@ -25,7 +25,7 @@ export function withIntent(
 /** Failed so, an order is sent again, and yet the BMC may have heard it: the connection broke, or a gateway said 503 for it. */
 const MAY_BE_HEARD: ReadonlySet<Reason | undefined> = new Set(["BMCUnreachable", "BMCBusy"]);
 
-/** Whether an order certainly had no effect, nor those of its action before it. */
+/** Whether neither an order nor one of its action before it can have had an effect. */
 export function hadNoEffect(order: SentOrder): boolean {
   return order.outcome === "Rejected" && order.heardBefore !== true && !MAY_BE_HEARD.has(order.problem?.reason);
 }

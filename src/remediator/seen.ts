@@ -91,11 +91,11 @@ export interface LeaseSeen {
 export interface SentOrder {
   attemptId: string;
   action: "ForceOff" | "On";
-  /** Uncertain: the answer was lost, so it may have taken effect. Rejected: it has not. */
+  /** Uncertain: the answer was lost, so it may have taken effect. Rejected: it was not taken, and may be sent again (`hadNoEffect` tells whether it can have been heard). */
   outcome: "Acknowledged" | "Uncertain" | "Rejected";
   /** Why it was rejected; kept until a further order is sent, whatever other calls to the device say meanwhile. */
   problem?: DeviceProblem;
-  /** An order of this action before it may have taken effect; its own outcome says nothing of that one. */
+  /** An order of this action before it may have taken effect, of which `outcome` says nothing. */
   heardBefore?: true;
   atMs: number;
 }

@@ -121,10 +121,10 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
   return isAhead ? `status.phase says ${phase}, which ironfence did not write` : undefined;
 }
 
-/** Whether the child is, or was when its undo began, so far that the request says Waiting. */
+/** Whether the request may say Waiting: by the child's phase, or by what that was before its undo. */
 function mayHaveWaited(child: BareMetalRemediation): boolean {
   const { phase, attempt } = child.status ?? {};
-  // The power-on of a host that was proven off may have been due, and failed before the On was sent.
+  // The power-on of a host that was proven off may have been due, and failed before the host read On: lastRemediated is written only then.
   const wasDue = phase === "Undoing" && attempt?.offConfirmedAt !== undefined;
   return wasDue || phaseOf(child, undefined) !== "Running";
 }

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FENCED_BY } from "../../../src/api/annotations.ts";
 import type { Node } from "../../../src/api/core.ts";
-import type { Condition } from "../../../src/api/meta.ts";
 import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { decide } from "../../../src/remediator/decide.ts";
@@ -26,6 +25,8 @@ import {
   READ_OFF,
   READ_ON,
   REFUSED_FOR_GOOD,
+  said,
+  SET,
   snapshot,
   STALE_LEASE,
   stateOf,
@@ -44,7 +45,6 @@ const CAME_BACK: SnapshotChanges["status"] = {
 const BACKUP = { status: { nodeUID: "node-uid", labels: { rack: "r7" } }, resourceVersion: "1" };
 
 const RENEWED: NonNullable<Seen["lease"]> = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
-const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
 
 function readOff(agoMs: number): NonNullable<Seen["power"]["last"]> {
   return { state: "Off", raw: "Off", atMs: NOW.monotonicMs - agoMs };
@@ -164,12 +164,12 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "→ Releasing (PowerOffConfirmed)",
   },
   {
-    name: "a proof is renewed as soon as the pause of a device that was away is over",
+    name: "a proof is not renewed during the pause of a device that was away",
     changes: { state: "Releasing", seen: { power: AGO_2S, taint: TAINTED, device: DEVICE_AWAY } },
     expected: "wait",
   },
   {
-    name: "… and no later than it ends",
+    name: "… unless it has run out meanwhile",
     changes: {
       state: "Releasing",
       seen: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 6_000 }, taint: TAINTED, device: DEVICE_AWAY },
@@ -187,7 +187,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "readPower",
   },
   {
-    name: "an order that was answered is on record as sent before its effect is looked for",
+    name: "an order whose answer was lost is on record as sent before its effect is looked for",
     changes: {
       state: "PoweringOff",
       attempt: { sent: false },
@@ -346,7 +346,6 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "verifyIdentity",
   },
 
-  // The way back.
   {
     name: "pods that have been released are looked for, not released over and over",
     changes: { state: "Releasing", seen: { power: PROVEN, taint: TAINTED, released: true } },
@@ -405,6 +404,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     },
     expected: "setBootOverride NetworkOnce",
   },
+  // The way back.
   {
     name: "the power-off of a host is no order to power it on",
     changes: {
@@ -584,7 +584,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "restoreNode",
   },
   {
-    name: "… and is not deleted twice",
+    name: "a remediation that has ended and is being deleted does not delete itself as well",
     changes: {
       state: "Succeeded",
       remediation: { deleting: true },
@@ -593,7 +593,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "dropFinalizer",
   },
   {
-    name: "… nor held by a finalizer that is off",
+    name: "… and has nothing to take off once its finalizer is off",
     changes: { state: "Succeeded", remediation: { deleting: true, hasFinalizer: false } },
     expected: "wait for a change",
   },
@@ -649,7 +649,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "… and is not looked for again in the look that was before",
+    name: "… once: the look from before that still shows it",
     changes: {
       state: "Verifying",
       seen: { examined: { node: tainted() }, identity: VERIFIED, marksCleared: true },
@@ -687,10 +687,11 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "a node that has rebooted by itself before any order is as unhealthy as it was found",
+    name: "a new boot is no sign of a node's return before any order: it was Ready when its remediation began",
     changes: {
       state: "Verifying",
       seen: { examined: { node: node({ ready: "True", bootID: "new-boot" }) }, identity: VERIFIED },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: true } },
     },
     expected: "quarantine",
   },
@@ -707,7 +708,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "quarantine",
   },
   {
-    name: "a node that came back while its remediation waited for the host needs no power-off, in whatever boot",
+    name: "a node that came back while its remediation waited for the host needs no power-off, though it is in the boot that it was in",
     changes: {
       state: "Verifying",
       attempt: { action: "Inherited" },
@@ -723,7 +724,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
   },
   { name: "… but by a later one", changes: joinedLate(30_000), expected: "readPower" },
   {
-    name: "… nor is a node that no Machine stands for, and that did not say in which boot it was",
+    name: "… but not a node that no Machine stands for, and that did not say in which boot it was",
     changes: { ...joinedLate(30_000), other: {} },
     expected: "quarantine",
   },
@@ -744,14 +745,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
       seen: { examined: { node: node() } },
       other: { runsHere: true },
       status: {
-        conditions: [
-          {
-            ...announced(),
-            type: "Processing",
-            reason: "OwnNode",
-            message: ownNodeMessage(snapshot({ state: "Verifying" })),
-          },
-        ],
+        conditions: [said("OwnNode", ownNodeMessage(snapshot({ state: "Verifying" })))],
       },
     },
     expected: "wait",
@@ -834,15 +828,9 @@ describe("the intent to power on", () => {
 });
 
 describe("a device that could not be reached", () => {
-  const told: Condition = {
-    ...announced(),
-    type: "Processing",
-    reason: DEVICE_AWAY.reason,
-    message: DEVICE_AWAY.message,
-  };
   const decided = (state: "PoweringOff" | "Undoing", pauseMs: number) => {
     const device = { ...DEVICE_AWAY, retryAtMs: NOW.monotonicMs + pauseMs };
-    const status = { conditions: [told] };
+    const status = { conditions: [said(DEVICE_AWAY.reason, DEVICE_AWAY.message)] };
     return decide(snapshot({ state, seen: { ...UNDOING, device }, status }), NOW);
   };
 

@@ -25,6 +25,18 @@ import {
 
 // What a decision leaves in the status, from which any process goes on.
 
+/** A live Machine of Cluster w1, which names its node or has none. */
+function machineSeen(nodeName?: string): Pick<Seen, "subjectMachine"> {
+  const raw = {
+    apiVersion: "cluster.x-k8s.io/v1beta2",
+    kind: "Machine",
+    metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1" },
+    spec: { clusterName: "w1" },
+    status: nodeName === undefined ? {} : { nodeRef: { name: nodeName } },
+  };
+  return { subjectMachine: { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } };
+}
+
 describe("what is stored with a decision", () => {
   const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;
 
@@ -108,13 +120,13 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("keeps, in an undo, what the attempt that it ends has done", () => {
+  it("keeps, in an undo, what the attempt that it ends has done, and how often it was ordered off", () => {
     const attempt = { kind: "Reprovision", bootOverride: true, orders: 2 } as const;
     const undone = attemptOf({ state: "PoweringOff", attempt, remediation: { deleting: true } });
-    const { id, kind, action, sent, bootOverride } = undone ?? {};
+    const { id, kind, action, orders, sent, bootOverride } = undone ?? {};
     assert.deepEqual(
-      { id, kind, action, sent, bootOverride },
-      { id: "a1", kind: "Reprovision", action: "ForceOff", sent: true, bootOverride: true },
+      { id, kind, action, orders, sent, bootOverride },
+      { id: "a1", kind: "Reprovision", action: "ForceOff", orders: 2, sent: true, bootOverride: true },
     );
   });
 
@@ -137,24 +149,24 @@ describe("what is stored with a decision", () => {
   it("gives an undo all its Ons, and, of a device that refused for good, time for one more try", () => {
     const deleting = { remediation: { deleting: true } };
     assert.equal(attemptOf({ state: "PoweringOn", attempt: { orders: 4 }, ...deleting })?.orders, 0);
-    const keepsOffs = attemptOf({ state: "PoweringOff", attempt: { orders: 2 }, ...deleting })?.orders === 2;
-    assert.ok(keepsOffs, "whether an order went before one that was refused");
     const given = (device: Seen["device"]): number =>
       Date.parse(attemptOf({ state: "PoweringOff", seen: { device }, ...deleting })?.deadline ?? "") - NOW.epochMs;
     assert.equal(given(REFUSED_FOR_GOOD) - given(undefined), DEVICE_FINAL_RETRY_MS);
   });
 
-  for (const reason of ["Paused", "Maintenance"]) {
-    it(`gives a state that was held back (${reason}) its whole time once it goes on`, () => {
-      const resumed = attemptOf({
-        state: "PoweringOn",
-        attempt: { deadlineMs: NOW.epochMs - 1_000 },
-        seen: { identity: VERIFIED },
-        status: { conditions: [said(reason, "")] },
-        plan: { powerOnTimeoutMs: 90_000 },
+  for (const state of ["PoweringOn", "Undoing"] as const) {
+    for (const reason of ["Paused", "Maintenance"]) {
+      it(`gives ${state} its whole time once it goes on after it was held back (${reason})`, () => {
+        const resumed = attemptOf({
+          state,
+          attempt: { deadlineMs: NOW.epochMs - 1_000 },
+          seen: { ...UNDOING, identity: VERIFIED },
+          status: { conditions: [said(reason, "")] },
+          plan: { powerOnTimeoutMs: 90_000 },
+        });
+        assert.equal(Date.parse(resumed?.deadline ?? ""), NOW.epochMs + 90_000);
       });
-      assert.equal(Date.parse(resumed?.deadline ?? ""), NOW.epochMs + 90_000);
-    });
+    }
   }
 
   it("tells a reason to wait anew when its words change, and not else", () => {
@@ -171,7 +183,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([wait(device.message), wait("something else")], [0, 1]);
   });
 
-  it("is which node waits for its host: as it was when it began to, and no longer Inherited once it had its own order", () => {
+  it("is, of a node that waits for its host, how it was when that began", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     const recordOf = (changes: Partial<SnapshotChanges>) =>
       decide(snapshot({ state: "Resolving", seen: { claim }, status: {}, ...changes }), NOW).status?.node;
@@ -181,8 +193,12 @@ describe("what is stored with a decision", () => {
     assert.deepEqual(recordOf({ status: first, other: there }), begun);
     const waited = { name: "n1", uid: "node-uid", bootID: "boot-1", wasReady: false };
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
-    const ordered = attemptOf({ state: "Resolving", attempt: { action: "ForceOff" }, seen: { claim } });
-    assert.equal(ordered?.action, "ForceOff");
+  });
+
+  it("does not call a host inherited that this remediation has ordered off", () => {
+    const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
+    const attempt = { action: "ForceOff" } as const;
+    assert.equal(attemptOf({ state: "Resolving", attempt, seen: { claim } })?.action, "ForceOff");
   });
 
   it("is whether the node was Ready, also of one that waits for its turn, which inherits no host", () => {
@@ -192,18 +208,10 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([begun?.node?.wasReady, begun?.node?.uid, begun?.attempt?.action], [false, "node-uid", "None"]);
   });
 
-  it("is, of a Machine that asks, which node it is, and of which cluster", () => {
-    const raw = {
-      apiVersion: "cluster.x-k8s.io/v1beta2",
-      kind: "Machine",
-      metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1" },
-      spec: { clusterName: "w1" },
-      status: { nodeRef: { name: "n1" } },
-    };
-    const subjectMachine = { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } as const;
+  it("is, of a Machine, which node it is, and of which cluster", () => {
     const fresh = snapshot({
       state: "Resolving",
-      seen: { subjectMachine },
+      seen: machineSeen("n1"),
       other: { unresolved: true, clusterUid: "c" },
     });
     const { status } = decide({ ...fresh, status: {} }, NOW);
@@ -213,13 +221,7 @@ describe("what is stored with a decision", () => {
   });
 
   it("says that a Machine's cluster is the one that the agent lives in", () => {
-    const raw = {
-      apiVersion: "cluster.x-k8s.io/v1beta2",
-      kind: "Machine",
-      metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1" },
-      spec: { clusterName: "w1" },
-    };
-    const seen = { subjectMachine: { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } } as const;
+    const seen = machineSeen();
     const of = (ids: { clusterUid?: string; ownClusterUid?: string }) =>
       decide({ ...snapshot({ state: "Resolving", seen, other: { unresolved: true, ...ids } }), status: {} }, NOW).status
         ?.node;
@@ -228,7 +230,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual(of({}), { cluster });
   });
 
-  it("is the time that a reason to wait began, however its words change", () => {
+  it("keeps the deadline of a reason to wait, however its words change, and gives another reason its own", () => {
     const deadlineMs = NOW.epochMs + 7_000;
     const waiting = (reason: string) => {
       const other = { node: undefined, turn: undefined };
@@ -299,7 +301,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([kindOf("Reboot"), kindOf("Reprovision")], ["Reboot", "Reprovision"]);
   });
 
-  it("says once a deleted Node has joined anew, and nothing of that where none was deleted", () => {
+  it("says that a deleted Node has joined anew, and nothing of that where none was deleted", () => {
     const rejoined = (conditions: Condition[]) =>
       decide(
         snapshot({

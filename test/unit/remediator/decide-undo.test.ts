@@ -14,7 +14,9 @@ import {
   READ_OFF,
   READ_ON,
   said,
+  SET,
   snapshot,
+  TARGET_GONE,
   told,
   UNDOING,
   VERIFIED,
@@ -26,8 +28,6 @@ const ON = { action: "On" } as const;
 const BACKUP = { nodeUID: "node-uid", labels: { rack: "r7" } };
 /** Somebody waits for the host. */
 const SUCCESSOR = { waiting: true, atMs: NOW.monotonicMs };
-const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
-const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
 const OWN = snapshot({ state: "Undoing" }).host;
 const TAKEN_BACK = OWN.found ? { ...OWN, facts: { ...OWN.facts, takenBack: "its operator" } } : OWN;
 /** Of a remediation that is being deleted and has deleted its Node. */
@@ -46,7 +46,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { bootOverride: true },
-      seen: { taintCleared: true, successor: { waiting: true, atMs: NOW.monotonicMs } },
+      seen: { taintCleared: true, successor: SUCCESSOR },
     },
     expected: "setBootOverride None",
   },
@@ -163,7 +163,16 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "… nor where one before it may have been heard, though its connection broke",
+    name: "… be it in an earlier cycle",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
+      status: { retryCount: 1 },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "… nor where the connection of one before it broke: it may have been heard",
     changes: {
       state: "Undoing",
       seen: {
@@ -172,15 +181,6 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
         identity: VERIFIED,
         order: ordered("Rejected", 30_000, { heardBefore: true }),
       },
-    },
-    expected: "stay (PoweringOnAgain), powerOn",
-  },
-  {
-    name: "… be it in an earlier cycle",
-    changes: {
-      state: "Undoing",
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
-      status: { retryCount: 1 },
     },
     expected: "stay (PoweringOnAgain), powerOn",
   },
@@ -240,14 +240,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
   },
   {
     name: "a remediation that is being deleted waits for the Node that it has deleted: it takes the saved labels with it",
-    changes: {
-      state: "Undoing",
-      attempt: { action: "On", done: true },
-      remediation: { deleting: true },
-      seen: UNDOING,
-      status: { conditions: [announced()], backup: BACKUP },
-      other: { node: undefined },
-    },
+    changes: NODE_DELETED,
     expected: "wait",
   },
   {
@@ -339,7 +332,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "… and there is no host to take where nothing is owed",
+    name: "… nor where nothing is owed: there is no host to take",
     changes: {
       state: "Undoing",
       attempt: { action: "None" },
@@ -363,7 +356,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (BootOverrideCleared)",
   },
   {
-    name: "an undo that the stop switch held back has its whole time once it goes on",
+    name: "an undo that the stop switch held back goes on once that is off, though its time is over",
     changes: {
       state: "Undoing",
       seen: UNDOING,

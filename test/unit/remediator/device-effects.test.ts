@@ -164,6 +164,16 @@ describe("a power order", () => {
       { ...CUT_OFF, problem: { ...CUT_OFF.problem, reason: "BMCRefused" } },
       undefined,
     ],
+    [
+      "does not hide that the BMC took the one before it",
+      { ...CUT_OFF, outcome: "Acknowledged", problem: undefined },
+      true,
+    ],
+    [
+      "does not hide that the answer to the one before it was lost",
+      { ...CUT_OFF, outcome: "Uncertain", problem: undefined },
+      true,
+    ],
     ["hides nothing where that was a power-on", { ...CUT_OFF, action: "On" }, undefined],
   ] as const) {
     it(`that is refused ${what}`, async () => {

@@ -16,13 +16,12 @@ import { FINALIZER, runEffect } from "../../../src/remediator/effects.ts";
 import { Session } from "../../../src/remediator/session.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
 import type { Effect } from "../../../src/remediator/snapshot.ts";
-import type { FencedHost } from "../../../src/remediator/targets/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
-// What effects do to nodes and hosts by a live look, on an in-memory API server.
+// What effects do to nodes by a live look, on an in-memory API server.
 
 const SIGNAL = new AbortController().signal;
 const NAMESPACE = "ironfence";
@@ -62,13 +61,8 @@ function recreateNode(): Node {
   return createNode();
 }
 
-function createRemediation(name: string, metadata: Record<string, unknown> = {}): BareMetalRemediation {
-  const remediations = server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS);
-  return remediations.create({ metadata: { namespace: NAMESPACE, name, ...metadata }, spec: {} });
-}
-
 /** Effects of remediation r on node n1. */
-function start(status: BareMetalRemediationStatus = {}, host?: Partial<FencedHost>): EffectContext {
+function start(status: BareMetalRemediationStatus = {}): EffectContext {
   const runtime = createKubeRuntime({
     transport: server.transport({ client: "agent" }),
     clock,
@@ -77,7 +71,8 @@ function start(status: BareMetalRemediationStatus = {}, host?: Partial<FencedHos
     controllerName: "ironfence.io/agent",
     instance: "test",
   });
-  const remediation = createRemediation("r", { finalizers: ["example.com/other", FINALIZER] });
+  const metadata = { namespace: NAMESPACE, name: "r", finalizers: ["example.com/other", FINALIZER] };
+  const remediation = server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).create({ metadata, spec: {} });
   const session = new Session(
     { runtime, clusters: oneCluster(runtime) },
     { ...remediation, status: { node: { name: "n1" }, ...status } },
@@ -88,8 +83,7 @@ function start(status: BareMetalRemediationStatus = {}, host?: Partial<FencedHos
     runtime,
     nodeRuntime: runtime,
     session,
-    // Of a host an effect needs but what it calls.
-    host: host as FencedHost | undefined,
+    host: undefined,
     node: undefined,
     siblings: [],
     turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },

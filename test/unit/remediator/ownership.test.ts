@@ -7,27 +7,19 @@ import type { EffectContext } from "../../../src/remediator/effect-context.ts";
 import { checkSuccessor, claimHost, isWaiting } from "../../../src/remediator/ownership.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
 import { Session } from "../../../src/remediator/session.ts";
+import { formatAttempt } from "../../../src/remediator/state.ts";
 import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
+import { attempt } from "./snapshots.ts";
 
 // Who has a host: a host has one owner, and an owner that is gone for good keeps it from nobody.
 
 const SIGNAL = new AbortController().signal;
 const OTHER: HostOwner = { kind: "BareMetalRemediation", uid: "uid-b", namespace: "ns", name: "b" };
-const INHERITED = {
-  id: "a",
-  kind: "Reboot",
-  action: "Inherited",
-  actionAt: "2026-01-01T00:00:00Z",
-  sent: false,
-  done: false,
-  startedAt: "2026-01-01T00:00:00Z",
-  deadline: "2026-01-01T01:00:00Z",
-  bootOverride: false,
-} as const;
+const INHERITED = formatAttempt(attempt({ action: "Inherited" }));
 const WAITING: BareMetalRemediationStatus = { phase: "Resolving", attempt: INHERITED };
 
 interface Stored {
@@ -134,8 +126,8 @@ describe("a host", () => {
   }
 
   it("is left to whoever is no remediation, and of whom nobody here knows whether it lives", async () => {
-    const probe = { ...OTHER, kind: "Person" };
-    const { asked, claim: seen } = await claim(probe);
+    const stranger = { ...OTHER, kind: "SomebodyElses" };
+    const { asked, claim: seen } = await claim(stranger);
     assert.deepEqual([asked, seen?.owned], [["claim for a"], false]);
   });
 
@@ -184,6 +176,7 @@ describe("who waits for a host", () => {
     ["waits for it, and was told so", { status: WAITING }, true],
     ["has the host by now", { status: { ...WAITING, phase: "Verifying" } }, false],
     ["was not told yet that it is another's", { status: { phase: "Resolving" } }, false],
+    ["waits for something else", { status: { ...WAITING, attempt: { ...INHERITED, action: "None" } } }, false],
     ["is being deleted", { status: WAITING, deletionTimestamp: "2026-01-01T00:00:00Z" }, false],
   ] as const) {
     it(`is ${waits ? "" : "not "}a remediation that ${what}`, () => {

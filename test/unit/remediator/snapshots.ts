@@ -219,6 +219,9 @@ export function said(reason: string, message: string): Condition {
   return { type: "Processing", status: "True", reason, message, lastTransitionTime: "2026-01-01T11:00:00Z" };
 }
 
+export const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
+/** Who makes a new Machine for one that is deleted. */
+export const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
 /** The host that answers is another one. */
 export const MISMATCH: Seen["identity"] = {
   verdict: { verified: false, reason: "Mismatch", message: "" },

@@ -17,13 +17,13 @@ import {
   said,
   snapshot,
   STALE_LEASE,
+  TARGET_GONE,
   UNDOING,
   VERIFIED,
 } from "./snapshots.ts";
 
 /** Devices that are not accepted tell nothing. */
 const UNKNOWN = { ...READ_ON, last: { state: "Unknown", raw: "not accepted", atMs: NOW.monotonicMs - 100 } } as const;
-const TARGET_GONE = { found: false, reason: "NoTarget", message: "the target is gone" } as const;
 /** An order whose connection broke. */
 const CUT_OFF: SentOrder = {
   attemptId: "a1",
@@ -966,6 +966,17 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "readPower",
   },
   {
+    name: "… and just so where it was answered with 503, which a gateway says too when the BMC has heard it",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { ...REFUSED, order: CUT_OFF_BY_GATEWAY, marksCleared: true },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "readPower",
+  },
+  {
     name: "… and just so where the connection of an order before it broke",
     changes: {
       state: "PoweringOff",
@@ -975,17 +986,6 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
         order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", heardBefore: true, atMs: CUT_OFF.atMs },
         marksCleared: true,
       },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
-    expected: "readPower",
-  },
-  {
-    name: "… and just so where it was answered with 503, which a gateway says too when the BMC has heard it",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: { ...REFUSED, order: CUT_OFF_BY_GATEWAY, marksCleared: true },
       other: { node: node({ ready: "True" }) },
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
     },

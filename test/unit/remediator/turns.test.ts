@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import { formatAttempt } from "../../../src/remediator/state.ts";
 import { Turns } from "../../../src/remediator/turns.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { attempt } from "./snapshots.ts";
 
 function remediation(name: string, status: BareMetalRemediation["status"] = {}): BareMetalRemediation {
   return {
@@ -115,13 +117,9 @@ describe("a turn", () => {
       spec: {},
       status: {},
     });
-    const named = (name: string, zone?: string): BareMetalRemediation =>
-      remediation(name, { node: { name: `${name}-node`, ...(zone !== undefined && { zone }) } });
-    const begun = {
-      ...named("a", "z1"),
-      status: { phase: "Releasing", node: { name: "a-node", zone: "z1" } },
-    } as const;
-    const [b, c] = [named("b"), named("c")];
+    const begun = remediation("a", { phase: "Releasing", node: { name: "a-node", zone: "z1" } });
+    const waiting = (name: string) => remediation(name, { node: { name: `${name}-node` } });
+    const [b, c] = [waiting("b"), waiting("c")];
     const turns = turnsAmong([begun, b, c], {
       limits: { hosts: 10, perZone: 1 },
       nodesOf: () => ({
@@ -135,18 +133,12 @@ describe("a turn", () => {
   });
 
   it("goes first to who may have been left with a host that is off", () => {
-    const attempt = {
-      id: "a",
-      kind: "Reboot",
-      action: "Inherited",
-      actionAt: "2026-01-01T00:00:00Z",
-      sent: false,
-      done: false,
-      startedAt: "2026-01-01T00:00:00Z",
-      deadline: "2026-01-01T01:00:00Z",
-      bootOverride: false,
-    } as const;
-    const [a, b, heir] = [remediation("a"), remediation("b"), remediation("c", { phase: "Resolving", attempt })];
+    const inherited = formatAttempt(attempt({ action: "Inherited" }));
+    const [a, b, heir] = [
+      remediation("a"),
+      remediation("b"),
+      remediation("c", { phase: "Resolving", attempt: inherited }),
+    ];
     const turns = turnsAmong([a, b, heir]);
     for (const asking of [a, b, heir]) turns.ask(asking);
     turns.leave("uid-a");

@@ -301,7 +301,7 @@ describe("a Metal3Remediation that the Metal3 provider's controller serves as we
   });
 });
 
-describe("a Metal3Remediation whose child is undone before its host was powered on", () => {
+describe("a Metal3Remediation that says Waiting before its host was powered on", () => {
   const attempt = {
     id: "a",
     kind: "Reboot",
@@ -332,7 +332,7 @@ describe("a Metal3Remediation whose child is undone before its host was powered 
     ["undone before its host was proven off", { phase: "Undoing", attempt }],
     ["still at the release of its workloads", { phase: "Releasing", attempt: proven }],
   ] as const) {
-    test(`is another controller's where it says Waiting and its child is ${what}`, async () => {
+    test(`is taken for another controller's where its child is ${what}`, async () => {
       const world = await asked();
       await world.play({ phase: "PoweringOff", attempt });
       await world.play(status);
