@@ -48,6 +48,14 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     TARGETS,
   ),
   mutant(
+    "heard-beside-refusal",
+    "topology",
+    "an order that one device may have heard is not refused because another device says so",
+    '[["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]]',
+    '[["Timeout", "BadResponse"], ["Unreachable"]]',
+    "test/unit/bmc/topology.test.ts",
+  ),
+  mutant(
     "other-host-passed-over",
     "topology",
     "another host on one level is not made up for by the next level",

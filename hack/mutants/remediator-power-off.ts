@@ -332,8 +332,8 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "unheard-503",
     "orders",
     "an order that was answered with 503 may have been heard",
-    "order.heardBefore !== true && !MAY_BE_HEARD.has(order.problem?.reason);",
-    "order.heardBefore !== true;",
+    'order.outcome === "Rejected" && !MAY_BE_HEARD.has(order.problem?.reason);',
+    'order.outcome === "Rejected";',
     DECIDE,
   ),
   mutant(
@@ -351,5 +351,13 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "const inMs = device.retryAtMs - now.monotonicMs;",
     "const inMs = device.retryAtMs;",
     DECIDE_GUARDS,
+  ),
+  mutant(
+    "unknown-power-is-off",
+    "decide-power-off",
+    "a node that came back is not powered off because its BMC does not say how the host is",
+    'if (last.state === "Off") return undefined;',
+    'if (last.state !== "On") return undefined;',
+    DECIDE,
   ),
 ];

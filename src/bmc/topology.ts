@@ -298,16 +298,19 @@ function levelFailure(error: unknown, signal: AbortSignal): BmcError {
   return error;
 }
 
-/** An order that failed so may have taken effect: that counts for more than what any other device has said. */
-const LOST: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "BadResponse"]);
+/**
+ * An order that failed so may have taken effect, the first the likeliest: that counts for more than what any other device has
+ * said. A gateway answers 503, too, where the BMC behind it has heard the order.
+ */
+const LOST: readonly (readonly BmcErrorCode[])[] = [["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]];
 
 /** Several failures as one. It may be tried again if any of them may. */
 function combined(failures: readonly BmcError[]): BmcError {
   const [first] = failures;
   if (first === undefined) return new BmcError("Unsupported", "the host has no power device");
   if (failures.length === 1) return first;
-  const lost = failures.find(({ code }) => LOST.has(code)) ?? failures.find(({ code }) => code === "Unreachable");
-  const decisive = lost ?? failures.find((failure) => failure.retryable) ?? first;
+  const lost = LOST.flatMap((codes) => failures.filter(({ code }) => codes.includes(code)));
+  const decisive = lost[0] ?? failures.find((failure) => failure.retryable) ?? first;
   const message = failures.map((failure) => failure.message).join("; ");
   return new BmcError(decisive.code, message, { cause: decisive });
 }

@@ -12,7 +12,7 @@ import {
   stopGate,
   wait,
 } from "./moves.ts";
-import { hadNoEffect, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
+import { heardAtMs, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
 import type { LeaseSeen, SentOrder } from "./seen.ts";
 import type { Decision, Now, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
@@ -118,17 +118,18 @@ function memberGate(walk: Walk, now: Now): Decision | undefined {
   return identityVerdict(walk, now) === undefined ? run({ do: "examine" }) : quorumGate(walk, now);
 }
 
-/** Ends the remediation where the only order so far was refused, and meanwhile the node has come back by itself. */
+/** Ends the remediation where no order so far was taken, and meanwhile the node has come back by itself. */
 function endIfUntouched(walk: Walk, order: SentOrder | undefined, now: Now): Decision | undefined {
   const { attempt, node, seen } = walk;
   if (order?.outcome !== "Rejected" || attempt.orders > 1 || (walk.status.retryCount ?? 0) > 0) return undefined;
   const back = node === undefined ? undefined : endIfBack(walk, node, "None", now);
-  if (back === undefined || hadNoEffect(order)) return back;
+  const heardMs = heardAtMs(order);
+  if (back === undefined || heardMs === undefined) return back;
   const { last } = seen.power;
   if (last === undefined) return run({ do: "readPower" });
   // A host that is off has a node that says Ready for a while; one that is on may be about to be powered off.
-  if (last.state !== "On") return undefined;
-  return last.atMs - order.atMs >= REORDER_AFTER_MS
+  if (last.state === "Off") return undefined;
+  return last.state === "On" && last.atMs - heardMs >= REORDER_AFTER_MS
     ? back
     : (readDue(walk, now) ?? wait(walk, untilNextRead(walk, now)));
 }

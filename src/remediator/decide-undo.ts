@@ -2,7 +2,7 @@ import { untilNextRead } from "./decide-power-off.ts";
 import { orderOn, restoreLabels } from "./decide-return.ts";
 import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
 import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
-import { hadNoEffect, isOnDue, isSpent, readsOn } from "./orders.ts";
+import { hadNoEffect, heardAtMs, isOnDue, isSpent, readsOn } from "./orders.ts";
 import type { Reason } from "./reasons.ts";
 import { restoreInstallation } from "./reprovision/host-installation.ts";
 import { awaitDeprovisioning } from "./reprovision/machine-deletion.ts";
@@ -228,8 +228,9 @@ function isSettled(walk: Walk, readAtMs: number, now: Now): boolean {
   const { attempt, seen } = walk;
   if (attempt.action !== "ForceOff" || attempt.done) return true;
   const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
-  if (order !== undefined && hadNoEffect(order)) return true;
-  const ageMs = order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - order.atMs;
+  if (order !== undefined && isUntouched(walk, order)) return true;
+  const ageMs =
+    order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - (heardAtMs(order) ?? order.atMs);
   return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;
 }
 

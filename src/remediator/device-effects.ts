@@ -5,7 +5,7 @@ import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import { backoffMs } from "../runtime/random.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
-import { hadNoEffect } from "./orders.ts";
+import { heardAtMs } from "./orders.ts";
 import { ownerOf } from "./ownership.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./power-seen.ts";
 import { deviceProblem } from "./reasons.ts";
@@ -68,7 +68,8 @@ export async function orderPower(
   const { session, runtime } = context;
   const { order: previous, identity } = session.seen;
   const isLate = identity === undefined || session.now().monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS;
-  const heardBefore = previous?.action === action && !hadNoEffect(previous) && { heardBefore: true as const };
+  const heardBeforeMs = previous?.action === action ? heardAtMs(previous) : undefined;
+  const heardBefore = heardBeforeMs === undefined ? {} : { heardBeforeMs };
   if (isLate || !context.mayOrder()) {
     // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now; or the
     // order was stopped, or its target edited, while the intent was being stored.

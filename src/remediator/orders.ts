@@ -25,9 +25,15 @@ export function withIntent(
 /** Failed so, an order is sent again, and yet the BMC may have heard it: the connection broke, or a gateway said 503 for it. */
 const MAY_BE_HEARD: ReadonlySet<Reason | undefined> = new Set(["BMCUnreachable", "BMCBusy"]);
 
+/** When the last order of its action went out that may have had an effect: this one, or one before it. */
+export function heardAtMs(order: SentOrder): number | undefined {
+  const unheard = order.outcome === "Rejected" && !MAY_BE_HEARD.has(order.problem?.reason);
+  return unheard ? order.heardBeforeMs : order.atMs;
+}
+
 /** Whether neither an order nor one of its action before it can have had an effect. */
 export function hadNoEffect(order: SentOrder): boolean {
-  return order.outcome === "Rejected" && order.heardBefore !== true && !MAY_BE_HEARD.has(order.problem?.reason);
+  return heardAtMs(order) === undefined;
 }
 
 /** Whether no further order of that action may go out in this power cycle. */

@@ -95,8 +95,8 @@ export interface SentOrder {
   outcome: "Acknowledged" | "Uncertain" | "Rejected";
   /** Why it was rejected; kept until a further order is sent, whatever other calls to the device say meanwhile. */
   problem?: DeviceProblem;
-  /** An order of this action before it may have taken effect, of which `outcome` says nothing. */
-  heardBefore?: true;
+  /** When an order of this action before it went out that may have taken effect, of which `outcome` says nothing. */
+  heardBeforeMs?: number;
   atMs: number;
 }
 

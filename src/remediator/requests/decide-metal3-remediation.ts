@@ -124,9 +124,10 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
 /** Whether the request may say Waiting: by the child's phase, or by what that was before its undo. */
 function mayHaveWaited(child: BareMetalRemediation): boolean {
   const { phase, attempt } = child.status ?? {};
-  // The power-on of a host that was proven off may have been due, and failed before the host read On: lastRemediated is written only then.
-  const wasDue = phase === "Undoing" && attempt?.offConfirmedAt !== undefined;
-  return wasDue || phaseOf(child, undefined) !== "Running";
+  // It may have been due to power on, and failed before the host read On, or to restore a node that came back by itself:
+  // lastRemediated is written for neither.
+  const hasWaited = attempt?.offConfirmedAt !== undefined || attempt?.action !== "ForceOff";
+  return (phase === "Undoing" && hasWaited) || phaseOf(child, undefined) !== "Running";
 }
 
 function begin({ request, host }: Metal3Snapshot): Metal3Step {

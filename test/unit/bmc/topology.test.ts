@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PowerReading, PowerState } from "../../../src/bmc/driver.ts";
-import { levelPower } from "../../../src/bmc/topology.ts";
+import type { PowerDriver, PowerReading, PowerState } from "../../../src/bmc/driver.ts";
+import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
+import { BmcError } from "../../../src/bmc/errors.ts";
+import { levelPower, Topology } from "../../../src/bmc/topology.ts";
 
 const readings = (states: readonly PowerState[]): PowerReading[] => states.map((state) => ({ state, raw: state }));
 
@@ -21,3 +23,31 @@ test("a level is on where one of its devices says so, changing where one does, a
     assert.equal(levelPower(readings(states), devices).state, expected, `${states.join(", ")} of ${devices}`);
   }
 });
+
+for (const levels of [
+  [1, 1],
+  [1, 2],
+]) {
+  test(`of an order that several devices failed (levels ${levels.join(" and ")}) counts what may have taken effect`, async () => {
+    const refusing = (code: BmcErrorCode): PowerDriver => {
+      const driver: Partial<PowerDriver> = {
+        identify: () => Promise.resolve({ device: code }),
+        forceOff: () => Promise.reject(new BmcError(code, code)),
+      };
+      return driver as PowerDriver;
+    };
+    for (const [codes, expected] of [
+      [["Refused", "Timeout"], "Timeout"],
+      [["Unreachable", "BadResponse"], "BadResponse"],
+      [["Busy", "Unreachable"], "Unreachable"],
+      [["Refused", "Busy"], "Busy"],
+      [["PrivilegeTooLow", "Refused"], "Refused"],
+      [["PrivilegeTooLow", "AuthFailed"], "PrivilegeTooLow"],
+    ] as const) {
+      const devices = codes.map((code, index) => ({ level: levels[index] ?? 1, driver: refusing(code) }));
+      const topology = new Topology(devices, () => ({ verified: true, message: "" }));
+      const order = topology.forceOff(new AbortController().signal);
+      await assert.rejects(order, (error) => error instanceof BmcError && error.code === expected, codes.join(", "));
+    }
+  });
+}

@@ -179,7 +179,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
         ...UNDOING,
         power: READ_ON,
         identity: VERIFIED,
-        order: ordered("Rejected", 30_000, { heardBefore: true }),
+        order: ordered("Rejected", 30_000, { heardBeforeMs: NOW.monotonicMs - 40_000 }),
       },
     },
     expected: "stay (PoweringOnAgain), powerOn",
@@ -301,6 +301,30 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
       seen: { ...UNDOING, power: READ_ON, order: ordered("Rejected", 3_000) },
     },
     expected: "stay (PoweredOnAgain)",
+  },
+  {
+    name: "… not where one of an earlier power cycle may still be about to work",
+    changes: {
+      state: "Undoing",
+      attempt: { done: false },
+      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 3_000) },
+      status: { retryCount: 1 },
+    },
+    expected: "wait",
+  },
+  {
+    name: "… and, where one before it may have been heard, as soon as that has had its time",
+    changes: {
+      state: "Undoing",
+      attempt: { done: false, orders: 2 },
+      seen: {
+        ...UNDOING,
+        power: READ_ON,
+        identity: VERIFIED,
+        order: ordered("Rejected", 3_000, { heardBeforeMs: NOW.monotonicMs - 25_000 }),
+      },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
   },
   {
     name: "a host that somebody else powers by now is not ordered on, though its BMC may show what was",

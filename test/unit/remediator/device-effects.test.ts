@@ -154,11 +154,11 @@ describe("a power order", () => {
     action: "ForceOff",
     outcome: "Rejected",
     problem: { reason: "BMCUnreachable", message: "the other side closed", final: false },
-    atMs: 0,
+    atMs: -3_000,
   };
-  for (const [what, previous, heardBefore] of [
-    ["does not hide that the connection of the one before it broke", CUT_OFF, true],
-    ["does not hide that of an earlier one, either", { ...CUT_OFF, problem: undefined, heardBefore: true }, true],
+  for (const [what, previous, heardBeforeMs] of [
+    ["does not hide that the connection of the one before it broke", CUT_OFF, CUT_OFF.atMs],
+    ["does not hide that of an earlier one, either", { ...CUT_OFF, problem: undefined, heardBeforeMs: -9_000 }, -9_000],
     [
       "hides nothing where the one before it was refused, too",
       { ...CUT_OFF, problem: { ...CUT_OFF.problem, reason: "BMCRefused" } },
@@ -167,18 +167,18 @@ describe("a power order", () => {
     [
       "does not hide that the BMC took the one before it",
       { ...CUT_OFF, outcome: "Acknowledged", problem: undefined },
-      true,
+      CUT_OFF.atMs,
     ],
     [
       "does not hide that the answer to the one before it was lost",
       { ...CUT_OFF, outcome: "Uncertain", problem: undefined },
-      true,
+      CUT_OFF.atMs,
     ],
     ["hides nothing where that was a power-on", { ...CUT_OFF, action: "On" }, undefined],
   ] as const) {
     it(`that is refused ${what}`, async () => {
       const made = await orderFails("Refused", previous as SentOrder);
-      assert.equal(made.session.seen.order?.heardBefore, heardBefore);
+      assert.equal(made.session.seen.order?.heardBeforeMs, heardBeforeMs);
     });
   }
 
@@ -186,7 +186,7 @@ describe("a power order", () => {
     const made = { ...context(() => Promise.resolve()), mayOrder: () => false };
     made.session.seen = { ...made.session.seen, identity: VERIFIED, order: CUT_OFF };
     await orderPower(made, "ForceOff", "a1", SIGNAL);
-    assert.equal(made.session.seen.order?.heardBefore, true);
+    assert.equal(made.session.seen.order?.heardBeforeMs, CUT_OFF.atMs);
   });
 });
 

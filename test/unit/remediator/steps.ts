@@ -983,13 +983,52 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       attempt: { sent: false },
       seen: {
         ...REFUSED,
-        order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", heardBefore: true, atMs: CUT_OFF.atMs },
+        order: {
+          attemptId: "a1",
+          action: "ForceOff",
+          outcome: "Rejected",
+          heardBeforeMs: CUT_OFF.atMs,
+          atMs: CUT_OFF.atMs,
+        },
         marksCleared: true,
       },
       other: { node: node({ ready: "True" }) },
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
     },
     expected: "readPower",
+  },
+  {
+    name: "… which counts from the order that may have been heard, not from a refused one after it",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: {
+        ...REFUSED,
+        order: {
+          attemptId: "a1",
+          action: "ForceOff",
+          outcome: "Rejected",
+          heardBeforeMs: NOW.monotonicMs - 25_000,
+          atMs: NOW.monotonicMs - 3_000,
+        },
+        power: READ_ON,
+        marksCleared: true,
+      },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "→ Restoring (Recovered)",
+  },
+  {
+    name: "… and a BMC that does not say how the host is leaves it as it is until it does",
+    changes: {
+      state: "PoweringOff",
+      attempt: { sent: false },
+      seen: { ...REFUSED, order: CUT_OFF, power: UNKNOWN, marksCleared: true },
+      other: { node: node({ ready: "True" }) },
+      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    },
+    expected: "wait",
   },
   {
     name: "… for so long that the order cannot take effect any more",

@@ -328,6 +328,15 @@ describe("a Metal3Remediation that says Waiting before its host was powered on",
     assert.equal(world.request(), undefined);
   });
 
+  test("is not taken for another controller's where its node came back by itself, and did not stay", async () => {
+    const world = await asked();
+    const untouched = { ...attempt, action: "None" } as const;
+    await world.play({ phase: "Restoring", attempt: untouched });
+    assert.equal(world.phase(), "Waiting");
+    await world.play({ phase: "Undoing", attempt: untouched });
+    assert.equal(world.request()?.metadata.annotations?.[REFUSED], undefined);
+  });
+
   for (const [what, status] of [
     ["undone before its host was proven off", { phase: "Undoing", attempt }],
     ["still at the release of its workloads", { phase: "Releasing", attempt: proven }],
