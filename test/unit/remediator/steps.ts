@@ -24,19 +24,33 @@ import {
 
 /** Devices that are not accepted tell nothing. */
 const UNKNOWN = { ...READ_ON, last: { state: "Unknown", raw: "not accepted", atMs: NOW.monotonicMs - 100 } } as const;
-/** An order whose connection broke. */
-const CUT_OFF: SentOrder = {
+/** An order that the BMC has refused. */
+const UNHEARD: SentOrder = {
   attemptId: "a1",
   action: "ForceOff",
   outcome: "Rejected",
-  problem: { reason: "BMCUnreachable", message: "the other side closed", final: false },
   atMs: NOW.monotonicMs - 3_000,
 };
-
+/** One whose connection broke. */
+const CUT_OFF: SentOrder = {
+  ...UNHEARD,
+  problem: { reason: "BMCUnreachable", message: "the other side closed", final: false },
+};
 const CUT_OFF_BY_GATEWAY: SentOrder = {
-  ...CUT_OFF,
+  ...UNHEARD,
   problem: { reason: "BMCBusy", message: "503 Service Unavailable", final: false },
 };
+
+/** A node that has come back in its old boot while its BMC refuses, or does not answer, the order to power it off. */
+function cameBack(seen: Partial<Seen>): SnapshotChanges {
+  return {
+    state: "PoweringOff",
+    attempt: { sent: false },
+    seen: { ...REFUSED, marksCleared: true, ...seen },
+    other: { node: node({ ready: "True" }) },
+    status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+  };
+}
 
 /** One of several devices is off. */
 const HALF_ON: Seen["power"] = {
@@ -945,138 +959,52 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
   },
   {
     name: "a node that comes back while the BMC refuses the order is left alone",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: { ...REFUSED, marksCleared: true },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
+    changes: cameBack({}),
     expected: "→ Restoring (Recovered)",
   },
   {
     name: "… once the host reads On, where the connection broke on that order: it may have been heard",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: { ...REFUSED, order: CUT_OFF, marksCleared: true },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
+    changes: cameBack({ order: CUT_OFF }),
     expected: "readPower",
   },
   {
     name: "… and just so where it was answered with 503, which a gateway says too when the BMC has heard it",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: { ...REFUSED, order: CUT_OFF_BY_GATEWAY, marksCleared: true },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
+    changes: cameBack({ order: CUT_OFF_BY_GATEWAY }),
     expected: "readPower",
   },
   {
     name: "… and just so where the connection of an order before it broke",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: {
-        ...REFUSED,
-        order: {
-          attemptId: "a1",
-          action: "ForceOff",
-          outcome: "Rejected",
-          heardBeforeMs: CUT_OFF.atMs,
-          atMs: CUT_OFF.atMs,
-        },
-        marksCleared: true,
-      },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
+    changes: cameBack({ order: { ...UNHEARD, heardBeforeMs: CUT_OFF.atMs } }),
     expected: "readPower",
   },
   {
-    name: "… which counts from the order that may have been heard, not from a refused one after it",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: {
-        ...REFUSED,
-        order: {
-          attemptId: "a1",
-          action: "ForceOff",
-          outcome: "Rejected",
-          heardBeforeMs: NOW.monotonicMs - 25_000,
-          atMs: NOW.monotonicMs - 3_000,
-        },
-        power: READ_ON,
-        marksCleared: true,
-      },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
-    expected: "→ Restoring (Recovered)",
-  },
-  {
-    name: "… and a BMC that does not say how the host is leaves it as it is until it does",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: { ...REFUSED, order: CUT_OFF, power: UNKNOWN, marksCleared: true },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
-    expected: "wait",
-  },
-  {
     name: "… for so long that the order cannot take effect any more",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: { ...REFUSED, order: CUT_OFF, power: READ_ON, marksCleared: true },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
+    changes: cameBack({ order: CUT_OFF, power: READ_ON }),
     expected: "wait",
   },
   {
     name: "… and then it is left alone",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: {
-        ...REFUSED,
-        order: { ...CUT_OFF, atMs: NOW.monotonicMs - 25_000 },
-        power: READ_ON,
-        marksCleared: true,
-      },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
+    changes: cameBack({ order: { ...CUT_OFF, atMs: NOW.monotonicMs - 25_000 }, power: READ_ON }),
     expected: "→ Restoring (Recovered)",
   },
   {
+    name: "… which counts from the order that may have been heard, not from a refused one after it",
+    changes: cameBack({ order: { ...UNHEARD, heardBeforeMs: NOW.monotonicMs - 25_000 }, power: READ_ON }),
+    expected: "→ Restoring (Recovered)",
+  },
+  {
+    name: "… and while its BMC does not say how the host is, that is waited for",
+    changes: cameBack({ order: CUT_OFF, power: UNKNOWN }),
+    expected: "wait",
+  },
+  {
     name: "… and as usual where it reads Off",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false },
-      seen: { ...REFUSED, order: CUT_OFF, power: READ_OFF, marksCleared: true },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
+    changes: cameBack({ order: CUT_OFF, power: READ_OFF }),
     expected: "stay (PoweringOffAgain), forceOff",
   },
   {
     name: "… but not if another order before that may have taken effect",
-    changes: {
-      state: "PoweringOff",
-      attempt: { sent: false, orders: 2 },
-      seen: { ...REFUSED, marksCleared: true },
-      other: { node: node({ ready: "True" }) },
-      status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
-    },
+    changes: { ...cameBack({}), attempt: { sent: false, orders: 2 } },
     expected: "stay (PoweringOffAgain), forceOff",
   },
   {
