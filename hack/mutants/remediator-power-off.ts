@@ -78,7 +78,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "the intent is stored as not sent yet",
     "orders, sent: false, done: false }",
     "orders, sent: true, done: false }",
-    PROPERTIES,
+    DECIDE_RECORD,
   ),
   mutant(
     "off-without-end",

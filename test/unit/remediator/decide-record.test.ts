@@ -61,6 +61,13 @@ describe("what is stored with a decision", () => {
     assert.equal(status?.node?.bootID, "boot-2");
   });
 
+  it("is an order's intent: neither sent nor done, whichever order it is", () => {
+    const off = attemptOf({ state: "Verifying", seen: { examined: { node: node() }, identity: VERIFIED } });
+    const on = attemptOf({ state: "Undoing", seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED } });
+    assert.deepEqual([off?.action, off?.sent, off?.done], ["ForceOff", false, false]);
+    assert.deepEqual([on?.action, on?.sent, on?.done], ["On", false, false]);
+  });
+
   it("is, with a further order, still the boot that the first one ends", () => {
     const { status } = decide(
       snapshot({
