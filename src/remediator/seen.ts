@@ -91,7 +91,10 @@ export interface LeaseSeen {
 export interface SentOrder {
   attemptId: string;
   action: "ForceOff" | "On";
-  /** Uncertain: the answer was lost, so it may have taken effect. Rejected: it was not taken, and may be sent again (`hadNoEffect` tells whether it can have been heard). */
+  /**
+   * Uncertain: the answer was lost, so it may have taken effect. Rejected: it was not taken, and may be sent again; `hadNoEffect`
+   * tells whether it can have been heard.
+   */
   outcome: "Acknowledged" | "Uncertain" | "Rejected";
   /** Why it was rejected; kept until a further order is sent, whatever other calls to the device say meanwhile. */
   problem?: DeviceProblem;

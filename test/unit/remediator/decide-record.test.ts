@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readMachine } from "../../../src/api/cluster-api.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import { decide } from "../../../src/remediator/decide.ts";
 import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
@@ -9,6 +8,7 @@ import { DEVICE_FINAL_RETRY_MS } from "../../../src/remediator/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   announced,
+  machineSeen,
   node,
   NOW,
   ordered,
@@ -24,18 +24,6 @@ import {
 } from "./snapshots.ts";
 
 // What a decision leaves in the status, from which any process goes on.
-
-/** A live Machine of Cluster w1, which names its node or has none. */
-function machineSeen(nodeName?: string): Pick<Seen, "subjectMachine"> {
-  const raw = {
-    apiVersion: "cluster.x-k8s.io/v1beta2",
-    kind: "Machine",
-    metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1" },
-    spec: { clusterName: "w1" },
-    status: nodeName === undefined ? {} : { nodeRef: { name: nodeName } },
-  };
-  return { subjectMachine: { found: true, machine: readMachine(raw), atMs: NOW.monotonicMs } };
-}
 
 describe("what is stored with a decision", () => {
   const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;
@@ -228,7 +216,7 @@ describe("what is stored with a decision", () => {
   });
 
   it("says that a Machine's cluster is the one that the agent lives in", () => {
-    const seen = machineSeen();
+    const seen = machineSeen(undefined);
     const of = (ids: { clusterUid?: string; ownClusterUid?: string }) =>
       decide({ ...snapshot({ state: "Resolving", seen, other: { unresolved: true, ...ids } }), status: {} }, NOW).status
         ?.node;

@@ -1,8 +1,19 @@
-import { readMachine } from "../../../src/api/cluster-api.ts";
 import { localNode } from "../../../src/remediator/subject.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
-import { NO_SUCCESSOR, node, NOW, PROVEN, READ_OFF, REFUSED, said, snapshot, UNDOING, VERIFIED } from "./snapshots.ts";
+import {
+  machineSeen,
+  NO_SUCCESSOR,
+  node,
+  NOW,
+  PROVEN,
+  READ_OFF,
+  REFUSED,
+  said,
+  snapshot,
+  UNDOING,
+  VERIFIED,
+} from "./snapshots.ts";
 
 const TARGET = { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" };
 
@@ -25,23 +36,6 @@ const MACHINE = {
   uid: "m-uid",
 };
 const CLUSTER = { namespace: "caps", name: "w1" };
-
-/** A live Machine that names `nodeName`. */
-function machineSeen(
-  nodeName: string | undefined,
-  changes: Record<string, string> = {},
-  providerID?: string,
-  atMs = NOW.monotonicMs,
-): Pick<Seen, "subjectMachine"> {
-  const raw = {
-    apiVersion: MACHINE.apiVersion,
-    kind: MACHINE.kind,
-    metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1", labels: changes },
-    spec: { clusterName: "w1", providerID },
-    status: nodeName === undefined ? {} : { nodeRef: { name: nodeName } },
-  };
-  return { subjectMachine: { found: true, machine: readMachine(raw), atMs } };
-}
 
 /** A remediation of a Machine that has no node. */
 const NODELESS = {

@@ -1,3 +1,4 @@
+import { readMachine } from "../../../src/api/cluster-api.ts";
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
@@ -243,4 +244,21 @@ export function announced(): Condition {
     message,
     lastTransitionTime: "2026-01-01T11:00:00Z",
   };
+}
+
+/** A live Machine of Cluster w1 that names `nodeName`. */
+export function machineSeen(
+  nodeName: string | undefined,
+  changes: Record<string, string> = {},
+  providerID?: string,
+  atMs = NOW.monotonicMs,
+): Pick<Seen, "subjectMachine"> {
+  const raw = {
+    apiVersion: "cluster.x-k8s.io/v1beta2",
+    kind: "Machine",
+    metadata: { namespace: "caps", name: "m1", uid: "m-uid", resourceVersion: "1", labels: changes },
+    spec: { clusterName: "w1", providerID },
+    status: nodeName === undefined ? {} : { nodeRef: { name: nodeName } },
+  };
+  return { subjectMachine: { found: true, machine: readMachine(raw), atMs } };
 }
