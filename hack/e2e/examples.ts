@@ -42,9 +42,17 @@ export async function applyFencingTarget(world: World, node: string, overrides: 
   }
 }
 
-/** Applies examples/node-health-check.yaml with conditions that need to stand for one second only. */
-export async function applyHealthCheck(world: World, change: (manifest: Manifest) => Manifest = (same) => same) {
-  for (const example of await readManifests(repositoryPath("examples/node-health-check.yaml"))) {
-    await applyObject(world.api, change(substitute(example, { '"duration":"60s"': '"duration":"1s"' })));
+/** Which of the examples of NodeHealthChecks a test uses. */
+export type HealthCheckExample = "node-health-check" | "node-health-check-with-reprovision";
+
+/** Applies an example of a NodeHealthCheck with conditions that need to stand for one second only. */
+export async function applyHealthCheck(
+  world: World,
+  change: (manifest: Manifest) => Manifest = (same) => same,
+  file: HealthCheckExample = "node-health-check",
+): Promise<void> {
+  const values = { '"duration":"300s"': '"duration":"1s"', "CHANGE-ME": "NetworkBoot" };
+  for (const example of await readManifests(repositoryPath(`examples/${file}.yaml`))) {
+    await applyObject(world.api, change(substitute(example, values)));
   }
 }

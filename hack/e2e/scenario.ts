@@ -8,7 +8,7 @@ import { OUT_OF_SERVICE, conditionOf, hasTaint, openChronicle, readyOf } from ".
 import type { Chronicle, NodeView, RemediationView } from "./chronicle.ts";
 import { eventually } from "./eventually.ts";
 import { applyFencingTarget, applyHealthCheck } from "./examples.ts";
-import type { TargetOverrides } from "./examples.ts";
+import type { HealthCheckExample, TargetOverrides } from "./examples.ts";
 import { DEFAULT_WORLD, NAMESPACE, startWorld } from "./world.ts";
 import type { World, WorldOptions } from "./world.ts";
 
@@ -73,10 +73,14 @@ export async function startScenario(options: Partial<WorldOptions> = {}): Promis
 /** Applies the examples for every worker and waits until each FencingTarget is Ready. */
 export async function configure(
   { world }: Scenario,
-  overrides: { target?: (node: string) => TargetOverrides; healthCheck?: (manifest: Manifest) => Manifest } = {},
+  overrides: {
+    target?: (node: string) => TargetOverrides;
+    healthCheck?: (manifest: Manifest) => Manifest;
+    example?: HealthCheckExample;
+  } = {},
 ): Promise<void> {
   for (const node of WORKERS) await applyFencingTarget(world, node, overrides.target?.(node));
-  await applyHealthCheck(world, overrides.healthCheck);
+  await applyHealthCheck(world, overrides.healthCheck, overrides.example);
 }
 
 /** Waits until the FencingTargets of `nodes` are Ready. */

@@ -6,6 +6,32 @@ const mutant = mutantsOf("src/detector");
 
 /** What the detector decides for one node. */
 export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
+  // What keeps a health check from being edited or deleted.
+  mutant(
+    "failed-counts-as-in-flight",
+    "remediation",
+    "a health check whose only remediation has failed can be corrected and deleted",
+    'return terminating || (succeeded !== "True" && succeeded !== "False");',
+    'return terminating || succeeded !== "True";',
+    PLAN,
+  ),
+  mutant(
+    "undo-not-in-flight",
+    "remediation",
+    "a health check is not deleted while a remediation of it is being undone",
+    'return terminating || (succeeded !== "True" && succeeded !== "False");',
+    'return succeeded !== "True" && succeeded !== "False";',
+    PLAN,
+  ),
+  mutant(
+    "unseen-not-in-flight",
+    "plan-node",
+    "a remediation that cannot be seen now counts as under way until it was given up",
+    "(!snapshot.canSee(record) && record.timedOut === undefined)",
+    "(snapshot.canSee(record) && record.timedOut === undefined && busy.size > 0)",
+    PLAN,
+  ),
+
   // Which step is taken, and when.
   mutant(
     "terminating-counts-as-gone",

@@ -45,6 +45,7 @@ export const nodeHealthCheckSpecSchema = z.object({
   selector: labelSelectorSchema.meta({ description: "The nodes that this health check covers; it must not be empty." }),
   unhealthyConditions: z
     .array(unhealthyConditionSchema)
+    .min(1)
     .default(DEFAULT_UNHEALTHY_CONDITIONS)
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type", "status"] }),
   minHealthy: countOrPercent(
@@ -96,10 +97,10 @@ export const nodeHealthCheckStatusSchema = z.object({
     .array(unhealthyNodeSchema)
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"] })
     .optional(),
-  inFlightRemediations: z
-    .record(z.string(), z.string())
-    .optional()
-    .meta({ description: "Deprecated: see unhealthyNodes." }),
+  inFlightRemediations: z.record(z.string(), z.string()).optional().meta({
+    description:
+      "Nodes with a remediation of this health check under way, and when it started. While there are any, selector and templates cannot change and the health check cannot be deleted.",
+  }),
   conditions: conditionsSchema.optional(),
   phase: z.string().optional(),
   reason: z.string().optional(),
@@ -113,8 +114,9 @@ export interface NodeHealthCheck extends KubeObject {
   status?: NodeHealthCheckStatus;
 }
 
+// A disabled check can always be corrected: nothing is remediated with what its spec says now.
 const remediating =
-  "has(oldSelf.status) && has(oldSelf.status.unhealthyNodes) && size(oldSelf.status.unhealthyNodes) > 0";
+  "has(oldSelf.status) && has(oldSelf.status.inFlightRemediations) && size(oldSelf.status.inFlightRemediations) > 0 && !(has(oldSelf.status.phase) && oldSelf.status.phase == 'Disabled')";
 const unchangedWhileRemediating = (field: string) =>
   `!(${remediating}) || (has(self.spec.${field}) == has(oldSelf.spec.${field}) && (!has(self.spec.${field}) || self.spec.${field} == oldSelf.spec.${field}))`;
 

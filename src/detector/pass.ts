@@ -19,6 +19,10 @@ export interface Pass {
   readonly controlPlaneBusy: Set<string>;
   /** Nodes that are left for people, their attempts being spent. */
   readonly budgetSpent: string[];
+  /** Nodes with a remediation of this health check under way, and when the oldest one of the node started (RFC 3339). */
+  readonly inFlight: Record<string, string>;
+  /** Nodes whose remediation has failed, with nothing else under way for them. */
+  readonly failed: string[];
   readonly decision: Omit<Decision, "status" | "gate">;
 }
 

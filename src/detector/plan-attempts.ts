@@ -46,6 +46,25 @@ export function clearAway(pass: Pass, facts: NodeFacts): boolean {
   return true;
 }
 
+/** Says that the only step of a health check without escalation has failed, why, and when it is tried again. */
+export function reportFailure(
+  pass: Pass,
+  facts: NodeFacts,
+  records: readonly RemediationRecord[],
+  remediation: Remediation,
+): void {
+  const { object, failure = "no reason given" } = remediation;
+  const { namespace, name } = object.metadata;
+  pass.failed.push(facts.name);
+  const which = namespace === undefined ? name : `${namespace}/${name}`;
+  const inNamespace = namespace === undefined ? "" : ` -n ${namespace}`;
+  const next = pass.snapshot.policy.startsAnew
+    ? `The next try starts at ${toTime(retryOf(pass, records, remediation).restartMs)}`
+    : "Nothing more is tried by itself";
+  const reason = `${object.kind} ${which} has failed (${failure}). ${next}. To try again now, delete it: kubectl delete ${object.kind.toLowerCase()} ${name}${inNamespace}`;
+  verdict(pass, facts, "failed", reason);
+}
+
 /**
  * Counts the only step of a health check without escalation as failed once its wait is over: it has no time-out, and so is
  * never given up by the clock.
@@ -54,17 +73,26 @@ export function restartFailed(pass: Pass, facts: NodeFacts, records: Remediation
   const { policy } = pass.snapshot;
   const [step] = policy.steps;
   if (!policy.startsAnew || step === undefined || step.timeoutMs !== undefined) return records;
-  const { rounds = 0 } = nextStep(policy.steps, records) ?? {};
   return records.map((record) => {
     const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
     if (record.timedOut !== undefined || !isOfStep(step, record)) return record;
     if (remediation?.succeeded !== "False" || remediation.terminating) return record;
-    const failedMs = remediation.succeededSinceMs ?? remediation.createdMs ?? pass.nowMs;
-    const restartMs = failedMs + restartWaitMs(rounds + 1);
+    const { failedMs, restartMs } = retryOf(pass, records, remediation);
     if (restartMs <= pass.nowMs) return { ...record, timedOut: toTime(failedMs) };
     checkAgain(pass, restartMs);
     return record;
   });
+}
+
+/** When a remediation of the only step failed, and when the step is tried again. */
+function retryOf(
+  { snapshot, nowMs }: Pass,
+  records: readonly RemediationRecord[],
+  { succeededSinceMs, createdMs }: Remediation,
+): { failedMs: number; restartMs: number } {
+  const { rounds = 0 } = nextStep(snapshot.policy.steps, records) ?? {};
+  const failedMs = succeededSinceMs ?? createdMs ?? nowMs;
+  return { failedMs, restartMs: failedMs + restartWaitMs(rounds + 1) };
 }
 
 /** Keeps the count of attempts. */

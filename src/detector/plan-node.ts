@@ -9,10 +9,19 @@ import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation
 import type { Health, Skipped } from "./health.ts";
 import type { Pass } from "./pass.ts";
 import { announce, checkAgain, skip, verdict } from "./pass.ts";
-import { clearAway, isBudgetSpent, isResting, recordAttempts, remove, restartFailed } from "./plan-attempts.ts";
+import {
+  clearAway,
+  isBudgetSpent,
+  isResting,
+  recordAttempts,
+  remove,
+  reportFailure,
+  restartFailed,
+} from "./plan-attempts.ts";
 import { TERMINATING } from "./platform.ts";
 import type { Step } from "./policy.ts";
 import type { Remediation } from "./remediation.ts";
+import { isUnderWay } from "./remediation.ts";
 import { isControlPlane } from "./template.ts";
 
 /** A CR older than this is counted in a metric, once. */
@@ -37,6 +46,7 @@ export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefine
   for (const remediation of facts.remediations) watchAge(pass, remediation);
   recordAttempts(pass, facts);
   const entry = planByState(pass, facts, records);
+  recordInFlight(pass, facts, entry?.remediations ?? []);
   // A lease that we asked for may be held though no CR came of it.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
   if (entry === undefined && leased) {
@@ -46,6 +56,18 @@ export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefine
   if (told?.name === facts.name) told.nextCheckMs = decision.nextCheckMs;
   if (others !== undefined) checkAgain(pass, others);
   return entry;
+}
+
+/** Notes whether a remediation of the node is under way; one that cannot be seen now is, unless it was given up. */
+function recordInFlight({ snapshot, inFlight }: Pass, facts: NodeFacts, records: readonly RemediationRecord[]): void {
+  const busy = new Set(facts.remediations.filter(isUnderWay).map(({ uid }) => uid));
+  const started = records
+    .filter(
+      (record) => busy.has(record.resource.uid ?? "") || (!snapshot.canSee(record) && record.timedOut === undefined),
+    )
+    .map((record) => record.started);
+  const [oldest] = started.toSorted();
+  if (oldest !== undefined) inFlight[facts.name] = oldest;
 }
 
 function planByState(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode | undefined {
@@ -166,7 +188,9 @@ function planUnhealthy(
   const updated = forgetRounds(steps, restartFailed(pass, facts, giveUpOverdue(pass, facts, records)));
   const next = nextStep(steps, updated);
   const running = runningOf(facts, updated, next);
-  if (running !== undefined && !running.terminating && next !== undefined) {
+  if (running?.succeeded === "False" && !running.terminating) {
+    reportFailure(pass, facts, updated, running);
+  } else if (running !== undefined && !running.terminating && next !== undefined) {
     holdLease(pass, facts, node, next.step);
     verdict(pass, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
   } else if (running !== undefined) {

@@ -9,7 +9,13 @@ import { parseTimeMs } from "../runtime/time.ts";
 /** A remediation CR of any kind, as the detector keeps it. */
 export interface RemediationObject extends KubeObject {
   /** Those that health checks look at. */
-  conditions: readonly { type: string; status: string; lastTransitionTime?: string }[];
+  conditions: readonly {
+    type: string;
+    status: string;
+    lastTransitionTime?: string;
+    reason?: string;
+    message?: string;
+  }[];
   /** Whether its remediator tells of a power order that was stored to be sent: `status.attempt.action` of a BareMetalRemediation. */
   powerOrdered: boolean;
 }
@@ -26,6 +32,8 @@ export interface Remediation {
   terminating: boolean;
   /** Status of its condition Succeeded. */
   succeeded: string | undefined;
+  /** Why it failed, as its remediator says. */
+  failure: string | undefined;
   /** When it came to that status. */
   succeededSinceMs: number | undefined;
   /** Whether its remediator tells of a power order; meaningless for kinds that tell nothing. */
@@ -44,6 +52,8 @@ const KEPT_ANNOTATIONS: readonly string[] = [
   OLD_REMEDIATION_CR,
   CLONED_FROM_GROUP_KIND,
 ];
+/** How much is kept of another remediator's message. */
+const MESSAGE_LENGTH_MAX = 512;
 const SUCCEEDED = "Succeeded";
 const NODE_DELETION_EXPECTED = "PermanentNodeDeletionExpected";
 const KEPT_CONDITIONS: readonly string[] = [SUCCEEDED, NODE_DELETION_EXPECTED];
@@ -75,6 +85,7 @@ export function readRemediation(object: RemediationObject): Remediation {
     createdMs: parseTimeMs(creationTimestamp),
     terminating: deletionTimestamp !== undefined,
     succeeded: succeeded?.status,
+    failure: succeeded?.status === "False" ? failureOf(succeeded) : undefined,
     succeededSinceMs: parseTimeMs(succeeded?.lastTransitionTime),
     powerOrdered: object.powerOrdered,
     nodeDeletionExpected: condition(NODE_DELETION_EXPECTED)?.status === "True",
@@ -88,6 +99,16 @@ export function readRemediation(object: RemediationObject): Remediation {
  */
 export function remediationDiffers(before: RemediationObject, after: RemediationObject): boolean {
   return !isDeepStrictEqual(unversioned(before), unversioned(after));
+}
+
+/** Whether its remediator has work left to do, an undo included. */
+export function isUnderWay({ succeeded, terminating }: Remediation): boolean {
+  return terminating || (succeeded !== "True" && succeeded !== "False");
+}
+
+function failureOf({ reason, message }: RemediationObject["conditions"][number]): string | undefined {
+  const known = [reason, message].filter((part) => part !== undefined && part !== "");
+  return known.length > 0 ? known.join(": ") : undefined;
 }
 
 function unversioned(object: RemediationObject): RemediationObject {
@@ -110,8 +131,20 @@ function readConditions(value: unknown): RemediationObject["conditions"] {
     const type = field(condition, "type");
     const status = field(condition, "status");
     const lastTransitionTime = field(condition, "lastTransitionTime");
+    // Only a failure is explained: other messages may change with each step, and would wake the detector each time.
+    const failed = type === SUCCEEDED && status === "False";
+    const reason = failed ? field(condition, "reason") : undefined;
+    const message = failed ? field(condition, "message") : undefined;
     if (typeof type !== "string" || typeof status !== "string" || !KEPT_CONDITIONS.includes(type)) return [];
-    return [{ type, status, ...(typeof lastTransitionTime === "string" && { lastTransitionTime }) }];
+    return [
+      {
+        type,
+        status,
+        ...(typeof lastTransitionTime === "string" && { lastTransitionTime }),
+        ...(typeof reason === "string" && { reason }),
+        ...(typeof message === "string" && { message: message.slice(0, MESSAGE_LENGTH_MAX) }),
+      },
+    ];
   });
 }
 

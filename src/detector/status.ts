@@ -30,6 +30,10 @@ export interface StatusParts {
   /** Undefined where the spec is too broken to count nodes: then nothing is said rather than zero. */
   counts: { observedNodes: number; healthyNodes: number } | undefined;
   unhealthyNodes: UnhealthyNode[];
+  /** Nodes with a remediation under way, and when it started. */
+  inFlight: Readonly<Record<string, string>>;
+  /** Nodes whose remediation has failed, with nothing else under way for them. */
+  failed: readonly string[];
   disabled: Disabled | undefined;
   storm: Storm;
   /** Nodes that are left for people; undefined: as before. */
@@ -41,12 +45,14 @@ export interface StatusParts {
 
 /** The status to show. `lastUpdateTime` moves only when something else does. */
 export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthCheckStatus {
-  const { previous, counts, unhealthyNodes } = parts;
+  const { previous, counts, unhealthyNodes, inFlight } = parts;
   const disabled = disabledCondition(previous.conditions ?? [], parts.disabled, nowMs);
   const conditions = budgetCondition(stormConditions(disabled, parts, nowMs), parts.budgetSpent, nowMs);
   const status: NodeHealthCheckStatus = {
     ...counts,
     ...(unhealthyNodes.length > 0 && { unhealthyNodes }),
+    // The CRD's rules and the admission policy refuse edits and deletion while this is not empty.
+    ...(Object.keys(inFlight).length > 0 && { inFlightRemediations: { ...inFlight } }),
     conditions,
     ...phaseOf(parts),
   };
@@ -133,22 +139,27 @@ function stormConditions(conditions: Condition[], parts: StatusParts, nowMs: num
 
 function budgetCondition(conditions: Condition[], spent: readonly string[] | undefined, nowMs: number): Condition[] {
   if (spent === undefined) return conditions;
-  const names = [...spent].sort((a, b) => (a < b ? -1 : 1));
-  if (names.length === 0 && findCondition(conditions, ATTEMPT_BUDGET_SPENT) === undefined) return conditions;
-  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  if (spent.length === 0 && findCondition(conditions, ATTEMPT_BUDGET_SPENT) === undefined) return conditions;
   return setCondition(
     conditions,
     {
       type: ATTEMPT_BUDGET_SPENT,
-      status: names.length > 0 ? "True" : "False",
-      reason: names.length > 0 ? "NodesLeftForPeople" : "AttemptsLeft",
+      status: spent.length > 0 ? "True" : "False",
+      reason: spent.length > 0 ? "NodesLeftForPeople" : "AttemptsLeft",
       message:
-        names.length > 0
-          ? `Remediated as often as the budget allows, and still unhealthy: ${names.slice(0, NAMES_MAX).join(", ")}${more}.`
+        spent.length > 0
+          ? `Remediated as often as the budget allows, and still unhealthy: ${namesOf(spent)}.`
           : "No unhealthy node has spent its attempts.",
     },
     nowMs,
   );
+}
+
+/** The names in order, as many as a message can hold. */
+function namesOf(nodes: readonly string[]): string {
+  const names = [...nodes].sort((a, b) => (a < b ? -1 : 1));
+  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  return `${names.slice(0, NAMES_MAX).join(", ")}${more}`;
 }
 
 function setCondition(
@@ -166,13 +177,15 @@ function setCondition(
 
 // The first that fits.
 function phaseOf(parts: StatusParts): { phase: string; reason: string } {
-  const { disabled, pauseRequests, unhealthyNodes } = parts;
+  const { disabled, pauseRequests, inFlight, failed } = parts;
   if (disabled !== undefined) {
     return { phase: "Disabled", reason: `NHC is disabled: ${disabled.reason}: ${disabled.message}` };
   }
   if (pauseRequests.length > 0) return { phase: "Paused", reason: `NHC is paused: ${pauseRequests.join(",")}` };
-  if (unhealthyNodes.some(({ remediations }) => (remediations?.length ?? 0) > 0)) {
-    return { phase: "Remediating", reason: `NHC is remediating ${unhealthyNodes.length} nodes` };
+  const remediating = Object.keys(inFlight).length;
+  if (remediating > 0) return { phase: "Remediating", reason: `NHC is remediating ${remediating} nodes` };
+  if (failed.length > 0) {
+    return { phase: "Enabled", reason: `NHC is enabled; the last remediation failed for ${namesOf(failed)}` };
   }
   return { phase: "Enabled", reason: "NHC is enabled, no ongoing remediation" };
 }

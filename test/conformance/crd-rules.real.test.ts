@@ -88,6 +88,11 @@ test("minHealthy and maxUnhealthy exclude each other, and either alone is accept
   accepted(await create({ ...spec, maxUnhealthy: 1 }));
 });
 
+test("an empty list of unhealthy conditions is refused: no node would ever be unhealthy", async () => {
+  const spec = { selector: SELECTOR, remediationTemplate: TEMPLATE };
+  refused(await create({ ...spec, unhealthyConditions: [] }), /unhealthyConditions.*at least 1/);
+});
+
 test("a negative number of nodes is refused", async () => {
   const spec = { selector: SELECTOR, remediationTemplate: TEMPLATE };
   refused(await create({ ...spec, minHealthy: -3 }), /must not be negative/);
@@ -118,13 +123,18 @@ test("maxUnhealthy is refused with a template that deletes machines", async () =
   refused(await create({ selector: SELECTOR, escalatingRemediations, maxUnhealthy: 1 }), message);
 });
 
-test("while a node is being remediated, selector and templates stand still and the rest may change", async () => {
+test("only while a node is being remediated, selector and templates stand still; the rest may change", async () => {
   accepted(await create({ selector: SELECTOR, escalatingRemediations: STEPS }, ""));
   const path = `${PATH}/${NAME}`;
   const other = { matchLabels: { tier: "other" } };
   accepted(await api.merge(path, { spec: { selector: other } }));
   accepted(await api.merge(path, { spec: { selector: { matchLabels: { tier: null, ...SELECTOR.matchLabels } } } }));
+  // An unhealthy node alone keeps nobody from correcting a check, say a template that does not exist.
   accepted(await api.merge(`${path}/status`, { status: { unhealthyNodes: [{ name: "worker-1" }] } }));
+  accepted(await api.merge(path, { spec: { selector: other } }));
+  accepted(await api.merge(path, { spec: { selector: { matchLabels: { tier: null, ...SELECTOR.matchLabels } } } }));
+  const inFlightRemediations = { "worker-1": "2026-01-01T00:00:00Z" };
+  accepted(await api.merge(`${path}/status`, { status: { inFlightRemediations } }));
 
   const change = (spec: JsonObject) => api.merge(path, { spec });
   refused(await change({ selector: other }), /selector must not change while a node is being remediated/);
@@ -137,6 +147,10 @@ test("while a node is being remediated, selector and templates stand still and t
   accepted(await change({ pauseRequests: ["maintenance"] }));
   accepted(await api.merge(`${path}/status`, { status: { phase: "Remediating" } }));
 
-  accepted(await api.merge(`${path}/status`, { status: { unhealthyNodes: null } }));
+  accepted(await api.merge(`${path}/status`, { status: { phase: "Disabled" } }));
   accepted(await change({ selector: other }));
+  accepted(await api.merge(`${path}/status`, { status: { phase: "Remediating" } }));
+  refused(await change({ selector: SELECTOR }), /selector must not change while a node is being remediated/);
+  accepted(await api.merge(`${path}/status`, { status: { inFlightRemediations: null } }));
+  accepted(await change({ selector: { matchLabels: { tier: "third" } } }));
 });

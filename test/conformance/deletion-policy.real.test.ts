@@ -42,19 +42,22 @@ after(async () => {
   await server.close();
 });
 
-async function create(name: string, unhealthyNodes: string[]): Promise<string> {
+async function create(name: string, nodes: string[]): Promise<string> {
   const remediationTemplate = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate", name: "t" };
   const spec = { selector: { matchLabels: { pool: "a" } }, remediationTemplate };
   const type = { apiVersion: "remediation.medik8s.io/v1alpha1", kind: "NodeHealthCheck" };
   const answer = await api.send("POST", CHECKS, { ...type, metadata: { name }, spec });
   assert.equal(answer.status, 201, JSON.stringify(answer.body));
   const path = `${CHECKS}/${name}`;
-  await remediating(path, unhealthyNodes);
+  await remediating(path, nodes);
   return path;
 }
 
 async function remediating(path: string, nodes: string[]): Promise<void> {
-  const status = { unhealthyNodes: nodes.length === 0 ? null : nodes.map((name) => ({ name })) };
+  const started = "2026-01-01T00:00:00Z";
+  const inFlightRemediations = nodes.length === 0 ? null : Object.fromEntries(nodes.map((name) => [name, started]));
+  // A node stays listed as unhealthy after its remediation has failed.
+  const status = { inFlightRemediations, unhealthyNodes: [{ name: "worker-1" }] };
   const answer = await api.merge(`${path}/status`, { status });
   assert.equal(answer.status, 200, JSON.stringify(answer.body));
 }
@@ -71,11 +74,11 @@ async function whenRefused(path: string): Promise<Answer> {
   }
 }
 
-test("a health check whose nodes are being remediated cannot be deleted; one that is at rest can", async () => {
+test("a health check whose nodes are being remediated cannot be deleted; one that is at rest can, unhealthy nodes or not", async () => {
   const busy = await create(`busy-${RUN}`, ["worker-1", "worker-2"]);
   const answer = await whenRefused(busy);
   assert.equal(answer.status, 403, JSON.stringify(answer.body));
-  assert.match(textOf(objectOf(answer.body)["message"]), /being remediated \(worker-1, worker-2\)/);
+  assert.match(textOf(objectOf(answer.body)["message"]), /being remediated \(worker-[12], worker-[12]\)/);
 
   const calm = await create(`calm-${RUN}`, []);
   assert.equal((await api.send("DELETE", calm)).status, 200);

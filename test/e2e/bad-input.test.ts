@@ -26,7 +26,11 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
   before(async () => {
     scenario = await startScenario();
     await scenario.startAgent();
-    await configure(scenario, { target: (node) => (node === "worker-1" ? { password: "not-the-password" } : {}) });
+    const example = "node-health-check-with-reprovision";
+    await configure(scenario, {
+      example,
+      target: (node) => (node === "worker-1" ? { password: "not-the-password" } : {}),
+    });
     await targetsReady(scenario, ["worker-2", "worker-3", "worker-4"]);
   });
   after(() => scenario?.stop());

@@ -43,8 +43,8 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
       text.replace('"40%"', '"100%"').replaceAll('"timeoutSeconds":120', '"timeoutSeconds":1'),
     );
     await applyExample("reprovision", ["install-anew"]);
-    await applyExample("node-health-check", ["reboot", "workers"], (text) =>
-      text.replaceAll('"duration":"60s"', '"duration":"1s"').replace('"name":"reprovision"', '"name":"install-anew"'),
+    await applyExample("node-health-check-with-reprovision", ["reboot", "workers"], (text) =>
+      text.replaceAll('"duration":"300s"', '"duration":"1s"').replace('"name":"reprovision"', '"name":"install-anew"'),
     );
     await world.startAgent(["--families=node-health-check,machine-health-check,bare-metal-host"]);
     await look.explain("all workers are healthy", async () => {

@@ -16,6 +16,7 @@ import {
   templateRef,
   templatesOf,
 } from "./world.ts";
+import type { RemediationOptions } from "./world.ts";
 
 const UNHEALTHY_SINCE = T0 - 60_000;
 const MANY = policyOf();
@@ -437,9 +438,67 @@ describe("decide: status", () => {
     }
   });
 
-  it("drops the deprecated inFlightRemediations, as upstream does", () => {
-    const { status } = decide(snapshotOf(policyOf(), [], { status: { inFlightRemediations: { a: "x" } } }), T0);
-    assert.equal("inFlightRemediations" in status, false);
+  it("lists in inFlightRemediations each node with a remediation under way, and nothing once there is none", () => {
+    const started = T0 - 5_000;
+    const inFlight = (facts: Partial<NodeFacts>, more: Partial<Snapshot> = {}) => {
+      const before = { status: { inFlightRemediations: { gone: "x" } } };
+      return decide(snapshotOf(policyOf(), [unhealthy("a", facts)], { ...before, ...more }), T0).status
+        .inFlightRemediations;
+    };
+    const one = (options: RemediationOptions): Partial<NodeFacts> => ({
+      remediations: [remediationOf("a", { createdMs: started, ...options })],
+    });
+    const listed = { a: toTime(started) };
+    assert.deepEqual(inFlight({}), undefined);
+    assert.deepEqual(inFlight(one({})), listed);
+    assert.deepEqual(inFlight(one({ succeeded: "True" })), undefined);
+    assert.deepEqual(inFlight(one({ succeeded: "False" })), undefined);
+    assert.deepEqual(
+      inFlight(one({ succeeded: "False", terminating: true })),
+      listed,
+      "its remediator undoes it still",
+    );
+    const unseen = { previous: { name: "a", remediations: [record("X", "a", started)] } };
+    assert.deepEqual(inFlight(unseen, { canSee: () => false }), listed);
+    const gaveUp = { previous: { name: "a", remediations: [record("X", "a", started, T0)] } };
+    assert.deepEqual(inFlight(gaveUp, { canSee: () => false }), undefined);
+  });
+
+  it("counts in its phase the nodes that are being remediated, and names those whose remediation has failed", () => {
+    const of = (name: string, succeeded: string) =>
+      unhealthy(name, { remediations: [remediationOf(name, { succeeded })] });
+    const shown = (...nodes: NodeFacts[]) => {
+      const { phase, reason } = decide(snapshotOf(policyOf(), nodes), T0).status;
+      return [phase, reason];
+    };
+    assert.deepEqual(shown(of("a", "Unknown"), of("b", "False")), ["Remediating", "NHC is remediating 1 nodes"]);
+    assert.deepEqual(shown(of("b", "False"), of("a", "False")), [
+      "Enabled",
+      "NHC is enabled; the last remediation failed for a, b",
+    ]);
+  });
+
+  it("says of a remediation that failed why, when the next one starts, and how to start it now", () => {
+    const failed = remediationOf("a", {
+      succeeded: "False",
+      failure: { reason: "BMCAuthenticationFailed", message: "the BMC refused the password" },
+    });
+    const told = (spec: Record<string, string> = {}) => {
+      const snapshot = snapshotOf(policyOf({}, spec), [unhealthy("a", { remediations: [failed] })]);
+      return decide(snapshot, T0).nodes[0];
+    };
+    const now = "To try again now, delete it: kubectl delete x a -n fencing";
+    const why = "X fencing/a has failed (BMCAuthenticationFailed: the BMC refused the password)";
+    assert.deepEqual(told(), {
+      name: "a",
+      outcome: "failed",
+      reason: `${why}. The next try starts at ${toTime(T0 + 600_000)}. ${now}`,
+      nextCheckMs: T0 + 600_000,
+    });
+    assert.equal(
+      told({ "ironfence.io/start-anew": "false" })?.reason,
+      `${why}. Nothing more is tried by itself. ${now}`,
+    );
   });
 
   it("says nothing of counts where the spec cannot be read, keeps what is under way, and tells once", () => {

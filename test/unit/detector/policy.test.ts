@@ -49,6 +49,7 @@ describe("policy", () => {
       { unhealthyConditions: [{ type: "Ready", status: "False", duration: "soon" }] },
       /duration/,
     ],
+    ["no unhealthy condition at all", { unhealthyConditions: [] }, /unhealthyConditions/],
     ["a negative storm cooldown", { stormCooldownDuration: "-1s" }, /stormCooldownDuration/],
     ["minHealthy and maxUnhealthy", { minHealthy: 1, maxUnhealthy: 1 }, /exclude each other/],
     ["a negative minHealthy", { minHealthy: -3 }, /minHealthy: -3/],

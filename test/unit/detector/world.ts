@@ -90,6 +90,8 @@ export interface RemediationOptions {
   name?: string;
   createdMs?: number;
   succeeded?: string;
+  /** Reason and message of condition Succeeded. */
+  failure?: { reason: string; message: string };
   conditions?: { type: string; status: string }[];
   terminating?: boolean;
   annotations?: Record<string, string>;
@@ -116,7 +118,7 @@ export function remediationOf(nodeName: string, options: RemediationOptions = {}
       ],
       ...(terminating && { deletionTimestamp: toTime(createdMs) }),
     },
-    conditions: [{ type: "Succeeded", status: succeeded }, ...(options.conditions ?? [])],
+    conditions: [{ type: "Succeeded", status: succeeded, ...options.failure }, ...(options.conditions ?? [])],
     powerOrdered: false,
   });
 }
