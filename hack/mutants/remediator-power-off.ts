@@ -1,10 +1,18 @@
-import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, PROPERTIES, SAFETY_SIM, SEEN } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, EFFECTS, PROPERTIES, SAFETY_SIM, SEEN } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "unheard-failure-ends-agent",
+    "effects",
+    "a Secret that may not be read while the node is looked at fails that look alone, and not the agent",
+    "  identity.catch(() => undefined);",
+    "",
+    EFFECTS,
+  ),
   // Off is off only when it is proven.
   mutant(
     "one-off-proves",

@@ -226,6 +226,8 @@ async function examineWithIdentity(context: EffectContext, signal: AbortSignal):
   const { session } = context;
   const startedMs = session.now().monotonicMs;
   const identity = verifyIdentity(context, signal);
+  // It is awaited below, once the node has been read: a rejection that nobody awaits until then would end the process.
+  identity.catch(() => undefined);
   try {
     let found: Partial<Seen>;
     try {

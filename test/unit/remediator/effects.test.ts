@@ -10,6 +10,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation
 import { NODES, PODS } from "../../../src/api/core-types.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
 import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
 import { FINALIZER, runEffect } from "../../../src/remediator/effects.ts";
@@ -166,6 +167,21 @@ describe("a look at the node before its host is powered off", () => {
     nodes.mergePatch({ name: "n2" }, { status: { conditions: [{ type: "Ready", status: "Unknown" }] } }, "status");
     const { members } = await run({ ...start(), etcdNodes: () => [watched] }, { do: "examine" });
     assert.deepEqual(members, [{ node: "n2", up: false }]);
+  });
+
+  it("fails, and ends nothing else, where its BMC's Secret is refused while the node is still being read", async () => {
+    createNode();
+    const match = { resource: "nodes", verbs: ["get"] } as const;
+    server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 1_000 } });
+    const refused = new KubeError("Forbidden", "get Secret ironfence/bmc: 403");
+    // Of a host only its connection is asked for before that fails.
+    const host = { open: () => Promise.reject(refused) } as unknown as NonNullable<EffectContext["host"]>;
+    const examined = run({ ...start(), host }, { do: "examine" });
+    const failed = assert.rejects(examined, refused);
+    // A rejection that nobody awaits would be reported here, and end the agent.
+    await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(1_000);
+    await failed;
   });
 
   it("knows that none of our taints is on it only where it sees none", async () => {
