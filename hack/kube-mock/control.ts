@@ -6,6 +6,8 @@ export const CONTROL_PATH = "/kube-mock/control";
 
 const matchSchema = z.strictObject({
   method: z.string().optional(),
+  verbs: z.array(z.enum(["get", "list", "watch", "create", "update", "patch", "delete"])).optional(),
+  resource: z.string().optional(),
   pathPrefix: z.string().optional(),
   client: z.string().optional(),
   watch: z.boolean().optional(),

@@ -1,6 +1,14 @@
+import { parseRoute } from "./routes.ts";
+
+/** What a request does, in the words of RBAC rules. */
+export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
+
 /** Which requests a fault is for; an absent field fits every request. */
 export interface RequestMatch {
   method?: string | undefined;
+  verbs?: readonly Verb[] | undefined;
+  /** As RBAC rules name it: `nodes`, or `nodes/status`. */
+  resource?: string | undefined;
   /** How the path begins, query not counted, e.g. `/api/v1/nodes`. */
   pathPrefix?: string | undefined;
   /** How the client's name (its User-Agent) begins. */
@@ -32,8 +40,12 @@ export interface Fault {
 
 /** Things that go wrong on command. */
 export interface Faults {
-  /** Adds a fault behind those that are there; the first one that fits a request is the one that meets it. */
-  inject(fault: Fault): void;
+  /**
+   * Adds a fault behind those that are there; the first one that fits a request is the one that meets it.
+   *
+   * @returns takes it back: requests that it has met by then stay as they are.
+   */
+  inject(fault: Fault): () => void;
   /** Holds events of matching watches, those under way included, back for `lagMs`; 0 ends it. The newest call counts. */
   lagWatches(match: RequestMatch, lagMs: number): void;
   /** Breaks matching watches off. @returns how many. */
@@ -61,8 +73,10 @@ export class FaultPlan implements Faults {
   #lags: { match: RequestMatch; lagMs: number }[] = [];
   readonly #watches = new Set<LiveWatch>();
 
-  inject(fault: Fault): void {
-    this.#faults.push({ ...fault });
+  inject(fault: Fault): () => void {
+    const injected = { ...fault };
+    this.#faults.push(injected);
+    return () => this.#remove(injected);
   }
 
   lagWatches(match: RequestMatch, lagMs: number): void {
@@ -89,8 +103,12 @@ export class FaultPlan implements Faults {
     const fault = this.#faults.find(({ match }) => fits(match, subject));
     if (fault === undefined) return undefined;
     fault.times -= 1;
-    if (fault.times <= 0) this.#faults = this.#faults.filter((other) => other !== fault);
+    if (fault.times <= 0) this.#remove(fault);
     return fault.action;
+  }
+
+  #remove(fault: Fault): void {
+    this.#faults = this.#faults.filter((other) => other !== fault);
   }
 
   /** Lets faults meet an open watch until the function it returns is called. */
@@ -108,6 +126,24 @@ function fits(match: RequestMatch, subject: FaultSubject): boolean {
     (match.method === undefined || match.method === subject.method) &&
     (match.pathPrefix === undefined || subject.path.startsWith(match.pathPrefix)) &&
     (match.client === undefined || subject.client.startsWith(match.client)) &&
-    (match.watch === undefined || match.watch === subject.watch)
+    (match.watch === undefined || match.watch === subject.watch) &&
+    (match.resource === undefined || match.resource === resourceOf(subject)) &&
+    (match.verbs === undefined || match.verbs.includes(verbOf(subject)))
   );
+}
+
+function resourceOf({ path }: FaultSubject): string | undefined {
+  const route = parseRoute(path);
+  if (route.kind !== "resource") return undefined;
+  return route.subresource === "" ? route.plural : `${route.plural}/${route.subresource}`;
+}
+
+const VERBS: Readonly<Record<string, Verb>> = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" };
+
+function verbOf({ method, path, watch }: FaultSubject): Verb {
+  const verb = VERBS[method];
+  if (verb !== undefined) return verb;
+  const route = parseRoute(path);
+  if (watch) return "watch";
+  return route.kind === "resource" && route.name === "" ? "list" : "get";
 }

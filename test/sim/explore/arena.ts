@@ -1,4 +1,5 @@
 import type { BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
+import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import { STATEFUL_SETS } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
@@ -24,6 +25,9 @@ import type { Fault, Run, Shape } from "./run.ts";
 const RESTART_MS = 1_000;
 /** As short as kubelets' periods allow, so that little is simulated beside fences. */
 const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
+
+/** Without these calls nobody takes a taint off: it is on a Node, and an agent that cannot have its lease may not act. */
+const NEEDED: Readonly<Record<string, readonly Verb[]>> = { nodes: ["patch"], leases: ["get", "create", "patch"] };
 
 /** A health check of OKD's has nodes power fenced. */
 const BY_POWER = { "machine.openshift.io/remediation-strategy": "external-baremetal" };
@@ -57,6 +61,7 @@ export class Arena extends Cluster {
   #isOver = false;
   #isHealed = false;
   #restarts = new Set<{ cancel(): void }>();
+  readonly #hampers = new Set<() => void>();
 
   constructor(run: Run) {
     const { shape, seed } = run;
@@ -134,9 +139,24 @@ export class Arena extends Cluster {
     this.server.faults.lagWatches({ client: "agent", pathPrefix }, forMs);
   }
 
+  /** Whatever agents ask so goes wrong for so long, or until all faults end. */
+  hamper(calls: { resource: string; verbs: readonly Verb[] }, action: FaultAction, forMs = Infinity): void {
+    const takeBack = this.server.faults.inject({ match: { client: "agent", ...calls }, times: Infinity, action });
+    const isExcuse = NEEDED[calls.resource]?.some((verb) => calls.verbs.includes(verb)) === true;
+    if (isExcuse) this.observer.hamper(true);
+    const end = (): void => {
+      if (!this.#hampers.delete(end)) return;
+      takeBack();
+      if (isExcuse) this.observer.hamper(false);
+    };
+    this.#hampers.add(end);
+    if (forMs !== Infinity) this.clock.schedule(forMs, end);
+  }
+
   /** Makes an end of all that hampers agents, devices and hosts; what is broken for good (a disk, a wrong cable) stays. */
   heal(): void {
     this.observer.disturb();
+    for (const end of this.#hampers) end();
     this.server.faults.clear();
     this.observer.lagNodes(0);
     for (const host of this.rack.hosts) {
@@ -204,7 +224,7 @@ export class Arena extends Cluster {
         this.tell(`${agent}: call ${this.calls.length - 1}, ${what}, meets ${JSON.stringify(call)}`);
         return call satisfies CallFault;
       },
-      ...(this.#run.faults.some(({ at }) => at === "event") || this.#run.name !== "walk"
+      ...(this.#run.faults.some(({ at }) => at === "event") || !["walk", "world"].includes(this.#run.name)
         ? {
             event: (agent: string, what: string): EventFault | undefined => {
               const fault = this.#faultAt("event", this.events.push(what) - 1);

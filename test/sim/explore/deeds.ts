@@ -130,6 +130,8 @@ export function perform(arena: Arena, deed: Deed): void {
       return undefined;
     case "lagWatches":
       return arena.lagWatches(deed.forMs, deed.plural);
+    case "hamper":
+      return arena.hamper({ resource: deed.resource, verbs: deed.verbs }, deed.action, deed.forMs);
   }
 }
 
@@ -222,6 +224,10 @@ export function tell(deed: Deed): string {
       return "the agents' watches are cut";
     case "compact":
       return "history is compacted, and the agents' watches are cut";
+    case "hamper": {
+      const until = deed.forMs === undefined ? "until all faults end" : `for ${deed.forMs} ms`;
+      return `calls of agents to ${deed.verbs.join(", ")} ${deed.resource} meet ${JSON.stringify(deed.action)} ${until}`;
+    }
     default:
       return `the agents' watches of ${deed.plural ?? "everything"} lag by ${deed.forMs} ms`;
   }

@@ -104,7 +104,7 @@ async function findingOf(mode: string, run: Run, { invariant, what }: Outcome["v
   return { mode, invariant, what, run, shortest, story };
 }
 
-const SEEDED: Readonly<Record<string, string>> = { walk: "--seed", rack: "--rack" };
+const SEEDED: Readonly<Record<string, string>> = { walk: "--seed", rack: "--rack", world: "--world" };
 
 /** A finding as it is printed: what broke, how it came to that, and how to see it again. */
 export function tellFinding({ mode, invariant, what, run, shortest, story }: Finding): string {

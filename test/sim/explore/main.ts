@@ -7,10 +7,10 @@ import type { Coverage } from "./coverage.ts";
 import { addUp, noCoverage, tables } from "./coverage.ts";
 import type { Finding } from "./explorer.ts";
 import { explore, tellFinding } from "./explorer.ts";
-import { ALL_SCENARIOS, ENDLESS, MODES } from "./modes.ts";
+import { ALL_SCENARIOS, ENDLESS, MODES, NAMED_ONLY } from "./modes.ts";
 import { play } from "./play.ts";
 import type { Run } from "./run.ts";
-import { rackOf, walkOf } from "./walk.ts";
+import { rackOf, walkOf, worldOf } from "./walk.ts";
 
 const USAGE = `npm run sim -- [options]
 
@@ -24,6 +24,7 @@ Plays fences in simulated clusters with faults of every kind, and checks the saf
   --workers N         threads (${availableParallelism()})
   --seed N            plays the random walk of that seed, told
   --rack N            plays the rack of that seed, told
+  --world N           plays the random walk of that seed in a world in which more fails, told
   --replay JSON       plays a run that was printed, told
 `;
 
@@ -57,6 +58,7 @@ async function main(): Promise<number> {
       workers: { type: "string", default: String(availableParallelism()) },
       seed: { type: "string" },
       rack: { type: "string" },
+      world: { type: "string" },
       replay: { type: "string" },
       help: { type: "boolean", default: false },
     },
@@ -68,12 +70,16 @@ async function main(): Promise<number> {
   if (values.replay !== undefined) return tellRun(JSON.parse(values.replay) as Run);
   if (values.seed !== undefined) return tellRun(walkOf(Number(values.seed)));
   if (values.rack !== undefined) return tellRun(rackOf(Number(values.rack)));
+  if (values.world !== undefined) return tellRun(worldOf(Number(values.world)));
   const budgetMs = parseDurationMs(values.budget);
   if (budgetMs === undefined) throw new Error(`--budget: "${values.budget}" is not a duration such as 30m`);
   const names = values.scenario ?? ALL_SCENARIOS;
   // Where a scenario is named, what is drawn at random is not what was asked for.
   const modes =
-    values.mode ?? Object.keys(MODES).filter((mode) => values.scenario === undefined || !ENDLESS.includes(mode));
+    values.mode ??
+    Object.keys(MODES)
+      .filter((mode) => !NAMED_ONLY.includes(mode))
+      .filter((mode) => values.scenario === undefined || !ENDLESS.includes(mode));
   const seed = Number(values.from ?? Date.now() % 1_000_000_000);
   const of = Number(values.workers);
   console.log(`random walks begin with seed ${seed}; ${of} workers, ${values.budget}`);

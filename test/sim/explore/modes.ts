@@ -2,7 +2,7 @@ import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
 import type { CallFault, Lie } from "../rack-driver.ts";
 import type { Fault, Outcome, Run } from "./run.ts";
 import { scenario, SCENARIO_NAMES } from "./scenarios.ts";
-import { rackOf, walkOf } from "./walk.ts";
+import { rackOf, walkOf, worldOf } from "./walk.ts";
 
 /** Runs of one kind of fault, each made of what the run before it came to. `play` is asked for the points of a scenario. */
 export type Mode = (deps: ModeDeps) => AsyncGenerator<Run, void>;
@@ -21,7 +21,10 @@ export interface ModeDeps {
 type Points = Pick<Outcome, "effects" | "calls" | "events">;
 
 /** Modes that do not end by themselves. They go on in turns, one run of each after the other. */
-export const ENDLESS: readonly string[] = ["walk", "rack"];
+export const ENDLESS: readonly string[] = ["walk", "rack", "world"];
+
+/** Modes that are played only where they are named. */
+export const NAMED_ONLY: readonly string[] = ["world"];
 
 /** Every mode by its name, in the order in which they are played. */
 export const MODES: Readonly<Record<string, Mode>> = {
@@ -67,6 +70,9 @@ export const MODES: Readonly<Record<string, Mode>> = {
   },
   rack: async function* ({ seed }) {
     for (let at = seed; ; at += 1) yield rackOf(at);
+  },
+  world: async function* ({ seed }) {
+    for (let at = seed; ; at += 1) yield worldOf(at);
   },
 };
 

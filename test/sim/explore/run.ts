@@ -1,3 +1,4 @@
+import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import type { PowerOrderType } from "../../../hack/rack/events.ts";
 import type { ClockFault } from "../agent-clock.ts";
 import type { EffectFault, EventFault } from "../agent-process.ts";
@@ -55,7 +56,9 @@ export type Deed =
   | { do: "suspend"; agent: number; forMs: number }
   | { do: "jumpClock"; agent: number; byMs: number }
   | { do: "cutWatches" | "compact" }
-  | { do: "lagWatches"; forMs: number; plural?: string };
+  | { do: "lagWatches"; forMs: number; plural?: string }
+  /** All that agents ask of one kind goes wrong, while the rest works: for so long, or until all faults end. */
+  | { do: "hamper"; resource: string; verbs: readonly Verb[]; action: FaultAction; forMs?: number };
 
 export type Act = { when: When } & Deed;
 

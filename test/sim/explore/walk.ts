@@ -1,8 +1,9 @@
+import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
 import type { Lie } from "../rack-driver.ts";
-import type { Act, Deed, Fault, Run, Shape } from "./run.ts";
+import type { Act, Deed, Fault, Run, Shape, When } from "./run.ts";
 
 const HOSTS = ["n1", "n2", "n3"] as const;
 /** How long a walk goes on. */
@@ -21,6 +22,18 @@ export function walkOf(seed: number): Run {
   script.sort((a, b) => timeOf(a) - timeOf(b));
   const faults = Array.from({ length: below(random, 4) }, () => drawFault(random, shape));
   return { name: "walk", seed, shape, script, faults };
+}
+
+/** What a world's troubles are drawn from, beside the walk of the same seed. */
+const WORLD_SEED = 500_000_000;
+
+/** The random walk of that seed in a world in which more fails: calls of one kind, while others work. */
+export function worldOf(seed: number): Run {
+  const walk = walkOf(seed);
+  const random = seededRandom(WORLD_SEED + seed);
+  const more = Array.from({ length: 1 + below(random, 3) }, () => drawWorldActs(random, walk.shape)).flat();
+  const script = [...walk.script, ...more].sort((a, b) => timeOf(a) - timeOf(b));
+  return { ...walk, name: "world", script };
 }
 
 /** Rounds in which the hosts of a rack die. */
@@ -180,11 +193,15 @@ const STATES = [
 ];
 
 function drawAct(random: Random, shape: Shape): Act {
+  const when = drawWhen(random);
+  return { when, ...drawDeed(random, shape) };
+}
+
+function drawWhen(random: Random): When {
   const early = below(random, 3) > 0;
-  const when = early
+  return early
     ? { on: pick(random, STATES), afterMs: pick(random, [0, 0, 30, 500, 2_000, 8_000]) }
     : { atMs: DEAD_MS + below(random, LENGTH_MS - DEAD_MS) };
-  return { when, ...drawDeed(random, shape) };
 }
 
 function drawDeed(random: Random, shape: Shape, hosts: readonly string[] = HOSTS): Deed {
@@ -221,6 +238,91 @@ function drawDeed(random: Random, shape: Shape, hosts: readonly string[] = HOSTS
     }),
   ];
   return pick(random, draws)();
+}
+
+const READS = ["get", "list", "watch"] as const;
+const WRITES = ["create", "update", "patch", "delete"] as const;
+/** Calls of one kind: a slow webhook is asked about some writes, a priority level of the API server holds some reads back. */
+const CALLS: readonly { resource: string; verbs: readonly Verb[] }[] = [
+  { resource: "nodes", verbs: ["get"] },
+  { resource: "nodes", verbs: ["list", "watch"] },
+  { resource: "nodes", verbs: ["patch"] },
+  { resource: "nodes", verbs: ["delete"] },
+  { resource: "pods", verbs: ["list"] },
+  { resource: "pods", verbs: READS },
+  { resource: "pods", verbs: ["delete"] },
+  { resource: "pods/status", verbs: WRITES },
+  { resource: "volumeattachments", verbs: READS },
+  { resource: "leases", verbs: ["get"] },
+  { resource: "secrets", verbs: READS },
+  { resource: "configmaps", verbs: READS },
+  { resource: "fencingtargets", verbs: READS },
+  { resource: "fencingtargets", verbs: WRITES },
+  { resource: "fencingtargets/status", verbs: WRITES },
+  { resource: "baremetalremediations", verbs: READS },
+  { resource: "baremetalremediations", verbs: WRITES },
+  { resource: "baremetalremediations/status", verbs: WRITES },
+];
+/** Kinds whose lists fail where an agent starts: a conversion or an object in etcd that nobody can read. */
+const LISTED = ["fencingtargets", "baremetalremediations", "configmaps", "secrets", "nodes"] as const;
+
+/** What befalls calls of one kind. A fail-closed webhook that is dead is answered with 500, one that is slow with a time-out. */
+function drawCallFault(random: Random, verbs: readonly Verb[]): FaultAction {
+  const isWrite = verbs.some((verb) => WRITES.some((write) => write === verb));
+  const draws: (() => FaultAction)[] = [
+    () => ({ kind: "delay", delayMs: pick(random, [10_000, 20_000, 35_000, 60_000]) }),
+    () => ({ kind: "delay", delayMs: pick(random, [10_000, 20_000, 35_000, 60_000]) }),
+    () => ({ kind: "status", status: 429, retryAfterSeconds: pick(random, [1, 10, 30]) }),
+    () => ({ kind: "status", status: 500 }),
+    () => (isWrite ? { kind: "status", status: 403 } : { kind: "status", status: 504 }),
+    () => ({ kind: "hang" }),
+  ];
+  return pick(random, draws)();
+}
+
+/** What lasts has no end of its own: it goes with the last of the faults. */
+function drawLasting(random: Random): { forMs?: number } {
+  return below(random, 4) === 0 ? {} : { forMs: pick(random, [10_000, 30_000, 70_000]) };
+}
+
+/** What befalls the world beside hosts, BMCs and agents, at one moment of a walk. */
+function drawWorldActs(random: Random, shape: Shape): Act[] {
+  const when = drawWhen(random);
+  const host = pick(random, HOSTS);
+  const agent = below(random, shape.agents?.length ?? 1);
+  const draws: (() => Deed[])[] = [
+    () => {
+      const calls = pick(random, CALLS);
+      return [{ do: "hamper", ...calls, action: drawCallFault(random, calls.verbs), ...drawLasting(random) }];
+    },
+    // What an agent must notice and undo at once comes while its calls of one kind take long.
+    () => {
+      const calls = pick(random, CALLS);
+      return [
+        { do: "hamper", ...calls, action: drawCallFault(random, calls.verbs), ...drawLasting(random) },
+        pick<Deed>(random, [
+          { do: "order", host, order: "On" },
+          { do: "crash", agent },
+          { do: "resume", host },
+          { do: "delete", name: host },
+          { do: "bmc", host, is: "silent" },
+        ]),
+      ];
+    },
+    // Where watches are cut, too, the view that they fed cannot be had any more.
+    () => {
+      const action: FaultAction = { kind: "status", status: pick(random, [403, 500, 500]) };
+      const lists: Deed = {
+        do: "hamper",
+        resource: pick(random, LISTED),
+        verbs: READS,
+        action,
+        ...drawLasting(random),
+      };
+      return [lists, pick<Deed>(random, [{ do: "crash", agent }, { do: "cutWatches" }])];
+    },
+  ];
+  return pick(random, draws)().map((deed) => ({ when, ...deed }));
 }
 
 const ERRORS: readonly BmcErrorCode[] = ["Unreachable", "Timeout", "Busy", "Refused", "BadResponse", "AuthFailed"];

@@ -55,6 +55,7 @@ export class Observer {
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
   #leader: { holder: string } | undefined;
   #calmSinceMs = 0;
+  #hampers = 0;
   readonly #stopped = new Set<string>();
   readonly #diedMs = new Map<string, number>();
   #devicesWell = true;
@@ -126,6 +127,12 @@ export class Observer {
     this.#calmSinceMs = this.#clock.monotonicMs();
   }
 
+  /** Calls without which no agent can do its work fail or take long from now on, or do so no more. */
+  hamper(isHampered: boolean): void {
+    this.disturb();
+    this.#hampers += isHampered ? 1 : -1;
+  }
+
   /** An agent is stopped, or goes on: while that is the leader nobody does anything. */
   setStopped(agent: string, isStopped: boolean): void {
     this.disturb();
@@ -148,7 +155,7 @@ export class Observer {
     const atMs = this.#clock.monotonicMs();
     const holder = this.#leader?.holder;
     const isStopped = holder === undefined ? this.#stopped.size > 0 : this.#stopped.has(holder);
-    if (isStopped) return atMs;
+    if (isStopped || this.#hampers > 0) return atMs;
     const diedMs = holder === undefined ? undefined : this.#diedMs.get(holder);
     if (diedMs === undefined) return this.#calmSinceMs;
     return Math.max(this.#calmSinceMs, Math.min(atMs, diedMs + TAKEOVER_MAX_MS));

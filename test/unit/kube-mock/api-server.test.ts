@@ -95,6 +95,30 @@ test("an injected status meets so many matching requests and no others", async (
   assert.equal(await status(PATH), 200);
 });
 
+test("a fault of one kind of call meets those calls alone, and none once it is taken back", async () => {
+  const { server, transport } = world();
+  addNode(server, "a");
+  const takeBack = server.faults.inject({
+    match: { resource: "nodes/status", verbs: ["patch"] },
+    times: Infinity,
+    action: { kind: "status", status: 500 },
+  });
+  server.faults.inject({
+    match: { resource: "nodes", verbs: ["list", "watch"] },
+    times: Infinity,
+    action: { kind: "status", status: 403 },
+  });
+  const patch = { method: "PATCH", contentType: "application/merge-patch+json", body: "{}" } as const;
+  const status = async (path: string, parts: Partial<TransportRequest> = {}): Promise<number> =>
+    (await transport.send(request(path, parts), ALWAYS)).status;
+  assert.equal(await status(`${PATH}/a/status`, patch), 500);
+  assert.deepEqual([await status(PATH), await status(`${PATH}?watch=1`)], [403, 403]);
+  assert.deepEqual([await status(`${PATH}/a`), await status(`${PATH}/a`, patch)], [200, 200]);
+  assert.deepEqual([await status(`${PATH}/a/status`), await status("/api/v1/pods")], [200, 200]);
+  takeBack();
+  assert.deepEqual([await status(`${PATH}/a/status`, patch), await status(PATH)], [200, 403]);
+});
+
 test("a request that hangs ends at its own deadline and did nothing", async () => {
   const { clock, server, transport, nodes } = world();
   server.faults.inject({ match: {}, times: 1, action: { kind: "hang" } });
