@@ -12,8 +12,11 @@ export const NODE_ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-b
 export const NODE_LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
 /** On a BareMetalHost, followed by a Metal3Remediation's UID: the Metal3 provider's own controller holds the host off. */
 export const METAL3_POWER_OFF_PREFIX = "reboot.metal3.io/metal3-remediation-";
-/** On a BareMetalHost: the Metal3 provider chooses it for no Machine any more. */
-export const UNHEALTHY_HOST = "capm3.metal3.io/unhealthy";
+/**
+ * On a BareMetalHost: the Metal3 provider no longer chooses it for a Machine. Its releases up to 1.12 read the first name only,
+ * later ones prefer the second. Their presence counts, whatever the value.
+ */
+export const UNHEALTHY_HOST = ["capi.metal3.io/unhealthy", "capm3.metal3.io/unhealthy"] as const;
 export const UNHEALTHY_HOST_VALUE = "capm3/UnhealthyNode";
 
 export type Metal3Phase = "Running" | "Waiting" | "Deleting machine" | "Failed";

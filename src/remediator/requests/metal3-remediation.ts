@@ -166,9 +166,11 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
   }
 
   async #markUnhealthy(host: BareMetalHost, signal: AbortSignal): Promise<void> {
-    const { annotations, uid, resourceVersion } = host.metadata;
-    if (annotations?.[UNHEALTHY_HOST] !== undefined) return;
-    const operations = setField(host, ["metadata", "annotations", UNHEALTHY_HOST], UNHEALTHY_HOST_VALUE);
+    const { annotations = {}, uid, resourceVersion } = host.metadata;
+    const missing = UNHEALTHY_HOST.filter((name) => annotations[name] === undefined);
+    if (missing.length === 0) return;
+    const marks = Object.fromEntries(missing.map((name) => [name, UNHEALTHY_HOST_VALUE]));
+    const operations = setField(host, ["metadata", "annotations"], { ...annotations, ...marks });
     await this.#runtime.client.patch(BARE_METAL_HOSTS, keyOf(host), { uid, resourceVersion }, operations, {}, signal);
   }
 
