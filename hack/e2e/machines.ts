@@ -161,7 +161,7 @@ export async function createMachine(
       finalizers,
       ...(isWorker && { ownerReferences: [owner] }),
     },
-    spec: machineSpec(options, name),
+    spec: { ...machineSpec(options, name), providerID: providerIDOf(options, name) },
   });
   // Conditions in both forms, as Cluster API's controllers of 1.9 and newer write them.
   const { v1beta1: old, v1beta2: current } = conditionsOf("Ready");
@@ -175,6 +175,11 @@ export async function createMachine(
     },
   });
   return (await api.get<ObjectView>(`${paths.machines}/${name}`)).metadata.uid;
+}
+
+/** What Metal3's provider has a Machine and its Node bear, where Machine, Node and host have one name. */
+export function providerIDOf({ namespace }: Pick<MachinesOptions, "namespace">, name: string): string {
+  return `metal3://${namespace}/${name}/${name}`;
 }
 
 /** The Machine's condition of this type: in the form of its own version, and in the other one. */

@@ -17,7 +17,14 @@ import { eventually } from "./eventually.ts";
 import type { MachineControllers } from "./machine-controllers.ts";
 import { MACHINE_FINALIZER, playMachineControllers } from "./machine-controllers.ts";
 import type { MachinesOptions, ObjectView } from "./machines.ts";
-import { applyForeignCrds, conditionForms, createCluster, createMachine, machinePaths } from "./machines.ts";
+import {
+  applyForeignCrds,
+  conditionForms,
+  createCluster,
+  createMachine,
+  machinePaths,
+  providerIDOf,
+} from "./machines.ts";
 import { openClient, startSimulatedHosts } from "./simulated-hosts.ts";
 import type { SimulatedHosts } from "./simulated-hosts.ts";
 import { startWorkloadCluster } from "./workload-cluster.ts";
@@ -114,9 +121,10 @@ export async function startMetal3World(
       () => workload.stop(),
     );
     const { api } = management;
+    const provided = (host: HostSpec): HostSpec => ({ ...host, providerID: providerIDOf(options, host.name) });
     const hosts = await startSimulatedHosts([
-      ...machines,
-      ...spares.map((spare): HostSpec => ({ ...spare, power: "Off" })),
+      ...machines.map(provided),
+      ...spares.map((spare) => provided({ ...spare, power: "Off" })),
       ...bare,
     ]);
     const { rack } = hosts;
@@ -239,7 +247,7 @@ async function createMetal3Machine(options: MachinesOptions, machine: { name: st
       annotations: { "metal3.io/BareMetalHost": `${namespace}/${name}` },
       ownerReferences: [{ apiVersion: `cluster.x-k8s.io/${version}`, kind: "Machine", ...machine }],
     },
-    spec: { providerID: `metal3://${namespace}/${name}/${name}` },
+    spec: { providerID: providerIDOf(options, name) },
   });
 }
 

@@ -265,14 +265,6 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     METAL3,
   ),
   mutant(
-    "own-node-namesake",
-    "node-clusters",
-    "the agent's own node is known by its UID in another cluster",
-    "return uid !== undefined && uid === this.#localNodes.get({ name })?.metadata.uid;",
-    "return uid !== undefined;",
-    CLUSTERS,
-  ),
-  mutant(
     "exchanged-cluster",
     "node-clusters",
     "nothing is read or written in another cluster than the one with which a remediation began",

@@ -98,7 +98,8 @@ const bareMetalRemediationStatusSchema = z.object({
               "UID of its namespace kube-system then: where a kubeconfig leads to another one, nothing is done there.",
           }),
           own: z.boolean().optional().meta({
-            description: "It is the cluster that the agent lives in: its nodes are those of the same name there.",
+            description:
+              "It is the cluster that the agent lives in, by --own-cluster: its nodes are those of the same name there.",
           }),
         })
         .optional()

@@ -4,6 +4,7 @@ import type { FencingTarget } from "../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../api/fencing-target.ts";
 import { trimMeta } from "../api/trim.ts";
 import { guardOrders, openDevice } from "../bmc/open-device.ts";
+import { ownCluster, withOwnCluster } from "../clusters/own-cluster.ts";
 import type { WorkloadClusters } from "../clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
 import type { RunOptions } from "../config/run-options.ts";
@@ -40,7 +41,7 @@ type Parts = Record<string, Promise<void>>;
 
 /** Runs what was chosen until `signal` aborts; a part that ends by itself takes the others with it: half an agent that looks alive would be worse than none. */
 export async function runComponents(deps: ComponentDeps, signal: AbortSignal): Promise<void> {
-  const { options, runtime, registry, mayOrder } = deps;
+  const { options, runtime, registry, nodes, mayOrder } = deps;
   const failure = new AbortController();
   const running = AbortSignal.any([signal, failure.signal]);
   const guard = async (name: string, part: Promise<void>): Promise<void> => {
@@ -62,9 +63,11 @@ export async function runComponents(deps: ComponentDeps, signal: AbortSignal): P
     },
     running,
   );
+  const { ownCluster: name } = options;
+  const all = name === undefined ? clusters : withOwnCluster(name, ownCluster(runtime, nodes, running), clusters);
   const parts: Parts = {
-    ...(options.components.has("detector") && startDetector(deps, clusters, running)),
-    ...(options.components.has("remediator") && startRemediator(deps, clusters, running)),
+    ...(options.components.has("detector") && startDetector(deps, all, running)),
+    ...(options.components.has("remediator") && startRemediator(deps, all, running)),
   };
   await Promise.all(Object.entries(parts).map(([name, part]) => guard(name, part)));
   await clusters.settled();
@@ -106,6 +109,7 @@ function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal
         limits: { hosts: options.maxHosts, perZone: options.maxHostsPerZone },
         zoneLabel: options.zoneLabel,
         ownNode: options.nodeName,
+        ownCluster: options.ownCluster,
         handOver,
       },
     },

@@ -1,7 +1,7 @@
 import type { Node } from "../api/core.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
-import type { ClusterConnection } from "./connection.ts";
+import type { ClusterConnection, ClusterRef } from "./connection.ts";
 import type { WorkloadClusters } from "./workload-clusters.ts";
 
 /** How long the API server may have told nothing of nodes: what they were then is no news of how they are. */
@@ -31,6 +31,18 @@ export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: A
       };
     },
   };
+}
+
+/**
+ * Workload clusters of which one, by name, is the cluster that the agent lives in: a management cluster that manages itself. It is
+ * worked with by the agent's own connection, and its kubeconfig is not read: nobody who writes that gets the agent's own rights.
+ */
+export function withOwnCluster(name: ClusterRef, own: WorkloadClusters, others: WorkloadClusters): WorkloadClusters {
+  return { hold: (ref, onChange) => (isSameCluster(ref, name) ? own : others).hold(ref, onChange) };
+}
+
+export function isSameCluster(a: ClusterRef, b: ClusterRef | undefined): boolean {
+  return a.namespace === b?.namespace && a.name === b.name;
 }
 
 function connectionOf(runtime: KubeRuntime, nodes: Watched<Node>): ClusterConnection {

@@ -31,6 +31,13 @@ export function parseName(text: string): string {
   throw new Error("must be a Kubernetes name: lower-case letters, digits and '-', at most 63 characters");
 }
 
+/** An object of a namespace, as `namespace/name`. */
+export function parseNamespacedName(text: string): { namespace: string; name: string } {
+  const [namespace = "", name = "", ...rest] = text.split("/");
+  if (rest.length > 0 || namespace === "" || name === "") throw new Error("must be namespace/name");
+  return { namespace: parseName(namespace), name: parseName(name) };
+}
+
 export function parseText(text: string): string {
   if (text.trim() === "") throw new Error("must not be empty");
   return text;

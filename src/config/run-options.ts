@@ -12,6 +12,7 @@ import {
   parseLimit,
   parseLogLevel,
   parseName,
+  parseNamespacedName,
   parseOutputFormat,
   parseText,
   proposeComponents,
@@ -45,6 +46,12 @@ export const CLUSTER_OPTIONS = {
     parse: parseName,
   },
 } satisfies Record<string, Option<string>>;
+
+/** A Cluster of Cluster API, by name. */
+export interface ClusterName {
+  namespace: string;
+  name: string;
+}
 
 /** How a command prints what it found. */
 export const OUTPUT_OPTION: Option<OutputFormat> = {
@@ -132,6 +139,15 @@ export const RUN_OPTIONS = {
     brief: "The node that this agent runs on: it hands its lease over instead of powering that one off",
     parse: parseText,
   } satisfies Option<string>,
+  ownCluster: {
+    name: "ownCluster",
+    env: "IRONFENCE_OWN_CLUSTER",
+    defaultText: undefined,
+    placeholder: "namespace/name",
+    brief:
+      "Cluster of Cluster API that the agent lives in, where the management cluster manages itself; absent: it is none",
+    parse: parseNamespacedName,
+  } satisfies Option<ClusterName>,
   metricsBindAddress: {
     name: "metricsBindAddress",
     env: "IRONFENCE_METRICS_BIND_ADDRESS",
@@ -176,6 +192,7 @@ export interface RunOptions extends ClusterOptions {
   maxHostsPerZone: number;
   zoneLabel: string;
   nodeName: string | undefined;
+  ownCluster: ClusterName | undefined;
   metricsBindAddress: BindAddress | "off";
   healthProbeBindAddress: BindAddress | "off";
   logLevel: LogLevel;
@@ -217,6 +234,7 @@ export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
     maxHostsPerZone: requireOption(RUN_OPTIONS.maxHostsPerZone, flags, env),
     zoneLabel: requireOption(RUN_OPTIONS.zoneLabel, flags, env),
     nodeName: resolveOption(RUN_OPTIONS.nodeName, flags, env),
+    ownCluster: resolveOption(RUN_OPTIONS.ownCluster, flags, env),
     metricsBindAddress: requireOption(RUN_OPTIONS.metricsBindAddress, flags, env),
     healthProbeBindAddress: requireOption(RUN_OPTIONS.healthProbeBindAddress, flags, env),
     logLevel: requireOption(RUN_OPTIONS.logLevel, flags, env),

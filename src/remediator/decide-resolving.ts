@@ -83,9 +83,10 @@ function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): De
   });
 }
 
-function identityOf({ clusterUid, ownClusterUid }: Snapshot): Pick<KnownCluster, "uid" | "own"> {
-  if (clusterUid === undefined) return {};
-  return clusterUid === ownClusterUid ? { uid: clusterUid, own: true } : { uid: clusterUid };
+/** Whether it is the agent's own is the operator's word alone: what an API server says of itself would be anybody's. */
+function identityOf({ clusterUid, isOwnCluster }: Snapshot): Pick<KnownCluster, "uid" | "own"> {
+  if (isOwnCluster) return { own: true };
+  return clusterUid === undefined ? {} : { uid: clusterUid };
 }
 
 /** What waits for people has a deadline; what waits for other remediations or for the stop switch has not. */

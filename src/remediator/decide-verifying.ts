@@ -1,3 +1,4 @@
+import type { Machine } from "../api/cluster-api.ts";
 import { mayBeNodeOf } from "../api/cluster-api.ts";
 import type { Node } from "../api/core.ts";
 import { isReady, signedTaint } from "./marks.ts";
@@ -22,6 +23,7 @@ import { BACKUP_BYTES_MAX, backupBytes, backupOf } from "./restore.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
 import { conditionOf, nodeRejoined, processing } from "./status.ts";
+import { clusterOf } from "./subject.ts";
 import { IDENTITY_AGE_MAX_MS, RENEWAL_TIMEOUT_MS } from "./timings.ts";
 import { quorumMessage } from "./turn.ts";
 
@@ -78,15 +80,36 @@ function checkMachine(walk: Walk, now: Now): Decision | undefined {
   const { subjectMachine: machine } = walk.seen;
   if (machine === undefined) return undefined;
   if (!machine.found) {
-    return machine.reason === "MachineUnreadable" ? undefined : fail(walk, now, machine.reason, machine.message);
+    const { reason, message, atMs } = machine;
+    if (reason !== "MachineUnreadable") return fail(walk, now, reason, message);
+    if (walk.subject.cluster === undefined) return undefined;
+    // Nothing says then whose node it is.
+    const inMs = atMs + IDENTITY_AGE_MAX_MS - now.monotonicMs;
+    if (inMs <= 0) return run({ do: "examine" });
+    return waitBecause(walk, now, reason, message, Math.min(walk.remainingMs, inMs));
   }
   const node = walk.seen.examined?.node;
-  if (node !== undefined && !mayBeNodeOf(node, machine.machine)) {
-    const { namespace, name } = machine.machine.metadata;
-    const message = `node ${node.metadata.name} has another providerID than Machine ${namespace}/${name}: look whether the kubeconfig leads to the Machine's cluster`;
-    return fail(walk, now, "SubjectMismatch", message);
+  const stranger = node === undefined ? undefined : whyNotNodeOf(node, machine.machine);
+  return stranger === undefined ? recordNode(walk, now) : fail(walk, now, "SubjectMismatch", stranger);
+}
+
+/**
+ * Why a Node is not proven to be that of the Machine which names it. Cluster API finds a Machine's Node by its providerID, so where
+ * either has none, a name is all that connects the two, and names are anybody's. An OKD Machine is of the Node's own cluster, where
+ * hosts may have no providerID at all.
+ */
+function whyNotNodeOf(node: Node, machine: Machine): string | undefined {
+  const { namespace, name } = machine.metadata;
+  const isStrict = clusterOf(machine) !== undefined;
+  const [nodeText, machineText] = [`node ${node.metadata.name}`, `Machine ${namespace}/${name}`];
+  if (isStrict && machine.providerID === undefined) {
+    return `${machineText} has no spec.providerID, so nothing but a name says that ${nodeText} is its own`;
   }
-  return recordNode(walk, now);
+  if (isStrict && node.spec.providerID === undefined) {
+    return `${nodeText} has no spec.providerID, so nothing but a name says that it is that of ${machineText}`;
+  }
+  if (mayBeNodeOf(node, machine)) return undefined;
+  return `${nodeText} has another providerID than ${machineText}: look whether the kubeconfig leads to the Machine's cluster`;
 }
 
 /** Takes on record which node a Machine has become that had none; undefined where that is known, or not the case yet. */
@@ -134,6 +157,8 @@ function whyNotVerified(walk: Walk): { reason: Reason; message: string } {
   if (!keepsQuorum(seen.members, nodeName)) {
     return { reason: "ControlPlaneQuorum", message: quorumMessage(seen.members, nodeName) };
   }
+  const { subjectMachine: machine } = seen;
+  if (machine?.found === false) return machine;
   return seen.device ?? { reason: "VerifyTimeout", message: "the host could not be verified in time" };
 }
 

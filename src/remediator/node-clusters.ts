@@ -1,5 +1,6 @@
 import type { Node } from "../api/core.ts";
 import { readClusterUid } from "../clusters/cluster-uid.ts";
+import { isSameCluster } from "../clusters/own-cluster.ts";
 import type { ClusterRef, HeldCluster, WorkloadClusters } from "../clusters/workload-clusters.ts";
 import { kubeconfigSecret } from "../clusters/workload-clusters.ts";
 import type { KubeClient } from "../kube/client.ts";
@@ -49,35 +50,48 @@ export class NodeClusters {
   readonly #workload: WorkloadClusters;
   readonly #local: NodeCluster;
   readonly #localNodes: Watched<Node>;
+  readonly #ownCluster: ClusterRef | undefined;
   #ownUid: string | undefined;
   readonly #held = new Map<string, Held>();
   readonly #listeners = new Set<NodeListener>();
 
-  constructor(deps: { runtime: KubeRuntime; nodes: Watched<Node>; clusters: WorkloadClusters }) {
+  /** @param deps `ownCluster` is the Cluster that the operator has named as the one that the agent lives in. */
+  constructor(deps: {
+    runtime: KubeRuntime;
+    nodes: Watched<Node>;
+    clusters: WorkloadClusters;
+    ownCluster?: ClusterRef | undefined;
+  }) {
     this.#runtime = deps.runtime;
+    this.#ownCluster = deps.ownCluster;
     this.#workload = deps.clusters;
     this.#localNodes = deps.nodes;
     this.#local = { ref: undefined, runtime: deps.runtime, nodes: deps.nodes, away: undefined };
   }
 
-  /** A workload cluster that nobody holds is away, and so is one that is another by now: its nodes are others, namesakes at best. */
+  /**
+   * A workload cluster that nobody holds is away, and so is one that is another by now: its nodes are others, namesakes at best. One
+   * that says that it is the agent's own is not believed: anybody's API server can say so, and would get the agent's own rights.
+   */
   of(ref: KnownCluster | undefined): NodeCluster {
-    if (ref === undefined || ref.own === true) return this.#local;
+    if (ref === undefined) return this.#local;
+    if (ref.own === true) return this.isOwn(ref) ? this.#local : awayCluster(this.#runtime, ref, notNamed(ref));
     const present =
       this.#held.get(clusterKey(ref))?.present() ?? unreachable(this.#runtime, ref, "it is not connected");
     const { uid } = present;
+    if (uid !== undefined && uid === this.#ownUid) return awayCluster(this.#runtime, ref, posing(ref));
     if (uid === undefined || ref.uid === undefined || uid === ref.uid) return present;
     const secret = kubeconfigSecret(ref);
     const message = `Secret ${secret.namespace}/${secret.name} leads to another cluster than when the remediation began: namespace kube-system has UID ${uid} there, and had ${ref.uid}; put a kubeconfig of that cluster back`;
     return awayCluster(this.#runtime, ref, { reason: "ClusterExchanged", message });
   }
 
-  /** Which cluster the agent lives in; undefined until that was asked. */
-  get ownUid(): string | undefined {
-    return this.#ownUid;
+  /** Whether the operator has named that Cluster as the one that the agent lives in. No answer of an API server counts. */
+  isOwn(ref: ClusterRef): boolean {
+    return isSameCluster(ref, this.#ownCluster);
   }
 
-  /** Asks which cluster the agent lives in, once. @throws KubeError */
+  /** Asks which cluster the agent lives in, once: another one that claims to be it is found out by that. @throws KubeError */
   async identifyOwn(signal: AbortSignal): Promise<void> {
     this.#ownUid ??= await readClusterUid(this.#runtime.client, signal);
   }
@@ -114,10 +128,7 @@ export class NodeClusters {
   /** Whether a node of any cluster is the very Node object of that name in the agent's own cluster. */
   isLocal(cluster: KnownCluster | undefined, name: string | undefined, localName: string | undefined): boolean {
     if (name === undefined || name !== localName) return false;
-    if (clusterKey(cluster) === "") return true;
-    // A management cluster may be a Cluster of its own: then the node's UID is the same by either way.
-    const uid = this.of(cluster).nodes.get({ name })?.metadata.uid;
-    return uid !== undefined && uid === this.#localNodes.get({ name })?.metadata.uid;
+    return cluster === undefined || this.isOwn(cluster);
   }
 }
 
@@ -180,6 +191,16 @@ class Held {
     });
     isNews = true;
   }
+}
+
+function posing({ namespace, name }: ClusterRef): Away {
+  const message = `the API server of cluster ${namespace}/${name} says that it is the cluster that ironfence runs in, which is not believed: where it is, start ironfence with --own-cluster=${namespace}/${name}; else its kubeconfig or its API server is not to be trusted`;
+  return { reason: "ClusterExchanged", message };
+}
+
+function notNamed({ namespace, name }: ClusterRef): Away {
+  const message = `the remediation began while cluster ${namespace}/${name} counted as the one that ironfence runs in: start ironfence with --own-cluster=${namespace}/${name} to have it go on`;
+  return { reason: "ClusterExchanged", message };
 }
 
 function unreachable(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCluster {

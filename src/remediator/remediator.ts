@@ -44,6 +44,8 @@ export interface RemediatorOptions {
   zoneLabel: string;
   /** The node that this agent runs on, which it never powers off; undefined where it is not told. */
   ownNode: string | undefined;
+  /** The Cluster that the agent lives in, where it is one: a management cluster that manages itself. */
+  ownCluster?: ClusterRef | undefined;
   /** Gives the agent's lease to another one. It may do nothing where there is none to give. */
   handOver: (why: string) => void;
 }
@@ -79,7 +81,7 @@ const UNREAD_START_POLL_MS = 10;
  */
 export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): Promise<void> {
   const { runtime, nodes, targets, namespace, openDevice } = deps;
-  const clusters = new NodeClusters(deps);
+  const clusters = new NodeClusters({ ...deps, ownCluster: deps.options.ownCluster });
   const ended = new AbortController();
   const running = AbortSignal.any([signal, ended.signal]);
   const directory = createFencingTargetDirectory({ runtime, targets, namespace, openDevice }, running);

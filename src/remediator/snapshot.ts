@@ -43,8 +43,8 @@ export interface Snapshot {
   away: Away | undefined;
   /** Which cluster answers; undefined for the agent's own, and while it is away. */
   clusterUid: string | undefined;
-  /** Which one the agent lives in; undefined until that was asked. */
-  ownClusterUid: string | undefined;
+  /** The subject's cluster is the one that the operator has named as the agent's own. */
+  isOwnCluster: boolean;
   /** The node as watched: it may lag, so it wakes and informs, but nothing unsafe rests on it alone. */
   node: Node | undefined;
   host: { found: true; facts: HostFacts } | LookupFailure;

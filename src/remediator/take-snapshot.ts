@@ -33,7 +33,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State,
   const { metadata } = session.remediation;
   const { plan } = session;
   const { subject, nodeName } = session;
-  const { nodes, away, uid: clusterUid } = session.cluster;
+  const { ref, nodes, away, uid: clusterUid } = session.cluster;
   const node = nodeName === undefined ? undefined : nodes.get({ name: nodeName });
   return {
     remediation: {
@@ -53,7 +53,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State,
     unresolved: isUnresolved(session.remediation),
     away,
     clusterUid,
-    ownClusterUid: deps.clusters.ownUid,
+    isOwnCluster: ref !== undefined && deps.clusters.isOwn(ref),
     node,
     turn: deps.turns.of(session.uid),
     zone: zoneOf(node, deps.zoneLabel),

@@ -343,6 +343,7 @@ describe("ironfence fence", () => {
         components: new Set(["remediator"]),
         families: new Set(),
         leaderElect: false,
+        ownCluster: undefined,
         leaseName: "ironfence",
         nodeLeaseNamespace: "medik8s-leases",
         maxHosts: 10,

@@ -7,7 +7,7 @@ import { trimNode } from "../../src/api/trim.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
 import type { openDevice } from "../../src/bmc/open-device.ts";
 import { guardOrders } from "../../src/bmc/open-device.ts";
-import type { WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
+import type { ClusterRef, WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import type { Family } from "../../src/config/parsers.ts";
 import { runDetector } from "../../src/detector/detector.ts";
 import { CLUSTER_API_CHECKS } from "../../src/detector/machines/cluster-api.ts";
@@ -93,6 +93,7 @@ export interface AgentProcessOptions {
   limits?: TurnLimits;
   /** The node that it runs on. */
   ownNode?: string | undefined;
+  ownCluster?: ClusterRef | undefined;
   /** Told that it wants to hand its lease over. */
   onHandOver?: (why: string) => unknown;
   /** Told once when the process has ended by itself or by a crash. */
@@ -248,8 +249,9 @@ export class AgentProcess {
   }
 
   #remediatorOptions(): RemediatorOptions {
-    const { limits = { hosts: Infinity, perZone: Infinity }, ownNode, onHandOver = () => undefined } = this.#options;
-    return { concurrency: 50, limits, zoneLabel: "topology.kubernetes.io/zone", ownNode, handOver: onHandOver };
+    const { limits = { hosts: Infinity, perZone: Infinity }, ownNode, ownCluster } = this.#options;
+    const { onHandOver: handOver = () => undefined } = this.#options;
+    return { concurrency: 50, limits, zoneLabel: "topology.kubernetes.io/zone", ownNode, ownCluster, handOver };
   }
 
   #onNote(note: EventNote): void {

@@ -45,7 +45,7 @@ export class Metal3Machines {
     this.#cluster = cluster;
     const { server, rack } = cluster;
     cluster.serve("cluster.x-k8s.io");
-    for (const { name: host } of rack.hosts) {
+    for (const { name: host, spec } of rack.hosts) {
       const key = { namespace: METAL3, name: machineOf(host) };
       const infrastructureRef = {
         apiGroup: METAL3_MACHINES.group,
@@ -56,7 +56,12 @@ export class Metal3Machines {
         MACHINES,
         { ...key, labels: LABELS },
         {
-          spec: { clusterName: CLUSTER, bootstrap: { dataSecretName: "b" }, infrastructureRef },
+          spec: {
+            clusterName: CLUSTER,
+            providerID: spec.providerID,
+            bootstrap: { dataSecretName: "b" },
+            infrastructureRef,
+          },
         },
       );
       server.collection(MACHINES).mergePatch(key, { status: { nodeRef: { name: host } } }, "status");

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { FENCED_BY } from "../../../src/api/annotations.ts";
 import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import { bears } from "../world.ts";
-import { WORKLOAD, WorkloadWorld } from "./world.ts";
+import { providerID, WORKLOAD, WorkloadWorld } from "./world.ts";
 
 const FENCED = ["workload n1 ForceOff", "workload n1 On"];
 
@@ -377,9 +377,91 @@ describe("a Cluster that is deleted in mid-fence", () => {
     }));
 });
 
+describe("an API server that says that it is the cluster that the agent lives in", () => {
+  const STRATEGIES: Record<string, object> = {
+    "a reboot": { podRelease: "GarbageCollector" },
+    "a reboot that deletes the Node": { workloadRelease: "DeleteNode" },
+    "an installation": { type: "Reprovision", requireReboot: false },
+  };
+  for (const [what, strategy] of Object.entries(STRATEGIES)) {
+    it(`is not believed: ${what} that is asked for reaches no node of the agent's own cluster`, () =>
+      WorkloadWorld.run({ targets: false }, async (world) => {
+        world.claimToBe("management");
+        world.management.createPod("n1", "db");
+        const uid = world.machine("m1", "n1", { named: providerID("management", "n1") });
+        await world.hang("workload", "n1");
+        world.remediateMachine("m1", uid, { ...strategy });
+        await world.phase("Failed", "m1");
+        assert.equal(world.condition("Succeeded", "m1"), "False ClusterExchanged");
+        assert.deepEqual(world.powerLog, []);
+        assert.equal(world.management.pods("n1").length, 1);
+        assert.equal(world.remediation("m1")?.status?.node?.cluster?.own, undefined);
+        world.assertUntouched("management");
+      }));
+  }
+
+  it("is not believed in mid-fence either: what was begun stands still until the right one answers", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      world.workload.createPod("n1", "db");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid, { podRelease: "GarbageCollector" });
+      await world.phase("PoweringOff", "m1");
+      world.claimToBe("management");
+      await world.clock.advance(300_000);
+      assert.deepEqual(world.powerLog, ["workload n1 ForceOff"]);
+      world.assertUntouched("management");
+      world.claimToBe("workload");
+      await world.phase("Succeeded", "m1");
+      assert.deepEqual(world.powerLog, FENCED);
+    }));
+
+  it("does not have the agent hand its lease over for a namesake of the node that it runs on", () =>
+    WorkloadWorld.run({ ownNode: "n1" }, async (world) => {
+      world.claimToBe("management");
+      const uid = world.machine("m1", "n1");
+      await world.hang("workload", "n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("Failed", "m1");
+      assert.equal(world.condition("Succeeded", "m1"), "False ClusterExchanged");
+    }));
+});
+
+describe("a Node that does not prove to be its Machine's", () => {
+  const untouched = (world: WorkloadWorld, message: RegExp): void => {
+    const verdict = world.remediation("m1")?.status?.conditions?.find(({ type }) => type === "Succeeded");
+    assert.equal(verdict?.reason, "SubjectMismatch");
+    assert.match(verdict.message, message);
+    assert.deepEqual(world.powerLog, []);
+  };
+
+  for (const [what, named, message] of [
+    ["a Machine without a providerID", "", /^Machine caps\/m1 has no spec\.providerID/],
+    ["another providerID", "metal3://others/n1/n1-machine", /^node n1 has another providerID than Machine caps\/m1/],
+  ] as const) {
+    it(`is not fenced: ${what}`, () =>
+      WorkloadWorld.run({}, async (world) => {
+        const uid = world.machine("m1", "n1", { named });
+        await world.hang("workload", "n1");
+        world.remediateMachine("m1", uid);
+        await world.phase("Failed", "m1");
+        untouched(world, message);
+      }));
+  }
+
+  it("is not fenced: a Node without a providerID", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      world.anonymous("n1");
+      world.remediateMachine("m1", uid);
+      await world.phase("Failed", "m1");
+      untouched(world, /^node n1 has no spec\.providerID/);
+    }));
+});
+
 describe("a management cluster that manages itself", () => {
   it("has one host for a node, whether it is named by its Machine or by itself: one waits for the other", () =>
-    WorkloadWorld.run({ targets: false }, async (world) => {
+    WorkloadWorld.run({ ownCluster: true, targets: false }, async (world) => {
       world.leadTo("management");
       const uid = world.machine("m1", "n1");
       await world.hang("management", "n1");
@@ -393,29 +475,32 @@ describe("a management cluster that manages itself", () => {
     }));
 
   it("has its control plane counted once: two of three members are not off at a time", () =>
-    WorkloadWorld.run({ targets: false, labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
-      world.leadTo("management");
-      const off = (): string[] =>
-        world.management.rack.hosts.flatMap(({ name, power }) => (power === "Off" ? [name] : []));
-      let most = 0;
-      world.management.rack.subscribe(() => (most = Math.max(most, off().length)));
-      const uid = world.machine("m1", "n1");
-      await world.hang("management", "n1");
-      world.remediateMachine("m1", uid);
-      await world.phase("PoweringOff", "m1");
-      world.management.remediate("n2");
-      await world.until("it waits", () =>
-        (world.management.remediation("n2")?.status?.conditions ?? []).some(
-          ({ reason }) => reason === "WaitingForTurn",
-        ),
-      );
-      await world.phase("Succeeded", "m1");
-      await world.until("n2 is done", () => world.management.remediation("n2")?.status?.phase === "Succeeded");
-      assert.equal(most, 1);
-    }));
+    WorkloadWorld.run(
+      { ownCluster: true, targets: false, labels: { "node-role.kubernetes.io/control-plane": "" } },
+      async (world) => {
+        world.leadTo("management");
+        const off = (): string[] =>
+          world.management.rack.hosts.flatMap(({ name, power }) => (power === "Off" ? [name] : []));
+        let most = 0;
+        world.management.rack.subscribe(() => (most = Math.max(most, off().length)));
+        const uid = world.machine("m1", "n1");
+        await world.hang("management", "n1");
+        world.remediateMachine("m1", uid);
+        await world.phase("PoweringOff", "m1");
+        world.management.remediate("n2");
+        await world.until("it waits", () =>
+          (world.management.remediation("n2")?.status?.conditions ?? []).some(
+            ({ reason }) => reason === "WaitingForTurn",
+          ),
+        );
+        await world.phase("Succeeded", "m1");
+        await world.until("n2 is done", () => world.management.remediation("n2")?.status?.phase === "Succeeded");
+        assert.equal(most, 1);
+      },
+    ));
 
   it("has its nodes' hosts named by FencingTargets with the Cluster, too, also for an agent that has just begun", () =>
-    WorkloadWorld.run({}, async (world) => {
+    WorkloadWorld.run({ ownCluster: true }, async (world) => {
       world.leadTo("management");
       world.aimAtOwn("n1");
       const uid = world.machine("m1", "n1");

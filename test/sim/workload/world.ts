@@ -11,6 +11,7 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import { trimNode } from "../../../src/api/trim.ts";
+import { ownCluster, withOwnCluster } from "../../../src/clusters/own-cluster.ts";
 import type { ClusterConnection, ClusterRef, WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
@@ -59,6 +60,13 @@ export interface WorkloadOptions {
   labels?: Record<string, string>;
   /** Whether the hosts of the workload cluster have FencingTargets. */
   targets?: boolean;
+  /** The agent is told that the Cluster is the one that it lives in; how to reach that, nobody asks then. */
+  ownCluster?: boolean;
+}
+
+/** The providerID of a node: namesakes of several clusters have different ones. */
+export function providerID(place: Place, node: string): string {
+  return `metal3://${place}/${node}/${node}-machine`;
 }
 
 export class WorkloadWorld {
@@ -76,21 +84,24 @@ export class WorkloadWorld {
   #connection: ClusterConnection = { state: "connecting" };
   #isCut = false;
   #leadsTo: Place = "workload";
+  #claims: Place | undefined;
   #agent: AgentProcess | undefined;
   #agents = 0;
 
   constructor(options: WorkloadOptions) {
     this.#options = options;
-    const common = {
-      clock: this.clock,
-      controllers: { statefulSets: false, scheduler: false } as const,
-      invariants: [],
-      hosts: ["n1", "n2", "n3"],
-      ...(options.labels !== undefined && { labels: options.labels }),
-    };
-    this.management = new Cluster({ ...common, seed: 1 });
-    this.workload = new Cluster({ ...common, seed: 2 });
-    this.stranger = new Cluster({ ...common, seed: 3 });
+    const clusterOf = (place: Place, seed: number): Cluster =>
+      new Cluster({
+        clock: this.clock,
+        seed,
+        controllers: { statefulSets: false, scheduler: false },
+        invariants: [],
+        hosts: ["n1", "n2", "n3"].map((name) => ({ name, providerID: providerID(place, name) })),
+        ...(options.labels !== undefined && { labels: options.labels }),
+      });
+    this.management = clusterOf("management", 1);
+    this.workload = clusterOf("workload", 2);
+    this.stranger = clusterOf("stranger", 3);
     const { management } = this;
     for (const group of ["cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io", "metal3.io"]) management.serve(group);
     management.create(NAMESPACES, { name: CAPS }, {});
@@ -134,16 +145,24 @@ export class WorkloadWorld {
       name: "agent",
       seed: 200 + this.#agents,
       families: ["bare-metal-host"],
-      clusters: (_own, signal) => this.#clusters(signal),
+      clusters: ({ runtime, nodes }, signal) =>
+        this.#ownCluster === undefined
+          ? this.#clusters(signal)
+          : withOwnCluster(this.#ownCluster, ownCluster(runtime, nodes, signal), this.#clusters(signal)),
       openDeviceFor: (user) => (config, deps) => {
         const address = config.address.replace("redfish://w1-", "redfish://");
         const { devices } = address === config.address ? this.management : this.workload;
         return devices.openDeviceFor(user)({ ...config, address }, deps);
       },
       ownNode: this.#options.ownNode,
+      ownCluster: this.#ownCluster,
       onNote: (note) => this.notes.push(note),
       onEnd: (why) => this.#violations.add(`the agent ended: ${why.message}`),
     });
+  }
+
+  get #ownCluster(): ClusterRef | undefined {
+    return this.#options.ownCluster === true ? WORKLOAD : undefined;
   }
 
   async killAgent(): Promise<void> {
@@ -208,24 +227,40 @@ export class WorkloadWorld {
     this.#reconnect();
   }
 
+  /** From now on the API server that the kubeconfig leads to says that it is that cluster. */
+  claimToBe(place: Place): void {
+    this.#claims = place;
+    this.#reconnect();
+  }
+
   clusterUid(place: Place): string {
     return this[place].server.collection(NAMESPACES).get({ name: "kube-system" })?.metadata.uid ?? assert.fail();
   }
 
-  /** A Machine of the workload cluster; with its node unless that is undefined. @returns its UID. */
-  machine(name: string, nodeName: string | undefined, labels: Record<string, string> = {}): string {
+  /**
+   * A Machine of the cluster that the kubeconfig leads to; with its node unless that is undefined.
+   *
+   * @param named the providerID that it bears; absent: its node's; empty for none.
+   * @returns its UID.
+   */
+  machine(
+    name: string,
+    nodeName: string | undefined,
+    { labels = {}, named }: { labels?: Record<string, string>; named?: string } = {},
+  ): string {
     const machines = this.management.server.collection(MACHINES);
     const infrastructureRef = { apiGroup: "infrastructure.cluster.x-k8s.io", kind: "Metal3Machine", name };
     const made = machines.create({
       metadata: { namespace: CAPS, name, labels },
       spec: { clusterName: WORKLOAD.name, bootstrap: { dataSecretName: "none" }, infrastructureRef },
     });
-    if (nodeName !== undefined) this.nameNode(name, nodeName);
+    if (nodeName !== undefined) this.nameNode(name, nodeName, named);
     return made.metadata.uid;
   }
 
-  nameNode(machine: string, nodeName: string): void {
+  nameNode(machine: string, nodeName: string, named = providerID(this.#leadsTo, nodeName)): void {
     const key = { namespace: CAPS, name: machine };
+    if (named !== "") this.management.server.collection(MACHINES).mergePatch(key, { spec: { providerID: named } });
     this.management.server.collection(MACHINES).mergePatch(key, { status: { nodeRef: { name: nodeName } } }, "status");
   }
 
@@ -311,6 +346,17 @@ export class WorkloadWorld {
   mark(place: Place, name: string, signature: string): void {
     const nodes = this[place].server.collection(NODES);
     nodes.mergePatch({ name }, { metadata: { annotations: { [FENCED_BY]: signature } } });
+  }
+
+  /** A dead node of the workload cluster, registered without a providerID. */
+  anonymous(name: string): void {
+    this.workload.rack.host(name).hang();
+    const nodes = this.workload.server.collection<Node>(NODES);
+    const { status } = nodes.get({ name }) ?? assert.fail();
+    nodes.delete({ name });
+    nodes.create({ metadata: { name }, spec: {} });
+    const conditions = [{ type: "Ready", status: "Unknown" }];
+    nodes.mergePatch({ name }, { status: { ...status, conditions } }, "status");
   }
 
   /** A dead node, seen as such by its cluster. */
@@ -409,7 +455,8 @@ export class WorkloadWorld {
       };
       const runtime = this.#runtime(transport);
       const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
-      const connect = (): void => this.#connect({ state: "connected", runtime, nodes, uid: this.clusterUid(place) });
+      const connect = (): void =>
+        this.#connect({ state: "connected", runtime, nodes, uid: this.clusterUid(this.#claims ?? place) });
       return () => void nodes.whenSynced(signal).then(connect, () => undefined);
     };
     const ways: Partial<Record<Place, () => void>> = {};

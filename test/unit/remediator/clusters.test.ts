@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { FENCED_BY, NODE_NAME, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../../src/api/core-types.ts";
+import { NAMESPACES, NODES } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import type { ClusterConnection, ClusterRef } from "../../../src/clusters/workload-clusters.ts";
@@ -161,7 +161,7 @@ describe("who has signed a node's marks", () => {
 
 describe("the clusters of nodes", () => {
   /** A world beside a workload cluster whose connection can be set. */
-  function two(): {
+  function two(ownCluster?: ClusterRef): {
     clusters: NodeClusters;
     here: World;
     there: World;
@@ -175,6 +175,7 @@ describe("the clusters of nodes", () => {
     const clusters = new NodeClusters({
       runtime: here.runtime,
       nodes: here.view<Node>(NODES),
+      ownCluster,
       clusters: {
         hold: (ref, onChange) => {
           holders.add(onChange);
@@ -200,7 +201,7 @@ describe("the clusters of nodes", () => {
     return { clusters, here, there, set, held: () => holders.size, connected };
   }
 
-  it("are each other's strangers: a namesake is another node, and only the same object is the agent's own", () => {
+  it("are each other's strangers: a namesake is another node, though its API server shows the very same object", () => {
     const { clusters, here, there, set, connected } = two();
     here.node("n1", "a");
     there.node("n0", "x");
@@ -211,7 +212,8 @@ describe("the clusters of nodes", () => {
     assert.equal(clusters.isLocal(undefined, "n1", "n1"), true);
     assert.equal(clusters.isLocal(W1, "n1", "n1"), false);
     set({ state: "connected", runtime: here.runtime, nodes: here.view<Node>(NODES) });
-    assert.equal(clusters.isLocal(W1, "n1", "n1"), true, "a management cluster that is a Cluster of its own");
+    assert.equal(clusters.isLocal(W1, "n1", "n1"), false);
+    assert.equal(two(W1).clusters.isLocal(W1, "n1", "n1"), true, "a management cluster that is a Cluster of its own");
   });
 
   it("answer nothing while they are away, and are told of when they come", async () => {
@@ -244,16 +246,42 @@ describe("the clusters of nodes", () => {
     assert.equal(seen.at(-1), "w1 n2 is news");
   });
 
-  it("are the agent's own where they are on record as that, and need no way to it", () => {
-    const { clusters, here, held } = two();
+  it("are the agent's own where the operator has named it and they are on record as that, and need no way to it", () => {
+    const { clusters, here, held } = two(W1);
     here.node("n1", "a");
-    const own = { ...W1, uid: "uid-of-own", own: true };
+    const own = { ...W1, own: true };
     const release = clusters.hold(own);
     assert.equal(held(), 0);
     assert.equal(clusters.of(own).away, undefined);
     assert.notEqual(clusters.of(own).nodes.get({ name: "n1" }), undefined);
     assert.equal(clusters.isLocal(own, "n1", "n1"), true);
     release();
+  });
+
+  it("are away where they are on record as the agent's own, and the operator names none or another one", () => {
+    for (const named of [undefined, { ...W1, name: "w2" }]) {
+      const { clusters, here } = two(named);
+      here.node("n1", "a");
+      const { away, nodes } = clusters.of({ ...W1, own: true });
+      assert.equal(away?.reason, "ClusterExchanged");
+      assert.match(away.message, /--own-cluster=caps\/w1/);
+      assert.equal(nodes.get({ name: "n1" }), undefined);
+    }
+  });
+
+  it("are away where their API server says that it is the agent's own", async () => {
+    const { clusters, here, there, set, connected } = two();
+    there.node("n1", "b");
+    const { uid } = here.put(NAMESPACES, "kube-system", {}).metadata;
+    await clusters.identifyOwn(SIGNAL);
+    clusters.hold(W1);
+    set({ ...connected, uid });
+    for (const known of [W1, { ...W1, uid: "uid-of-w1" }, { ...W1, uid }]) {
+      const { away, nodes } = clusters.of(known);
+      assert.equal(away?.reason, "ClusterExchanged");
+      assert.match(away.message, /^the API server of cluster caps\/w1 says that it is .*--own-cluster=caps\/w1/);
+      assert.equal(nodes.get({ name: "n1" }), undefined);
+    }
   });
 
   it("are away for whoever means another cluster than the one that answers by now", async () => {

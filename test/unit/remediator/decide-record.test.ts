@@ -215,13 +215,14 @@ describe("what is stored with a decision", () => {
     assert.equal(status?.attempt?.id, "a1");
   });
 
-  it("says that a Machine's cluster is the one that the agent lives in", () => {
+  it("says that a Machine's cluster is the one that the agent lives in by the operator's word alone", () => {
     const seen = machineSeen(undefined);
-    const of = (ids: { clusterUid?: string; ownClusterUid?: string }) =>
+    const of = (ids: { clusterUid?: string; isOwnCluster?: boolean }) =>
       decide({ ...snapshot({ state: "Resolving", seen, other: { unresolved: true, ...ids } }), status: {} }, NOW).status
         ?.node;
     const cluster = { namespace: "caps", name: "w1" };
-    assert.deepEqual(of({ clusterUid: "c", ownClusterUid: "c" }), { cluster: { ...cluster, uid: "c", own: true } });
+    assert.deepEqual(of({ isOwnCluster: true }), { cluster: { ...cluster, own: true } });
+    assert.deepEqual(of({ clusterUid: "c" }), { cluster: { ...cluster, uid: "c" } });
     assert.deepEqual(of({}), { cluster });
   });
 

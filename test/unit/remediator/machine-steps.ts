@@ -425,6 +425,34 @@ export const MACHINE_STEPS: readonly { name: string; changes: SnapshotChanges; e
     },
     expected: "→ Undoing (SubjectMismatch)",
   },
+  ...[
+    { name: "a Machine without a providerID has no Node that is its own but by name", named: undefined, node: "a" },
+    { name: "a Node without a providerID is its Machine's by nothing but its name", named: "a", node: undefined },
+  ].map(({ name, named, node: of }): { name: string; changes: SnapshotChanges; expected: string } => ({
+    name,
+    changes: {
+      state: "Verifying",
+      seen: {
+        examined: { node: { ...node(), spec: of === undefined ? {} : { providerID: of } } },
+        identity: VERIFIED,
+        ...machineSeen("n1", {}, named),
+      },
+    },
+    expected: "→ Undoing (SubjectMismatch)",
+  })),
+  {
+    name: "a Machine of a workload cluster that may not be read is waited for before the power-off",
+    changes: {
+      state: "Verifying",
+      seen: {
+        examined: { node: node() },
+        identity: VERIFIED,
+        subjectMachine: { found: false, reason: "MachineUnreadable", message: "forbidden", atMs: NOW.monotonicMs },
+      },
+      other: { subject: { nodeName: "n1", cluster: CLUSTER, machine: MACHINE } },
+    },
+    expected: "stay (MachineUnreadable)",
+  },
   {
     name: "a Machine that is gone before the power-off is left alone",
     changes: {

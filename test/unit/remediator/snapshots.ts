@@ -120,7 +120,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     unresolved: false,
     away: undefined,
     clusterUid: undefined,
-    ownClusterUid: undefined,
+    isOwnCluster: false,
     node: node(),
     host: {
       found: true,
