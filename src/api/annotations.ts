@@ -23,7 +23,10 @@ export const CLUSTER_API_NAMESPACE = "cluster.x-k8s.io/cluster-namespace";
 export const CURRENT_CONFIG = "machineconfiguration.openshift.io/currentConfig";
 export const DESIRED_CONFIG = "machineconfiguration.openshift.io/desiredConfig";
 
-/** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put the out-of-service taint there. Without it the taint is foreign. */
+/**
+ * On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put the out-of-service taint there, for people. A kubelet
+ * can write it, so whose the taint is says a second taint with this key.
+ */
 export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
 export const QUARANTINED_BY = "ironfence.io/quarantined-by";

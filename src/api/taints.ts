@@ -1,3 +1,4 @@
+import { FENCED_BY } from "./annotations.ts";
 import type { Taint } from "./core.ts";
 
 /** Tells Kubernetes that the node is shut down for good, so that pods and volumes may move (KEP-2268). */
@@ -9,6 +10,12 @@ export const OUT_OF_SERVICE: Taint = {
 
 /** Keeps new pods off a node between its release and its proven return. */
 export const QUARANTINE: Taint = { key: "ironfence.io/quarantine", value: "fenced", effect: "NoSchedule" };
+
+/**
+ * Stands beside our out-of-service taint, and only there: its value says which remediation has put that on. A taint is a place
+ * where no kubelet can write (the admission plugin NodeRestriction); an annotation of its own Node is not.
+ */
+export const FENCED: Pick<Taint, "key" | "effect"> = { key: FENCED_BY, effect: "NoSchedule" };
 
 /** Taints that Kubernetes derives from node conditions; nobody backs them up or restores them. */
 export const CONDITION_TAINT_PREFIX = "node.kubernetes.io/";

@@ -1,16 +1,10 @@
 import type { KubeObject, ObjectMeta } from "../kube/resource.ts";
-import { CURRENT_CONFIG, DESIRED_CONFIG, FENCED_BY, MACHINE, MANUALLY_CONFIRMED_HEALTHY } from "./annotations.ts";
+import { CURRENT_CONFIG, DESIRED_CONFIG, MACHINE, MANUALLY_CONFIRMED_HEALTHY } from "./annotations.ts";
 import type { Node, NodeCondition } from "./core.ts";
 
 // What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and the like are dropped.
 
-const KEPT_NODE_ANNOTATIONS: readonly string[] = [
-  MANUALLY_CONFIRMED_HEALTHY,
-  MACHINE,
-  CURRENT_CONFIG,
-  DESIRED_CONFIG,
-  FENCED_BY,
-];
+const KEPT_NODE_ANNOTATIONS: readonly string[] = [MANUALLY_CONFIRMED_HEALTHY, MACHINE, CURRENT_CONFIG, DESIRED_CONFIG];
 
 /** An object's metadata without managed fields and self links, and with only the annotations named. */
 export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string[]): ObjectMeta {

@@ -1,13 +1,15 @@
+import { createHash } from "node:crypto";
 import { FENCED_BY, QUARANTINED_BY } from "../api/annotations.ts";
 import type { Node, Taint } from "../api/core.ts";
-import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../api/taints.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
 import type { KnownCluster } from "./subject.ts";
 import { clusterKey } from "./subject.ts";
 
 // Our two marks on a node: the out-of-service taint, which stands only while its host is proven off, and the quarantine. Each
-// is signed by an annotation of its own, so that a taint of the same key that somebody else has put there is never touched.
+// bears an annotation with its fencing attempt. Whether an out-of-service taint is ours rests on a second taint beside it: anybody
+// may put one of that key there, and a kubelet can annotate its Node, but not taint it.
 
 /**
  * The signature of one power-off order of a remediation. On a node of another cluster than the remediation's it ends in
@@ -19,19 +21,41 @@ export function signature(remediationUid: string, attemptId: string, cluster: Kn
   return key === "" ? order : `${order}@${key}`;
 }
 
+/** Hex digits of a cluster's digest: a taint's value has 63 characters, of which a UID takes 36. */
+const DIGEST_DIGITS = 16;
+
+/** The value of the taint that says whose an out-of-service taint is: the remediation's UID and, where the signature names a cluster, its digest. */
+function voucher(signedBy: string): string {
+  const [order = "", key = ""] = signedBy.split("@");
+  const [uid = ""] = order.split("/");
+  return key === "" ? uid : `${uid}.${digestOf(key)}`;
+}
+
+function digestOf(key: string): string {
+  return key === "" ? "" : createHash("sha256").update(key).digest("hex").slice(0, DIGEST_DIGITS);
+}
+
 /** UIDs of the remediations of `cluster`'s nodes that have signed marks on one of them. */
 export function signersOf(node: Node, cluster: ClusterRef | undefined): string[] {
-  const { annotations = {} } = node.metadata;
-  return [annotations[FENCED_BY], annotations[QUARANTINED_BY]].flatMap((signature = "") => {
-    const [order = "", signedFor = ""] = signature.split("@");
-    return order === "" || signedFor !== clusterKey(cluster) ? [] : (order.split("/")[0] ?? []);
-  });
+  const key = clusterKey(cluster);
+  const [fencer = "", digest = ""] = voucherOn(node)?.split(".") ?? [];
+  const [order = "", signedFor = ""] = (isQuarantined(node) ? quarantineSignature(node) : "").split("@");
+  const [quarantiner = ""] = order.split("/");
+  return [
+    ...(fencer !== "" && digest === digestOf(key) ? [fencer] : []),
+    ...(quarantiner !== "" && signedFor === key ? [quarantiner] : []),
+  ];
+}
+
+/** Whether the node bears a mark of ironfence's, of whichever remediation. */
+export function isMarked(node: Node): boolean {
+  return voucherOn(node) !== undefined || isQuarantined(node);
 }
 
 /** Whose out-of-service taint a node bears. Any effect counts: Kubernetes' own controllers look at the key alone. */
 export function outOfServiceOf(node: Node): "Ours" | "Foreign" | "None" {
   if (!taintsOf(node).some((taint) => taint.key === OUT_OF_SERVICE.key)) return "None";
-  return node.metadata.annotations?.[FENCED_BY] === undefined ? "Foreign" : "Ours";
+  return voucherOn(node) === undefined ? "Foreign" : "Ours";
 }
 
 /** Whether the node bears an out-of-service taint that ironfence has signed, in whichever remediation. */
@@ -55,7 +79,7 @@ export interface MarkChange {
   quarantine?: "on" | "off";
 }
 
-/** Marks that the caller knows to have put on: they are its own though somebody has stripped their signature. */
+/** Marks that the caller knows to have put on: they are its own though somebody has stripped what says so. */
 export interface MarksPutOn {
   outOfService: boolean;
   quarantine: boolean;
@@ -65,7 +89,7 @@ export interface MarksPutOn {
  * The patch that brings a live node's marks to what is wanted, for one guarded write; empty where nothing is to be done.
  *
  * @param signedBy the signature of the attempt that sets marks.
- * @param ownedBy takes off only marks whose signature begins with this; absent where the caller owns the node's host, and so
+ * @param ownedBy takes off only marks of the remediation with this UID; absent where the caller owns the node's host, and so
  * all that ironfence has signed there.
  */
 export function markPatch(
@@ -78,21 +102,22 @@ export function markPatch(
   const annotations = { ...node.metadata.annotations };
   let taints = [...taintsOf(node)];
   const mayTakeOff = (signature: string | undefined, isOurs: boolean): boolean =>
-    signature === undefined ? isOurs : ownedBy === undefined || signature.startsWith(`${ownedBy}/`);
+    signature === undefined ? isOurs : ownedBy === undefined || signerIn(signature) === ownedBy;
   if (change.outOfService === "on" && outOfServiceOf(node) !== "Foreign") {
-    taints = [...taints.filter((taint) => !sameTaint(taint, OUT_OF_SERVICE)), OUT_OF_SERVICE];
+    taints = [...without(taints, OUT_OF_SERVICE, FENCED), OUT_OF_SERVICE, { ...FENCED, value: voucher(signedBy) }];
     annotations[FENCED_BY] = signedBy;
   }
-  if (change.outOfService === "off" && mayTakeOff(annotations[FENCED_BY], putOn.outOfService)) {
-    taints = taints.filter((taint) => !sameTaint(taint, OUT_OF_SERVICE));
-    delete annotations[FENCED_BY];
+  if (change.outOfService === "off") {
+    const isTaintOurs = mayTakeOff(voucherOn(node), putOn.outOfService);
+    if (isTaintOurs) taints = without(taints, OUT_OF_SERVICE, FENCED);
+    if (isTaintOurs || mayTakeOff(annotations[FENCED_BY], false)) delete annotations[FENCED_BY];
   }
   if (change.quarantine === "on") {
-    taints = [...taints.filter((taint) => !sameTaint(taint, QUARANTINE)), QUARANTINE];
+    taints = [...without(taints, QUARANTINE), QUARANTINE];
     annotations[QUARANTINED_BY] = signedBy;
   }
   if (change.quarantine === "off" && mayTakeOff(annotations[QUARANTINED_BY], putOn.quarantine)) {
-    taints = taints.filter((taint) => !sameTaint(taint, QUARANTINE));
+    taints = without(taints, QUARANTINE);
     delete annotations[QUARANTINED_BY];
   }
   const operations: JsonPatchOperation[] = [];
@@ -107,6 +132,28 @@ export function markPatch(
 
 function sameSignatures(before: Record<string, string>, after: Record<string, string>): boolean {
   return before[FENCED_BY] === after[FENCED_BY] && before[QUARANTINED_BY] === after[QUARANTINED_BY];
+}
+
+/** The UID that an annotation (`<uid>/<attempt>`) or a voucher (`<uid>[.<digest>]`) begins with. */
+function signerIn(signature: string): string {
+  return /^[^/.]*/u.exec(signature)?.[0] ?? "";
+}
+
+function without(taints: readonly Taint[], ...gone: readonly Pick<Taint, "key" | "effect">[]): Taint[] {
+  return taints.filter((taint) => !gone.some((other) => sameTaint(taint, other)));
+}
+
+function voucherOn(node: Node): string | undefined {
+  const taint = taintsOf(node).find((taint) => sameTaint(taint, FENCED));
+  return taint === undefined ? undefined : (taint.value ?? "");
+}
+
+function isQuarantined(node: Node): boolean {
+  return taintsOf(node).some((taint) => sameTaint(taint, QUARANTINE));
+}
+
+function quarantineSignature(node: Node): string {
+  return node.metadata.annotations?.[QUARANTINED_BY] ?? "";
 }
 
 function taintsOf(node: Node): readonly Taint[] {

@@ -1,17 +1,15 @@
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
-import { FENCED_BY } from "../api/annotations.ts";
-import type { Node } from "../api/core.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../api/fencing-target.ts";
-import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../api/taints.ts";
+import { OUT_OF_SERVICE, QUARANTINE } from "../api/taints.ts";
 import { Controller } from "../kube/controller.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf } from "../kube/watched.ts";
-import { isReady, markPatch, signersOf } from "./marks.ts";
+import { isMarked, isReady, markPatch, signersOf } from "./marks.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import { getNode, patchNode } from "./node-writes.ts";
 import type { NodeClusters } from "./node-clusters.ts";
@@ -120,7 +118,8 @@ async function tend(
   };
   if (deps.isServed(id)) {
     settle(false);
-    return isMarked(cluster.nodes.get({ name: id.name })) ? { requeueAfterMs: SERVED_RECHECK_MS } : undefined;
+    const watched = cluster.nodes.get({ name: id.name });
+    return watched !== undefined && isMarked(watched) ? { requeueAfterMs: SERVED_RECHECK_MS } : undefined;
   }
   if (runtime.clock.nowMs() - (cluster.missingSinceMs ?? Infinity) >= CLUSTER_GONE_MS) {
     settle(false);
@@ -149,11 +148,6 @@ async function tend(
   }
   settle(!ready);
   return undefined;
-}
-
-function isMarked(node: Node | undefined): boolean {
-  if (node?.metadata.annotations?.[FENCED_BY] !== undefined) return true;
-  return (node?.spec.taints ?? []).some((taint) => sameTaint(taint, QUARANTINE));
 }
 
 /** The live targets of a node that a remediation owns. */

@@ -1,7 +1,7 @@
 import { FENCED_BY, MANUALLY_CONFIRMED_HEALTHY, QUARANTINED_BY } from "../api/annotations.ts";
 import type { BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
 import type { Node } from "../api/core.ts";
-import { CONDITION_TAINT_PREFIX, QUARANTINE, sameTaint } from "../api/taints.ts";
+import { CONDITION_TAINT_PREFIX, FENCED, QUARANTINE, sameTaint } from "../api/taints.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
 
 export type Backup = NonNullable<BareMetalRemediationStatus["backup"]>;
@@ -20,7 +20,8 @@ export function backupOf(node: Node, earlier: Backup | undefined): Backup {
   );
   // Taints of node conditions are set and lifted by Kubernetes; an out-of-service taint says what will not be true then.
   const taints = (node.spec.taints ?? []).filter(
-    (taint) => !taint.key.startsWith(CONDITION_TAINT_PREFIX) && !sameTaint(taint, QUARANTINE),
+    (taint) =>
+      !taint.key.startsWith(CONDITION_TAINT_PREFIX) && !sameTaint(taint, QUARANTINE) && !sameTaint(taint, FENCED),
   );
   const kept = (earlier?.taints ?? []).filter((taint) => !taints.some((present) => sameTaint(present, taint)));
   return {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { QUARANTINED_BY } from "../../src/api/annotations.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/core-types.ts";
 import { OUT_OF_SERVICE, QUARANTINE } from "../../src/api/taints.ts";
@@ -116,6 +116,32 @@ describe("marks that are not a lost remediation's", () => {
       await world.until("it is told of", () => warnings(world).length > 0, 10_000);
       assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
       world.freePod();
+    }));
+
+  it("stay: a person's taint on a node whose kubelet annotates it as ours", () =>
+    World.run({}, async (world) => {
+      const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
+      const nodes = world.server.collection(NODES);
+      nodes.mergePatch({ name: "n1" }, { spec: { taints } });
+      // NodeRestriction lets a kubelet annotate its own Node, and keeps it from the taints.
+      nodes.mergePatch({ name: "n1" }, { metadata: { annotations: { [FENCED_BY]: "forged/a1" } } });
+      await world.clock.advance(10_000);
+      assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
+      assert.deepEqual(warnings(world), [], "nor does it raise an alarm");
+      nodes.mergePatch({ name: "n1" }, { metadata: { annotations: { [FENCED_BY]: null } } });
+      nodes.mergePatch({ name: "n1" }, { spec: { taints: taints.filter((taint) => taint !== OUT_OF_SERVICE) } });
+    }));
+
+  it("stay: a person's taint, through a whole remediation of a node whose kubelet annotates it as ours", () =>
+    World.run({}, async (world) => {
+      const nodes = world.server.collection(NODES);
+      const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
+      nodes.mergePatch({ name: "n1" }, { spec: { taints } });
+      world.remediate("n1");
+      const uid = world.remediation("n1")?.metadata.uid ?? assert.fail();
+      nodes.mergePatch({ name: "n1" }, { metadata: { annotations: { [FENCED_BY]: `${uid}/a1` } } });
+      await world.phase("n1", "Succeeded");
+      assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
     }));
 
   it("stay: those of a remediation that is there, though the watch does not show it yet", () =>

@@ -7,7 +7,7 @@ import { NODES, PODS } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../src/api/taints.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import { AgentProcess } from "./agent-process.ts";
 import type { Interference } from "./agent-process.ts";
@@ -198,6 +198,7 @@ export class World extends Cluster {
       const ours = Object.keys(annotations).filter((key) => key.startsWith("ironfence.io/"));
       assert.deepEqual(ours, [], `annotations of ${node.metadata.name}`);
       assert.equal(bears(node, QUARANTINE), false, `quarantine of ${node.metadata.name}`);
+      assert.equal(bears(node, FENCED), false, `word of a fence on ${node.metadata.name}`);
     }
     for (const target of this.server.collection<FencingTarget>(FENCING_TARGETS).values()) {
       assert.equal(target.status?.owner, undefined, `owner of ${target.metadata.name}`);

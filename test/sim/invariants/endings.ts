@@ -133,7 +133,8 @@ export function unsettled(facts: Facts): string[] {
   for (const [name, node] of facts.nodes) {
     const isReady = isNodeReady(node);
     const annotations = Object.keys(node.metadata.annotations ?? {});
-    const marks = [FENCED_BY, QUARANTINED_BY].filter((mark) => annotations.includes(mark));
+    const taints = (node.spec.taints ?? []).map(({ key }) => key);
+    const marks = [FENCED_BY, QUARANTINED_BY].filter((mark) => [...annotations, ...taints].includes(mark));
     if (!isReady && mayStart && !isRemediated(facts, name)) left.push(`${name} is not Ready, and has no remediation`);
     if (isReady && marks.length > 0) left.push(`${name} is Ready and bears ${marks.join(", ")}`);
   }

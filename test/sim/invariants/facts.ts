@@ -1,11 +1,11 @@
 import type { HostPower, OrderOutcome, PowerOrderType } from "../../../hack/rack/events.ts";
 import type { Workload } from "../../../hack/rack/host.ts";
-import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import { QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node, Pod, VolumeAttachment } from "../../../src/api/core.ts";
+import type { Node, Pod, Taint, VolumeAttachment } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
-import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
 /** What is true of a host, whatever anybody reports of it. `hack/rack`'s Host is one. */
@@ -105,9 +105,11 @@ export interface Invariant {
 
 /** The remediation that has signed a mark on a node; undefined where that mark is not there or bears no signature. */
 export function signerOf(node: Node | undefined, mark: "outOfService" | "quarantine"): string | undefined {
-  const [key, taint] = mark === "outOfService" ? [FENCED_BY, OUT_OF_SERVICE] : [QUARANTINED_BY, QUARANTINE];
-  const isOn = (node?.spec.taints ?? []).some((present) => sameTaint(present, taint));
-  return isOn ? node?.metadata.annotations?.[key]?.split("/")[0] : undefined;
+  const find = (taint: Pick<Taint, "key" | "effect">): Taint | undefined =>
+    (node?.spec.taints ?? []).find((present) => sameTaint(present, taint));
+  // A kubelet can write the annotation of the first; who has put it on is told by a taint.
+  if (mark === "outOfService") return find(OUT_OF_SERVICE) && find(FENCED)?.value?.split(".")[0];
+  return find(QUARANTINE) && node?.metadata.annotations?.[QUARANTINED_BY]?.split("/")[0];
 }
 
 export function isFinal({ status }: BareMetalRemediation): boolean {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import { QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node, Pod } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { REQUEST } from "../../../src/api/labels.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
-import { OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
+import { FENCED as FENCED_TAINT, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import { INVARIANTS } from "./all.ts";
@@ -16,7 +16,7 @@ import { signerOf } from "./facts.ts";
 
 // Each invariant is seen to break, on facts made by hand, and to hold on their lawful twin. Its name is that of the rule.
 
-const FENCED = { metadata: { annotations: { [FENCED_BY]: "r1/a1" } }, spec: { taints: [OUT_OF_SERVICE] } };
+const FENCED = { spec: { taints: [OUT_OF_SERVICE, { ...FENCED_TAINT, value: "r1" }] } };
 const ORDER: OrderRecord = {
   atMs: 0,
   agent: "agent",

@@ -3,7 +3,7 @@ import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
 import type { Facts, Invariant } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, ownerOf, signerOf, taintKey } from "./facts.ts";
 
@@ -11,8 +11,9 @@ type TaintName = Pick<Taint, "key" | "effect">;
 type Backup = NonNullable<NonNullable<BareMetalRemediation["status"]>["backup"]>;
 
 /**
- * S5. Of a Node an agent changes only our two taints with their signatures; a Node that replaces one that we deleted gets
- * what was saved and is missing. Our own marks are told by their signature: a taint of the same key without one is foreign.
+ * S5. Of a Node an agent changes only our taints with their signatures; a Node that replaces one that we deleted gets
+ * what was saved and is missing. Our own out-of-service
+ * taint has another taint beside it that says so: without that it is foreign.
  */
 export const onlyOwnMarks: Invariant = {
   name: "S5",
@@ -70,12 +71,15 @@ function foreignTaint(facts: Facts, before: Node, after: Node, backup: Backup | 
   const own = facts.ownTaints.get(after.metadata.uid);
   const signed = signerOf(before, "outOfService") !== undefined;
   const mayRemove = (taint: TaintName): boolean =>
-    own?.has(taintKey(taint)) === true || sameTaint(taint, QUARANTINE) || (sameTaint(taint, OUT_OF_SERVICE) && signed);
-  const mayAdd = (taint: TaintName): boolean =>
-    sameTaint(taint, QUARANTINE) || sameTaint(taint, OUT_OF_SERVICE) || has(saved, taint);
+    own?.has(taintKey(taint)) === true || isOurs(taint) || (sameTaint(taint, OUT_OF_SERVICE) && signed);
+  const mayAdd = (taint: TaintName): boolean => isOurs(taint) || sameTaint(taint, OUT_OF_SERVICE) || has(saved, taint);
   const removed = old.find((taint) => !has(present, taint) && !mayRemove(taint));
   const added = present.find((taint) => !has(old, taint) && !mayAdd(taint));
   return (removed ?? added)?.key;
+}
+
+function isOurs(taint: TaintName): boolean {
+  return sameTaint(taint, QUARANTINE) || sameTaint(taint, FENCED);
 }
 
 /** S7. The taint is put on only by a remediation that says that the host's identity is verified. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FENCED_BY } from "../../../src/api/annotations.ts";
-import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import { FENCED as FENCED_TAINT, OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import { bears } from "../world.ts";
 import { providerID, WORKLOAD, WorkloadWorld } from "./world.ts";
 
@@ -580,13 +580,12 @@ describe("a remediation of a workload cluster's node that is gone without an und
   it("is not one that another cluster's agent has signed", () =>
     WorkloadWorld.run({}, async (world) => {
       // The workload cluster's own agent fences its n1; ours has fenced a node that the management cluster is a Cluster of.
-      world.mark("workload", "n1", "uid-of-its-own/a1");
-      world.mark("management", "n1", "uid-of-another/a1@caps/w9");
+      world.sign("workload", "n1", "uid-of-its-own/a1");
+      world.sign("management", "n1", "uid-of-another/a1@caps/w9");
       await world.clock.advance(60_000);
       assert.deepEqual(warnings(world), []);
       for (const place of ["workload", "management"] as const) {
-        const { annotations } = world[place].node("n1")?.metadata ?? assert.fail();
-        assert.notEqual(annotations?.[FENCED_BY], undefined, place);
+        assert.equal(bears(world[place].node("n1") ?? assert.fail(), FENCED_TAINT), true, place);
       }
     }));
 });

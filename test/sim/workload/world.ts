@@ -5,10 +5,10 @@ import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { CLUSTER_API_GROUP, readMachine } from "../../../src/api/cluster-api.ts";
 import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
-import type { Node } from "../../../src/api/core.ts";
+import type { Node, Taint } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
-import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, sameTaint } from "../../../src/api/taints.ts";
 import type { Condition } from "../../../src/api/meta.ts";
 import { trimNode } from "../../../src/api/trim.ts";
 import { ownCluster, withOwnCluster } from "../../../src/clusters/own-cluster.ts";
@@ -18,6 +18,7 @@ import { KubeError } from "../../../src/kube/errors.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
+import { markPatch } from "../../../src/remediator/marks.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -342,7 +343,15 @@ export class WorkloadWorld {
     if (remediations.get(key) !== undefined) remediations.delete(key);
   }
 
-  /** A node bears a mark without its taint. */
+  /** A node bears the word of a fence, without the out-of-service taint. */
+  sign(place: Place, name: string, signature: string): void {
+    const node = this[place].node(name) ?? assert.fail();
+    const fence = markPatch(node, { outOfService: "on" }, signature).find(({ path }) => path === "/spec/taints");
+    const taints = fence?.op === "add" ? (fence.value as Taint[]).filter((taint) => sameTaint(taint, FENCED)) : [];
+    this[place].server.collection(NODES).mergePatch({ name }, { spec: { taints } });
+  }
+
+  /** A kubelet, which may annotate its own Node and not taint it, says that a remediation has fenced it. */
   mark(place: Place, name: string, signature: string): void {
     const nodes = this[place].server.collection(NODES);
     nodes.mergePatch({ name }, { metadata: { annotations: { [FENCED_BY]: signature } } });

@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCED_BY, NODE_NAME, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import { NODE_NAME, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { NAMESPACES, NODES } from "../../../src/api/core-types.ts";
-import type { Node } from "../../../src/api/core.ts";
+import type { Node, Taint } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { QUARANTINE } from "../../../src/api/taints.ts";
 import type { ClusterConnection, ClusterRef } from "../../../src/clusters/workload-clusters.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import type { OwnerReference } from "../../../src/kube/resource.ts";
-import { signature, signersOf } from "../../../src/remediator/marks.ts";
+import { markPatch, signature, signersOf } from "../../../src/remediator/marks.ts";
 import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
 import { RemediationIndex } from "../../../src/remediator/remediation-index.ts";
 import type { NodeId } from "../../../src/remediator/subject.ts";
@@ -146,9 +147,12 @@ describe("the index of remediations", () => {
 
 describe("who has signed a node's marks", () => {
   const marked = (fenced: string, quarantined: string): Node => {
-    const plain = node();
-    const annotations = { [FENCED_BY]: fenced, [QUARANTINED_BY]: quarantined };
-    return { ...plain, metadata: { ...plain.metadata, annotations } };
+    const plain = node({ taints: [QUARANTINE] });
+    const annotations = { [QUARANTINED_BY]: quarantined };
+    const before: Node = { ...plain, metadata: { ...plain.metadata, annotations } };
+    const taints = markPatch(before, { outOfService: "on" }, fenced).find(({ path }) => path === "/spec/taints");
+    assert.ok(taints?.op === "add");
+    return { ...before, spec: { taints: taints.value as Taint[] } };
   };
 
   it("is told for the cluster that it was signed for, and for no other", () => {

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCED_BY } from "../../../src/api/annotations.ts";
 import type { Node } from "../../../src/api/core.ts";
-import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../../src/api/taints.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { decide } from "../../../src/remediator/decide.ts";
 import { ownNodeMessage } from "../../../src/remediator/moves.ts";
@@ -58,8 +57,7 @@ function bootless(): Node {
 }
 
 function tainted(): Node {
-  const marked = node({ taints: [OUT_OF_SERVICE] });
-  return { ...marked, metadata: { ...marked.metadata, annotations: { [FENCED_BY]: "uid/a0" } } };
+  return node({ taints: [OUT_OF_SERVICE, { ...FENCED, value: "uid" }] });
 }
 
 function heavy(): Node {

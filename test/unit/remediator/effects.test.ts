@@ -4,12 +4,12 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { readCrds } from "../../../hack/lib/crds.ts";
-import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import { QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES, PODS } from "../../../src/api/core-types.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
-import { OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
@@ -185,7 +185,7 @@ describe("a look at the node before its host is powered off", () => {
   });
 
   it("knows that none of our taints is on it only where it sees none", async () => {
-    createNode({ taints: [OUT_OF_SERVICE], annotations: { [FENCED_BY]: "other-uid/a1" } });
+    createNode({ taints: [OUT_OF_SERVICE, { ...FENCED, value: "other-uid" }] });
     const context = start();
     assert.equal((await run(context, { do: "examine" })).taintCleared, false);
     recreateNode();
@@ -218,7 +218,7 @@ describe("a mark", () => {
   }
 
   it("of another remediation stays where the host is not owned", async () => {
-    const node = createNode({ taints: [OUT_OF_SERVICE], annotations: { [FENCED_BY]: "other-uid/a1" } });
+    const node = createNode({ taints: [OUT_OF_SERVICE, { ...FENCED, value: "other-uid" }] });
     const context = start(onRecord(node));
     context.session.seen = { ...context.session.seen, claim: undefined };
     await run(context, { do: "untaint" });

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
-import { OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { JsonPatchOperation } from "../../../src/kube/client.ts";
-import { markPatch, outOfServiceOf } from "../../../src/remediator/marks.ts";
+import { isMarked, markPatch, outOfServiceOf, signersOf } from "../../../src/remediator/marks.ts";
 import { node } from "./snapshots.ts";
 
 const FOREIGN: Taint = { key: "example.com/db", value: "yes", effect: "NoSchedule" };
@@ -26,9 +26,12 @@ function marked(taints: Taint[], annotations: Record<string, string>): Node {
   return made;
 }
 
+/** Our out-of-service taint, as the remediation of that UID puts it on. */
+const by = (value: string): Taint[] => [OUT_OF_SERVICE, { ...FENCED, value }];
+
 describe("our marks on a node", () => {
   it("are not those of a remediation whose UID merely begins like ours", () => {
-    const before = marked([OUT_OF_SERVICE], { [FENCED_BY]: "uid-2/a1" });
+    const before = marked(by("uid-2"), { [FENCED_BY]: "uid-2/a1" });
     assert.deepEqual(markPatch(before, { outOfService: "off" }, "", "uid"), []);
     assert.equal(markPatch(before, { outOfService: "off" }, "", "uid-2").length, 2);
   });
@@ -50,13 +53,13 @@ describe("our marks on a node", () => {
   it("go on with a signature, beside what others have put there", () => {
     const before = marked([FOREIGN], { note: "x" });
     const after = patched(before, markPatch(before, { outOfService: "on" }, "uid/a1"));
-    assert.deepEqual(after.spec.taints, [FOREIGN, OUT_OF_SERVICE]);
+    assert.deepEqual(after.spec.taints, [FOREIGN, ...by("uid")]);
     assert.deepEqual(after.metadata.annotations, { note: "x", [FENCED_BY]: "uid/a1" });
     assert.equal(outOfServiceOf(after), "Ours");
   });
 
   it("are swapped in one patch: the taint off, the quarantine on", () => {
-    const before = marked([FOREIGN, OUT_OF_SERVICE], { [FENCED_BY]: "uid/a1" });
+    const before = marked([FOREIGN, ...by("uid")], { [FENCED_BY]: "uid/a1" });
     const after = patched(before, markPatch(before, { outOfService: "off", quarantine: "on" }, "uid/a1"));
     assert.deepEqual(after.spec.taints, [FOREIGN, QUARANTINE]);
     assert.deepEqual(after.metadata.annotations, { [QUARANTINED_BY]: "uid/a1" });
@@ -71,17 +74,40 @@ describe("our marks on a node", () => {
 
   it("leave a taint of the same key and another effect as it is", () => {
     const other = { ...OUT_OF_SERVICE, effect: "NoSchedule" };
-    const before = marked([other, OUT_OF_SERVICE], { [FENCED_BY]: "uid/a1" });
+    const before = marked([other, ...by("uid")], { [FENCED_BY]: "uid/a1" });
     const after = patched(before, markPatch(before, { outOfService: "off" }, ""));
     assert.deepEqual(after.spec.taints, [other]);
   });
 
   it("of another remediation come off only for the owner of the host", () => {
-    const before = marked([OUT_OF_SERVICE, QUARANTINE], { [FENCED_BY]: "other/a9", [QUARANTINED_BY]: "other/a9" });
+    const before = marked([...by("other"), QUARANTINE], { [FENCED_BY]: "other/a9", [QUARANTINED_BY]: "other/a9" });
     const off = { outOfService: "off", quarantine: "off" } as const;
     assert.deepEqual(markPatch(before, off, "", "uid"), []);
     assert.deepEqual(patched(before, markPatch(before, off, "")).spec.taints, []);
     assert.deepEqual(patched(before, markPatch(before, off, "", "other")).spec.taints, []);
+  });
+
+  it("are told by a taint, which no kubelet can write, and not by its annotation", () => {
+    const forged = marked([OUT_OF_SERVICE], { [FENCED_BY]: "uid/a1" });
+    assert.deepEqual([outOfServiceOf(forged), isMarked(forged), signersOf(forged, undefined)], ["Foreign", false, []]);
+    assert.deepEqual(patched(forged, markPatch(forged, { outOfService: "off" }, "")).spec.taints, [OUT_OF_SERVICE]);
+    const stripped = marked(by("uid"), { [FENCED_BY]: "another/a1" });
+    assert.deepEqual([outOfServiceOf(stripped), signersOf(stripped, undefined)], ["Ours", ["uid"]]);
+    assert.deepEqual(markPatch(stripped, { outOfService: "off" }, "", "uid-2"), []);
+    assert.deepEqual(patched(stripped, markPatch(stripped, { outOfService: "off" }, "", "uid")).spec.taints, []);
+    const unquarantined = marked([], { [QUARANTINED_BY]: "uid/a1" });
+    assert.deepEqual([isMarked(unquarantined), signersOf(unquarantined, undefined)], [false, []]);
+  });
+
+  it("fit into a taint's value for every cluster", () => {
+    const long = `${"n".repeat(63)}/${"c".repeat(63)}`;
+    const signedBy = `00000000-0000-4000-8000-000000000000/00000000-0000-4000-8000-000000000001@${long}`;
+    const after = patched(marked([], {}), markPatch(marked([], {}), { outOfService: "on" }, signedBy));
+    const { value = "" } = after.spec.taints?.find(({ key }) => key === FENCED.key) ?? assert.fail();
+    assert.match(value, /^[0-9A-Za-z]([0-9A-Za-z._-]{0,61}[0-9A-Za-z])?$/);
+    const [namespace = "", name = ""] = long.split("/");
+    assert.deepEqual(signersOf(after, { namespace, name }), ["00000000-0000-4000-8000-000000000000"]);
+    assert.deepEqual(signersOf(after, undefined), []);
   });
 
   it("that are as wanted need no write", () => {

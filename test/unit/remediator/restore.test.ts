@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FENCED_BY, MANUALLY_CONFIRMED_HEALTHY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
-import { OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import { backupOf, restorePatch } from "../../../src/remediator/restore.ts";
 import { node } from "./snapshots.ts";
 
@@ -10,7 +10,7 @@ const DB: Taint = { key: "example.com/db", value: "yes", effect: "NoSchedule" };
 const UNREACHABLE: Taint = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
 
 function dressed(): Node {
-  const made = node({ taints: [DB, UNREACHABLE, QUARANTINE, OUT_OF_SERVICE] });
+  const made = node({ taints: [DB, UNREACHABLE, QUARANTINE, OUT_OF_SERVICE, { ...FENCED, value: "uid" }] });
   made.metadata.labels = { rack: "r7", zone: "a" };
   made.metadata.annotations = {
     note: "x",
