@@ -13,6 +13,7 @@ export const CLUSTERS = "test/unit/remediator/clusters.test.ts";
 export const RESOLVE = "test/unit/remediator/resolve-subject.test.ts";
 export const WORKLOAD_SIM = "test/sim/workload/workload.test.ts";
 export const TARGET_CLUSTERS = "test/unit/targets/clusters.test.ts";
+export const TARGET_CONTROLLER = "test/unit/targets/target-controller.test.ts";
 export const TARGETS = "test/unit/targets/fencing-target.test.ts";
 export const WORKLOAD_CLUSTERS = "test/unit/clusters/workload-clusters.test.ts";
 export const BARE_METAL_HOST = "test/unit/targets/bare-metal-host.test.ts";

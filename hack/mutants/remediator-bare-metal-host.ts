@@ -106,8 +106,8 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
     "serial-ties-to-node",
     "judge-host",
     "a serial number alone does not tie a host to a node",
-    "if (host.consumerRef !== undefined) {",
-    'if (serial !== "") {',
+    "if (host.consumerRef !== undefined && twin === undefined) {",
+    "if (twin === undefined) {",
     BARE_METAL_HOST,
   ),
   mutant(

@@ -93,13 +93,13 @@ export function nodeObstacles(node: Node | undefined, order: "Off" | "On"): stri
 
 async function obstaclesOf(
   runtime: KubeRuntime,
-  { index }: FencingTargetDirectory,
+  directory: FencingTargetDirectory,
   { metadata, spec, status }: FencingTarget,
   signal: AbortSignal,
 ): Promise<string[]> {
   const obstacles: string[] = [];
-  const conflict = index.conflictOf(metadata.uid);
-  if (conflict !== undefined) obstacles.push(`the target is ambiguous: ${conflict}`);
+  const conflict = directory.conflictOf(metadata.uid);
+  if (conflict !== undefined) obstacles.push(`the target is ambiguous: ${conflict.message}`);
   if (spec.maintenance) obstacles.push("the target is in maintenance (spec.maintenance): hands off");
   const owner = status?.owner;
   if (owner !== undefined && (await isLive(runtime, owner, signal))) {

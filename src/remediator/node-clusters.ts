@@ -114,6 +114,11 @@ export class NodeClusters {
     };
   }
 
+  /** Whether anybody keeps a cluster connected. */
+  isHeld(ref: ClusterRef | undefined): boolean {
+    return ref === undefined || this.#held.has(clusterKey(ref));
+  }
+
   /** Tells of what happens from now on, and of every node that is there. */
   subscribe(listener: NodeListener): () => void {
     this.#listeners.add(listener);

@@ -84,7 +84,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const clusters = new NodeClusters({ ...deps, ownCluster: deps.options.ownCluster });
   const ended = new AbortController();
   const running = AbortSignal.any([signal, ended.signal]);
-  const directory = createFencingTargetDirectory({ runtime, targets, namespace, openDevice }, running);
+  const directory = createFencingTargetDirectory({ runtime, targets, namespace, openDevice, clusters }, running);
   const bareMetalHosts =
     deps.bareMetalHosts === true ? createBareMetalHostDirectory({ runtime, nodes, openDevice }, running) : undefined;
   const stopSwitch = watchStopSwitch(runtime, namespace, running);

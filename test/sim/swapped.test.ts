@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { World } from "./world.ts";
+import type { FencingTarget } from "../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+/** On nobody's list of factory defaults. */
+const SHARED_UUID = "a1b2c3d4-0001-4000-8000-00000000abcd";
 
 /** Two hosts whose BMC addresses somebody has mixed up. */
 function swap(world: World): void {
@@ -37,5 +42,25 @@ describe("a rack whose BMC addresses are swapped", () => {
       const bothSaySo = (): boolean => ready("n1") === "Mismatch" && ready("n2") === "Mismatch";
       await world.until("both targets are not Ready", bothSaySo, 1_200_000);
       assert.deepEqual(world.powerLog, []);
+    }));
+});
+
+describe("two hosts with one factory-default UUID, of which one alone has a target", () => {
+  it("are not told apart by it: a wrong BMC address powers neither", () =>
+    World.run({ hosts: ["n1", "n2"].map((name) => ({ name, systemUUID: SHARED_UUID })) }, async (world) => {
+      const targets = world.server.collection<FencingTarget>(FENCING_TARGETS);
+      targets.delete({ namespace: NAMESPACE, name: "n2" });
+      // The pin is taken from the living node, as where nobody has given an identity.
+      targets.mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { identity: { systemUUID: null } } });
+      const reason = (): string | undefined =>
+        world.target("n1")?.status?.conditions?.find(({ type }) => type === "Ready")?.reason;
+      await world.until("the target is refused", () => reason() === "Ambiguous", 1_200_000);
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      await world.hang("n1");
+      world.remediate("n1", { type: "Reboot", retryLimit: 0, timeout: "60s" });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False Ambiguous");
+      assert.deepEqual(world.powerLog, []);
+      world.assertClean();
     }));
 });

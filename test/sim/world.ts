@@ -11,6 +11,7 @@ import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../src/api/tai
 import type { EventNote } from "../../src/kube/events.ts";
 import { AgentProcess } from "./agent-process.ts";
 import type { Interference } from "./agent-process.ts";
+import type { ClusterOptions } from "./cluster.ts";
 import { Cluster, NAMESPACE } from "./cluster.ts";
 import type { TurnLimits } from "../../src/remediator/turn.ts";
 import { INVARIANTS } from "./invariants/all.ts";
@@ -18,7 +19,7 @@ import { INVARIANTS } from "./invariants/all.ts";
 export { NAMESPACE };
 
 export interface WorldOptions {
-  hosts?: readonly string[];
+  hosts?: NonNullable<ClusterOptions["hosts"]>;
   /** Labels that each kubelet registers with. */
   labels?: Record<string, string>;
   controllers?: Partial<ClusterControllerOptions>;

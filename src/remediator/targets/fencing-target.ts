@@ -6,12 +6,15 @@ import { Topology } from "../../bmc/topology.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { NodeClusters } from "../node-clusters.ts";
 import type { KnownCluster } from "../subject.ts";
 import { clusterKey, nodeKey } from "../subject.ts";
 import { openDevices } from "./devices.ts";
 import type { FencedHost, HostDirectory, HostPower } from "./host.ts";
 import { identityJudge } from "./identity.ts";
-import { conflictText, TargetIndex } from "./target-index.ts";
+import { NodeUuids } from "./node-uuids.ts";
+import type { Conflict } from "./target-index.ts";
+import { conflictText, sharedText, TargetIndex } from "./target-index.ts";
 import { claimTarget, recordReboot, releaseTarget } from "./target-store.ts";
 
 export interface FencingTargetDirectoryDeps {
@@ -20,12 +23,18 @@ export interface FencingTargetDirectoryDeps {
   /** The agent's own namespace: FencingTargets and Secrets anywhere else are not honoured. */
   namespace: string;
   openDevice: typeof openDevice;
+  /** Whose nodes are compared with those of targets; where absent, targets are compared with one another alone. */
+  clusters?: NodeClusters;
 }
 
 /** The hosts that FencingTargets describe; the target controller asks it for more than the state machine does. */
 export interface FencingTargetDirectory extends HostDirectory {
   /** Targets by their claims. Read it only. */
   readonly index: TargetIndex;
+  /** Why a target cannot be trusted although it is well-formed; undefined where nothing speaks against it. */
+  conflictOf(uid: string): Conflict | undefined;
+  /** Takes in which system UUIDs the devices of a target have reported, and tells the listeners. */
+  report(target: FencingTarget, uuids: readonly string[]): void;
   /** Calls `listener` with the targets that a change may concern: the one that changed and its rivals before and after. */
   subscribe(listener: (concerned: readonly FencingTarget[]) => void): () => void;
 }
@@ -36,14 +45,19 @@ export function createFencingTargetDirectory(
   signal: AbortSignal,
 ): FencingTargetDirectory {
   const index = new TargetIndex(deps.namespace);
+  const nodes = deps.clusters && new NodeUuids(deps.clusters);
+  nodes?.follow(signal);
+  const conflictOf = (uid: string): Conflict | undefined => index.conflictOf(uid) ?? nodeConflict(index, nodes, uid);
   const listeners = new Set<(concerned: readonly FencingTarget[]) => void>();
-  const unsubscribe = deps.targets.subscribe((change) => {
-    const concerned = index.apply(change);
+  const tell = (concerned: readonly FencingTarget[]): void => {
     for (const listener of listeners) listener(concerned);
-  });
+  };
+  const unsubscribe = deps.targets.subscribe((change) => tell(index.apply(change)));
   signal.addEventListener("abort", unsubscribe, { once: true });
   return {
     index,
+    conflictOf,
+    report: (target, uuids) => tell(index.report(target, uuids)),
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -59,16 +73,27 @@ export function createFencingTargetDirectory(
         return { found: false, reason: "NoTarget", message };
       }
       const conflict =
-        index.conflictOf(target.metadata.uid) ?? (second && conflictText(second, `names node ${nodeName} as well`));
-      if (conflict === undefined) return { found: true, host: hostOf(deps, index, target) };
+        conflictOf(target.metadata.uid)?.message ?? (second && conflictText(second, `names node ${nodeName} as well`));
+      if (conflict === undefined) return { found: true, host: hostOf(deps, index, conflictOf, target) };
       const { namespace, name } = target.metadata;
       return { found: false, reason: "Ambiguous", message: `FencingTarget ${namespace}/${name}: ${conflict}` };
     },
     byUid(uid) {
       const target = index.byUid(uid);
-      return target === undefined ? undefined : hostOf(deps, index, target);
+      return target === undefined ? undefined : hostOf(deps, index, conflictOf, target);
     },
   };
+}
+
+/** Another node reports the UUID that was pinned from this target's node: one that a person has given stays valid. */
+function nodeConflict(index: TargetIndex, nodes: NodeUuids | undefined, uid: string): Conflict | undefined {
+  const identity = index.identityOf(uid);
+  const { nodeName = "", clusterRef } = index.byUid(uid)?.spec ?? {};
+  if (identity?.source !== "pinned" || identity.systemUUID === undefined) return undefined;
+  const other = nodes?.otherWith(identity.systemUUID, { name: nodeName, cluster: clusterRef });
+  if (other === undefined) return undefined;
+  const rival = `node ${other.name}${inCluster(other.cluster)}`;
+  return { message: sharedText(rival, identity.systemUUID, false), byReport: true };
 }
 
 /** How targets may name a cluster: the agent's own by the Cluster that it is, or not at all. */
@@ -82,7 +107,14 @@ function inCluster(cluster: KnownCluster | undefined): string {
   return clusterKey(cluster) === "" ? "" : ` of cluster ${clusterKey(cluster)}`;
 }
 
-function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: FencingTarget): FencedHost {
+type ConflictOf = FencingTargetDirectory["conflictOf"];
+
+function hostOf(
+  deps: FencingTargetDirectoryDeps,
+  index: TargetIndex,
+  conflictOf: ConflictOf,
+  target: FencingTarget,
+): FencedHost {
   const { runtime } = deps;
   const { uid, name, generation } = target.metadata;
   const ref = { kind: target.kind, namespace: deps.namespace, name, uid };
@@ -108,7 +140,7 @@ function hostOf(deps: FencingTargetDirectoryDeps, index: TargetIndex, target: Fe
     claim: (owner, signal) => claimTarget(runtime, ref, owner, signal),
     release: (owner, _options, signal) => releaseTarget(runtime, ref, owner, signal),
     recordReboot: (reboot, signal) => recordReboot(runtime, ref, reboot, signal),
-    open: (_owner, signal) => openHost(deps, index, target, signal),
+    open: (_owner, signal) => openHost(deps, conflictOf, target, signal),
   };
 }
 
@@ -128,7 +160,7 @@ function lastRebootOf(target: FencingTarget): FencedHost["lastReboot"] {
 
 async function openHost(
   deps: FencingTargetDirectoryDeps,
-  index: TargetIndex,
+  conflictOf: ConflictOf,
   target: FencingTarget,
   signal: AbortSignal,
 ): Promise<HostPower> {
@@ -150,10 +182,10 @@ async function openHost(
   const judge = (node: Node | undefined): IdentityJudge => {
     const byIdentity = identityJudge(target, node?.status.nodeInfo?.systemUUID);
     return (answers): IdentityVerdict => {
-      const conflict = index.conflictOf(target.metadata.uid);
+      const conflict = conflictOf(target.metadata.uid);
       return conflict === undefined
         ? byIdentity(answers)
-        : { verified: false, reason: "Unknown", message: `the target is ambiguous: ${conflict}` };
+        : { verified: false, reason: "Unknown", message: `the target is ambiguous: ${conflict.message}` };
     };
   };
   const topology = new Topology(devices, judge(undefined));

@@ -1,5 +1,6 @@
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { HostIdentity } from "../../bmc/driver.ts";
+import { isPlaceholderSerial, isPlaceholderUuid } from "../../bmc/placeholders.ts";
 import type { IdentityJudge, IdentityVerdict } from "../../bmc/topology.ts";
 import { clusterKey } from "../subject.ts";
 
@@ -99,8 +100,7 @@ export function meaningfulUuid(text: string | undefined): string | undefined {
     .replaceAll(/[-{}]/g, "");
   if (digits === undefined || !/^[0-9a-f]{32}$/.test(digits)) return undefined;
   const uuid = [0, 8, 12, 16, 20].map((start, i) => digits.slice(start, [8, 12, 16, 20, 32][i])).join("-");
-  const placeholder = /^(.)\1*$/.test(digits) || PLACEHOLDER_UUIDS.has(uuid) || PLACEHOLDER_UUIDS.has(swapUuid(uuid));
-  return placeholder ? undefined : uuid;
+  return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;
 }
 
 /**
@@ -120,8 +120,7 @@ export function canonicalUuid(uuid: string): string {
 /** A serial number without blanks around it; undefined for what firmware says when it has none. */
 export function meaningfulSerial(text: string | undefined): string | undefined {
   const serial = text?.trim();
-  if (serial === undefined || serial === "") return undefined;
-  return /^(.)\1*$/.test(serial) || PLACEHOLDER_SERIALS.has(serial.toLowerCase()) ? undefined : serial;
+  return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;
 }
 
 /** The other byte order of the first three fields. */
@@ -160,45 +159,3 @@ function describe(identity: { systemUUID?: string; serialNumber?: string }): str
   ].filter((part) => part !== "");
   return parts.length === 0 ? "a host without system UUID and serial number" : parts.join(" and ");
 }
-
-/** UUIDs that firmware of many boards shares, in one of their byte orders (values of one repeated digit are told by form). */
-const PLACEHOLDER_UUIDS: ReadonlySet<string> = new Set([
-  "00010203-0405-0607-0809-0a0b0c0d0e0f",
-  "01020304-0506-0708-090a-0b0c0d0e0f10",
-  "03000200-0400-0500-0006-000700080009",
-  "12345678-1234-5678-90ab-cddeefaabbcc",
-  "12345678-1234-1234-1234-123456789abc",
-  "11111111-2222-3333-4444-555555555555",
-  "deadbeef-dead-beef-dead-beefdeadbeef",
-  "fefefefe-fefe-fefe-fefe-fefefefefefe",
-]);
-
-/** What firmware says in place of a serial number, in lower case (strings of one repeated character are told by form). */
-const PLACEHOLDER_SERIALS: ReadonlySet<string> = new Set([
-  "not specified",
-  "not applicable",
-  "not available",
-  "none",
-  "null",
-  "n/a",
-  "na",
-  "unknown",
-  "undefined",
-  "empty",
-  "invalid",
-  "tbd",
-  "oem",
-  "o.e.m.",
-  "to be filled by o.e.m.",
-  "to be filled by oem",
-  "default string",
-  "default",
-  "serial number",
-  "system serial number",
-  "chassis serial number",
-  "base board serial number",
-  "0123456789",
-  "1234567890",
-  "123456789",
-  "12345678",
-]);

@@ -14,13 +14,15 @@ import { isReady } from "../marks.ts";
 import type { NodeClusters } from "../node-clusters.ts";
 import { clusterKey } from "../subject.ts";
 import type { FencingTargetDirectory } from "./fencing-target.ts";
-import { meaningfulUuid } from "./identity.ts";
+import { compareIdentity, expectedIdentity, meaningfulUuid } from "./identity.ts";
 import type { ProbeResult } from "./probe.ts";
 import { probeTarget } from "./probe.ts";
 import type { LockedLogin, ProbeIntervals, ProbePlan, ProbeTrigger } from "./probe-schedule.ts";
 import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstDelayMs, lockedLogins, nextDelayMs } from "./probe-schedule.ts";
 import type { ProofsWanted } from "./proofs-wanted.ts";
 import { watchProofsWanted } from "./proofs-wanted.ts";
+import type { Conflict } from "./target-index.ts";
+import { uuidClaim } from "./target-index.ts";
 import type { TargetFacts } from "./target-status.ts";
 import { isHealthy, readyOf, statusChange } from "./target-status.ts";
 import { isLive, updateTargetStatus } from "./target-store.ts";
@@ -76,8 +78,10 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
       secrets.subscribe((change) => enqueue(directory.index.bySecret(change.object.metadata.name))),
       clusters.subscribe({
         onNode: (cluster, change) => {
+          if (!mattersToTargets(change)) return;
           const { name } = change.object.metadata;
-          if (mattersToTargets(change)) enqueue(directory.index.byNode({ cluster, name }));
+          enqueue(directory.index.byNode({ cluster, name }));
+          enqueue(directory.index.claiming(uuidClaimsOf(change)));
         },
         onConnection: (cluster) => enqueue(directory.index.byCluster(cluster)),
       }),
@@ -149,18 +153,19 @@ class Prober {
     if (target === undefined || directory.index.byUid(target.metadata.uid) === undefined) return {};
     const trigger = this.#triggerOf(target);
     const memory = this.#memoryOf(target, trigger);
-    const conflict = this.#conflictOf(target);
+    const trusted = this.#conflictOf(target) === undefined;
     memory.dueAtMs = dueAtMs(memory, trigger, this.#intervals);
     if (trigger.outage !== memory.trigger.outage) this.#setInOutage(memory, 0);
     let proven: OffProof | undefined | "asBefore" = "asBefore";
-    // A target that nobody trusts is not probed.
-    if (conflict === undefined && memory.dueAtMs <= runtime.clock.monotonicMs()) {
+    // A target that nobody trusts is not probed, unless a probe may find that the reason is over.
+    const isProbed = trusted || this.#conflictOf(target)?.byReport === true;
+    if (isProbed && memory.dueAtMs <= runtime.clock.monotonicMs()) {
       proven = await this.#probe(target, memory, signal);
       memory.trigger = trigger;
     }
     await this.#writeStatus(target, memory, proven, signal);
     // Of the end of a conflict with another kind of host nobody tells.
-    if (conflict !== undefined) return { requeueAfterMs: this.#intervals.retryMinMs };
+    if (!trusted) return { requeueAfterMs: this.#intervals.retryMinMs };
     return { requeueAfterMs: Math.max(0, memory.dueAtMs - runtime.clock.monotonicMs()) };
   }
 
@@ -184,6 +189,7 @@ class Prober {
     memory.probe = { result, atMs: clock.nowMs(), generation: target.metadata.generation };
     memory.probedAtMs = nowMs;
     memory.locked = lockedLogins(refused, result.refused, this.#intervals, nowMs);
+    directory.report(target, reportedUuids(target, node, result));
     const healthy = isHealthy(this.#factsOf(target, memory));
     this.#setFailures(memory, healthy ? 0 : memory.failuresInARow + 1);
     const delayMs = nextDelayMs(
@@ -259,9 +265,12 @@ class Prober {
     };
   }
 
-  #conflictOf(target: FencingTarget): string | undefined {
+  #conflictOf(target: FencingTarget): Conflict | undefined {
     const { directory, whyManaged } = this.#deps;
-    return directory.index.conflictOf(target.metadata.uid) ?? whyManaged?.(target);
+    const conflict = directory.conflictOf(target.metadata.uid);
+    if (conflict !== undefined) return conflict;
+    const message = whyManaged?.(target);
+    return message === undefined ? undefined : { message, byReport: false };
   }
 
   #outageOf(target: FencingTarget): Outage | undefined {
@@ -329,6 +338,25 @@ class Prober {
     this.#failingTargets += Number(failuresInARow > 0) - Number(memory.failuresInARow > 0);
     memory.failuresInARow = failuresInARow;
   }
+}
+
+/**
+ * The system UUIDs that a target's host reports. A device that is known to be another host's, by a wrong address, tells nothing of
+ * this one.
+ */
+function reportedUuids(target: FencingTarget, node: Node | undefined, { devices, pin }: ProbeResult): string[] {
+  const known = [expectedIdentity(target) ?? {}, pin ?? {}, node?.status.nodeInfo ?? {}];
+  return devices.flatMap((device) => {
+    if (!device.ok || known.some((identity) => compareIdentity(identity, device.identity) === "mismatch")) return [];
+    return meaningfulUuid(device.identity.systemUUID) ?? [];
+  });
+}
+
+/** What the UUIDs of a node, before a change and after it, are filed under. */
+function uuidClaimsOf(change: Change<Node>): string[] {
+  const nodes = change.type === "updated" ? [change.object, change.previous] : [change.object];
+  const uuids = nodes.flatMap((node) => meaningfulUuid(node.status.nodeInfo?.systemUUID) ?? []);
+  return uuids.map(uuidClaim);
 }
 
 /** Whether a node's change may mean something to its target: most are heartbeats. */

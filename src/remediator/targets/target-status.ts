@@ -9,6 +9,7 @@ import { levelPower } from "../../bmc/topology.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
 import { expectedIdentity, identityJudge } from "./identity.ts";
 import type { DeviceProbe, ProbeResult } from "./probe.ts";
+import type { Conflict } from "./target-index.ts";
 import type { StatusChange } from "./target-store.ts";
 
 // What a FencingTarget's status says of a probe. Pure; docs/fencing-targets.md explains every reason to users.
@@ -20,7 +21,7 @@ const PROBE_TIME_WRITE_MS = 3_600_000;
 export interface TargetFacts {
   target: FencingTarget;
   /** Why the target is ambiguous, where it is. */
-  conflict: string | undefined;
+  conflict: Conflict | undefined;
   /** The node that the target names does not exist, as far as its cluster can be asked. */
   nodeMissing: boolean;
   /** What the node says its system UUID is. */
@@ -152,6 +153,9 @@ function identityOf(target: FencingTarget, facts: TargetFacts, devices: readonly
     const reason = expectedIdentity(target) === undefined ? "NothingToCompare" : "NotReported";
     return { status: "Unknown", reason, message: verdict.message };
   }
+  if (facts.conflict?.byReport === true) {
+    return { status: "Unknown", reason: "NotUnique", message: facts.conflict.message };
+  }
   const checked = identityJudge(required(target), facts.nodeSystemUUID)(answers).verified;
   return checked
     ? { status: "True", reason: "Matched", message: verdict.message }
@@ -170,7 +174,7 @@ function readiness(
   reachable: Verdict | undefined,
   identity: Verdict | undefined,
 ): Verdict | undefined {
-  if (facts.conflict !== undefined) return { status: "False", reason: "Ambiguous", message: facts.conflict };
+  if (facts.conflict !== undefined) return { status: "False", reason: "Ambiguous", message: facts.conflict.message };
   if (target.spec.maintenance) {
     return { status: "False", reason: "Maintenance", message: "spec.maintenance is true: no power order is sent" };
   }

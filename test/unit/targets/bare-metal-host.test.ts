@@ -410,7 +410,7 @@ describe("whose BMC it is that answers", () => {
     }),
   };
   const verdict = (parts: HostParts, known: Node | undefined, answer: Omit<HostIdentity, "device">): string => {
-    const judged = judgeHost(hostOf(parts), known, { device: "bmc", ...answer });
+    const judged = judgeHost(hostOf(parts), known, { device: "bmc", ...answer }, undefined);
     return judged.verified ? "verified" : judged.reason;
   };
   for (const [what, parts, known, answer, expected] of [
@@ -463,6 +463,21 @@ describe("whose BMC it is that answers", () => {
   ] as const) {
     it(`${what}: ${expected}`, () => assert.equal(verdict(parts, known, answer), expected));
   }
+
+  it("a serial number that two hosts were inspected with proves neither, until one of them goes", () => {
+    const index = new HostIndex();
+    const [one, two] = ["h1", "h2"].map((name) => hostOf({ name, status: hardware, spec: consumed }));
+    assert.ok(one !== undefined && two !== undefined);
+    index.applyHost({ type: "added", object: one });
+    index.applyHost({ type: "added", object: two });
+    const judged = (): ReturnType<typeof judgeHost> =>
+      judgeHost(one, undefined, { device: "bmc", serialNumber: "SN-1" }, index.twinOf(one));
+    const shared = judged();
+    assert.ok(!shared.verified && shared.reason === "Unknown");
+    assert.match(shared.message, /h2 was inspected with serial number SN-1 as well/);
+    index.applyHost({ type: "deleted", object: two });
+    assert.ok(judged().verified);
+  });
 });
 
 describe("power by status alone", () => {

@@ -10,6 +10,7 @@ import { BmcError } from "../../../src/bmc/errors.ts";
 import { PartlyTakenError } from "../../../src/bmc/topology.ts";
 import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
 import type { FencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
+import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
 import { localNode } from "../../../src/remediator/subject.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
 import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
@@ -111,6 +112,14 @@ test("two targets that claim one system UUID are both ambiguous, also in the oth
   assert.ok(!found.found && found.reason === "Ambiguous");
 });
 
+test("two targets whose specs give one serial number are both ambiguous", () => {
+  const world = new World();
+  world.host("n1", uuid(1), { identity: { verification: "Required", serialNumber: "S-1" } });
+  world.host("n2", uuid(2), { identity: { verification: "Required", serialNumber: "S-1" } });
+  const found = directoryOf(world).find(localNode("n2"));
+  assert.ok(!found.found && found.reason === "Ambiguous");
+});
+
 test("the wrong machine is never powered: with swapped addresses nothing is ordered", async () => {
   const world = new World();
   const one = world.host("n1", uuid(1), {
@@ -150,6 +159,29 @@ test("a rival that appears after the lookup stops the order", async () => {
   assert.ok(!verdict.verified);
   await assert.rejects(power.forceOff(signal), BmcError);
   assert.deepEqual(bmc.orders, []);
+});
+
+test("a node that reports the same UUID after the lookup stops the order", async () => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  world.target("n1", {}, { identity: { nodeName: "n1", systemUUID: uuid(1) } });
+  const { runtime, openDevice } = world;
+  const nodes = world.view<Node>(NODES);
+  const clusters = new NodeClusters({ runtime, nodes, clusters: world.workloadClusters });
+  const targets = world.view<FencingTarget>(FENCING_TARGETS);
+  const directory = createFencingTargetDirectory(
+    { runtime, targets, namespace: NAMESPACE, openDevice, clusters },
+    signal,
+  );
+  const power = await hostOf(directory, "n1").open(undefined, signal);
+  world.node("n2", uuid(1));
+  const verdict = await power.verifyIdentity(nodes.get({ name: "n1" }), signal);
+  assert.ok(!verdict.verified && verdict.reason === "Unknown");
+  await assert.rejects(power.forceOff(signal), /node n2 reports system UUID/);
+  assert.deepEqual(bmc.orders, []);
+  world.node("n2", uuid(2));
+  assert.ok((await power.verifyIdentity(nodes.get({ name: "n1" }), signal)).verified);
+  await power.close();
 });
 
 test("a host that is who it must be is powered off and on", async () => {

@@ -41,6 +41,19 @@ test("what firmware says for want of an identity never matches", () => {
     "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
     "03000200-0400-0500-0006-000700080009",
     "00020003-0004-0005-0006-000700080009",
+    // Dell without a service tag, in both byte orders.
+    "4c4c4544-0000-2010-8020-80c04f202020",
+    "44454c4c-0000-1020-8020-80c04f202020",
+    "1B2C3D4E-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+    // The rest of FreeBSD's list.
+    "07090201-0103-0301-0807-060504030201",
+    "11111111-1111-1111-1111-111111111111",
+    "11111111-2222-3333-4444-555555555555",
+    "58585858-5858-5858-5858-585858585858",
+    "890e2d14-cacd-45d1-ae66-bc80e8bfeb0f",
+    "8e275844-178f-44a8-aceb-a7d7e5178c63",
+    "dc698397-fa54-4cf2-82c8-b1b5307a6a7f",
+    "fefefefe-fefe-fefe-fefe-fefefefefefe",
     "Not Specified",
     "",
   ]) {
@@ -54,10 +67,37 @@ test("what firmware says for want of an identity never matches", () => {
     "0000000",
     "....",
     "Default string",
+    "01234567890123456789AB",
+    "0123456789ABCDEF",
+    "1234567890",
+    "12345678",
+    "System-SerialNumber",
+    "SYS-1234567890",
+    "MB-1234567890",
+    "(null)",
+    "Not Provided",
+    "N/A",
+    "None Specified",
+    "Type2 - Board Serial Number",
+    "xxxxxxxxxx",
     "",
   ]) {
     assert.equal(meaningfulSerial(text), undefined, text);
     assert.equal(compareIdentity({ serialNumber: text }, { device: "d", serialNumber: text }), "unknown", text);
+  }
+});
+
+test("a real identity that resembles a factory default counts", () => {
+  for (const text of [
+    "4c4c4544-0042-2010-8020-80c04f313233",
+    "00000000-0000-0000-0000-0cc47a000001",
+    "ffffffff-ffff-ffff-ffff-0cc47a000001",
+    "12345678-1234-5678-90ab-0cc47a000001",
+  ]) {
+    assert.equal(meaningfulUuid(text), text);
+  }
+  for (const text of ["123456", "1234567891", "0123456789X", "SYS-12", "J1234567", "234567890", "NA12345", "SN-0001"]) {
+    assert.equal(meaningfulSerial(text), text);
   }
 });
 

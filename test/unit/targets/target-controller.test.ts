@@ -208,6 +208,73 @@ test("two targets for one node are Ambiguous and not probed; the one that is lef
   assert.equal(verdict(world, "n1"), "True Usable");
 });
 
+test("a UUID that two hosts report proves neither, until one of them goes", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "True Usable");
+  // A second board with the same factory default, of which nobody has given ironfence a target.
+  world.node("n2", uuid(1));
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "False Ambiguous");
+  assert.equal(verdict(world, "n1", "IdentityVerified"), "Unknown NotUnique");
+  assert.match(
+    condition(world, "n1", "Ready")?.message ?? "",
+    /node n2 reports system UUID .*proves neither.*spec\.identity/,
+  );
+  world.collection(NODES).delete({ name: "n2" });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "n1"), "True Usable");
+  assert.equal(verdict(world, "n1", "IdentityVerified"), "True Matched");
+});
+
+test("a UUID that the BMC of another target reports proves neither, until that one reports another", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const bmc = new FakeBmc({ systemUUID: uuid(1) });
+  world.bmcs.set(address("n2"), bmc);
+  world.secret("n2-bmc", { username: "admin", password: "secret-1" });
+  world.target("n2", {});
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False Ambiguous");
+  assert.match(condition(world, "n1", "Ready")?.message ?? "", /FencingTarget ironfence\/n2/);
+  bmc.identity = { systemUUID: uuid(2) };
+  await world.clock.advance(30 * MINUTE_MS);
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+test("a UUID that a person gave stays its holder's, and the newcomer that reports the same is refused and named", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1), { identity: { verification: "Required", systemUUID: uuid(1) } });
+  await start(t, world);
+  world.host("n2", uuid(1));
+  await world.clock.advance(MINUTE_MS);
+  assert.equal(verdict(world, "n1"), "True Usable");
+  assert.equal(verdict(world, "n2"), "False Ambiguous");
+  assert.match(condition(world, "n2", "Ready")?.message ?? "", /FencingTarget ironfence\/n1 has system UUID/);
+  assert.ok(world.events.some(({ regarding, reason }) => regarding.metadata.name === "n2" && reason === "Ambiguous"));
+  // The newcomer is told apart by what its host alone has.
+  const bmc = world.bmcs.get(address("n2"));
+  assert.ok(bmc !== undefined);
+  bmc.identity = { systemUUID: uuid(1), serialNumber: "S-2" };
+  world.target("n2", { identity: { verification: "Required", serialNumber: "S-2" } });
+  await world.clock.advance(MINUTE_MS);
+  assert.deepEqual([verdict(world, "n1"), verdict(world, "n2")], ["True Usable", "True Usable"]);
+});
+
+test("two hosts that report one UUID are both refused, and are probed on: the repaired one ends it for both", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const other = world.host("n2", uuid(1));
+  await start(t, world);
+  await world.clock.advance(MINUTE_MS);
+  assert.deepEqual([verdict(world, "n1"), verdict(world, "n2")], ["False Ambiguous", "False Ambiguous"]);
+  other.identity = { systemUUID: uuid(2) };
+  world.node("n2", uuid(2));
+  await world.clock.advance(10 * MINUTE_MS);
+  assert.deepEqual([verdict(world, "n1"), verdict(world, "n2")], ["True Usable", "True Usable"]);
+});
+
 test("maintenance shows as not Ready, and is over as soon as it is", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));

@@ -292,12 +292,12 @@ export async function startController(t: TestContext, world: World): Promise<{ s
   const stopping = new AbortController();
   const { runtime, openDevice } = world;
   const targets = world.view<FencingTarget>(FENCING_TARGETS);
-  const directory = createFencingTargetDirectory(
-    { runtime, targets, namespace: NAMESPACE, openDevice },
-    stopping.signal,
-  );
   const nodes = world.view<Node>(NODES);
   const clusters = new NodeClusters({ runtime, nodes, clusters: world.workloadClusters });
+  const directory = createFencingTargetDirectory(
+    { runtime, targets, namespace: NAMESPACE, openDevice, clusters },
+    stopping.signal,
+  );
   const running = startTargetController(
     { runtime, targets, clusters, directory, namespace: NAMESPACE, openDevice },
     stopping.signal,

@@ -197,7 +197,8 @@ async function openHost(
   const { uid, namespace, name } = host.metadata;
   const ref = { kind: BARE_METAL_HOSTS.kind, namespace, name, uid };
   const watched = (): BareMetalHost | undefined => index.byUid(uid);
-  const powerDeps = { runtime, ref, owner, watched };
+  const twin = (): BareMetalHost | undefined => index.twinOf(watched() ?? host);
+  const powerDeps = { runtime, ref, owner, watched, twin };
   const path = powerPathOf(host);
   if (path === "Changing") {
     const message = `${hostText(host)} is on its way from its operator to us, or back: nobody can tell yet who powers it`;
@@ -208,8 +209,9 @@ async function openHost(
     return new OperatorPower(powerDeps, sense, host);
   }
   const driver = await openHostDevice(deps, host, signal);
-  if (path === "Operator") return new OperatorPower(powerDeps, new BmcSense(driver, () => watched() ?? host), host);
+  if (path === "Operator")
+    return new OperatorPower(powerDeps, new BmcSense(driver, () => watched() ?? host, twin), host);
   const judge = (answers: Parameters<typeof judgeFirst>[2]): ReturnType<typeof judgeFirst> =>
-    judgeFirst(watched() ?? host, undefined, answers);
+    judgeFirst(watched() ?? host, undefined, answers, twin());
   return new DirectPower(powerDeps, new Topology([{ level: 1, driver }], judge), host);
 }

@@ -8,7 +8,7 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import type { Change } from "../../../kube/watched.ts";
 import { keyText } from "../../../kube/watched.ts";
 import type { MachineRef, Subject } from "../../subject.ts";
-import { meaningfulUuid } from "../identity.ts";
+import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
 import { systemClaims, uuidClaim } from "../target-index.ts";
 import { storedOwner } from "./host-store.ts";
 import type { Consumer } from "./consumer.ts";
@@ -38,7 +38,9 @@ export class HostIndex {
     else this.#byUid.set(uid, object);
     const isGone = change.type === "deleted";
     const { consumerRef } = object;
-    this.#claimants.file(uid, isGone ? [] : claimsOf(object).filed);
+    const serial = meaningfulSerial(object.serialNumber);
+    const serials = serial === undefined ? [] : [serialClaim(serial)];
+    this.#claimants.file(uid, isGone ? [] : [...claimsOf(object).filed, ...serials]);
     this.#taken.file(uid, isGone || consumerRef === undefined ? [] : [consumerKey(consumerOf(object, consumerRef))]);
   }
 
@@ -46,6 +48,14 @@ export class HostIndex {
   claiming(claims: readonly string[]): BareMetalHost[] {
     const uids = new Set(claims.flatMap((claim) => [...this.#claimants.under(claim)]));
     return [...uids].flatMap((uid) => this.#byUid.get(uid) ?? []);
+  }
+
+  /** Another host that was inspected with the same serial number. */
+  twinOf(host: BareMetalHost): BareMetalHost | undefined {
+    const serial = meaningfulSerial(host.serialNumber);
+    const uids = serial === undefined ? [] : [...this.#claimants.under(serialClaim(serial))];
+    const twin = uids.find((uid) => uid !== host.metadata.uid);
+    return twin === undefined ? undefined : this.#byUid.get(twin);
   }
 
   applyMachine(change: Change<Metal3Machine>): void {
@@ -131,6 +141,8 @@ export function claimsOf(host: BareMetalHost): { filed: string[]; exclusive: str
   const uuids = uuid === undefined ? [] : [uuidClaim(uuid)];
   return { filed: [...system.filed, ...uuids], exclusive: [...system.exclusive, ...uuids] };
 }
+
+const serialClaim = (serial: string): string => `serial ${serial}`;
 
 /** Ids by the keys that each is filed under. */
 class Files {

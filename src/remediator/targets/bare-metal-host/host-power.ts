@@ -22,6 +22,8 @@ export interface HostPowerDeps {
   owner: HostOwner | undefined;
   /** The host as watched; undefined where it is gone. */
   watched: () => BareMetalHost | undefined;
+  /** Another host that was inspected with the same serial number, if there is one now. */
+  twin: () => BareMetalHost | undefined;
 }
 
 /** Longest part of an operator's error message that is repeated. */
@@ -119,7 +121,7 @@ export class DirectPower implements HostPower {
   }
 
   verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
-    return this.#topology.verify((answers) => judgeFirst(this.#host, node, answers), signal);
+    return this.#topology.verify((answers) => judgeFirst(this.#host, node, answers, this.#deps.twin()), signal);
   }
 
   readPower(signal: AbortSignal): Promise<PowerReading> {
@@ -167,11 +169,12 @@ export function judgeFirst(
   host: BareMetalHost,
   node: Node | undefined,
   answers: Parameters<Parameters<Topology["verify"]>[0]>[0],
+  twin: BareMetalHost | undefined,
 ): IdentityVerdict {
   const [answer] = answers;
   return answer === undefined
     ? { verified: false, reason: "Unknown", message: `${hostText(host)} has no device` }
-    : judgeHost(host, node, answer);
+    : judgeHost(host, node, answer, twin);
 }
 
 /** What the operator was asked for, what it says, and who else has a say. */

@@ -11,8 +11,15 @@ import { hostText } from "./power-path.ts";
  * in its absence the one that the host's owner found. Else the serial number from the host's inspection does, which Dell's BMCs
  * give as SKU; but it tells that the BMC is the BareMetalHost's, not that this is the node's, so it does not do for a host
  * that nothing but a name ties to the node. Pure.
+ *
+ * @param twin another BareMetalHost that was inspected with the same serial number, which then says nothing.
  */
-export function judgeHost(host: BareMetalHost, node: Node | undefined, answer: HostIdentity): IdentityVerdict {
+export function judgeHost(
+  host: BareMetalHost,
+  node: Node | undefined,
+  answer: HostIdentity,
+  twin: BareMetalHost | undefined,
+): IdentityVerdict {
   const text = hostText(host);
   const uuid = meaningfulUuid(node?.status.nodeInfo?.systemUUID) ?? meaningfulUuid(storedOwner(host)?.systemUUID);
   const answered = meaningfulUuid(answer.systemUUID);
@@ -29,7 +36,7 @@ export function judgeHost(host: BareMetalHost, node: Node | undefined, answer: H
       const what = `${answer.device} has serial number ${serials.join(" or ")}, but ${text} was inspected with ${serial}`;
       return mismatch(text, what);
     }
-    if (host.consumerRef !== undefined) {
+    if (host.consumerRef !== undefined && twin === undefined) {
       return { verified: true, message: `${answer.device} has serial number ${serial}, as ${text}` };
     }
   }
@@ -37,6 +44,9 @@ export function judgeHost(host: BareMetalHost, node: Node | undefined, answer: H
     ...(uuid === undefined ? ["no node tells its system UUID"] : []),
     ...(answered === undefined ? [`${answer.device} tells no system UUID`] : []),
     ...(serial === undefined ? ["status.hardware has no serial number"] : []),
+    ...(serial !== undefined && twin !== undefined
+      ? [`${hostText(twin)} was inspected with serial number ${serial} as well, so that it proves neither`]
+      : []),
     ...(serial !== undefined && host.consumerRef === undefined
       ? ["the serial number alone does not tie it to the node, since it has no consumerRef"]
       : []),

@@ -25,13 +25,18 @@ export interface PowerSense {
 export class BmcSense implements PowerSense {
   readonly #driver: PowerDriver;
   readonly #host: () => BareMetalHost;
+  readonly #twin: () => BareMetalHost | undefined;
   #verdict: IdentityVerdict | undefined;
   #systemUUID: string | undefined;
 
-  /** @param host the host as it is known when asked. */
-  constructor(driver: PowerDriver, host: () => BareMetalHost) {
+  /**
+   * @param host the host as it is known when asked.
+   * @param twin another one with the same serial number, if there is one then.
+   */
+  constructor(driver: PowerDriver, host: () => BareMetalHost, twin: () => BareMetalHost | undefined) {
     this.#driver = driver;
     this.#host = host;
+    this.#twin = twin;
   }
 
   get systemUUID(): string | undefined {
@@ -41,7 +46,7 @@ export class BmcSense implements PowerSense {
   async verify(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
     this.#verdict = undefined;
     const answer = await this.#driver.identify(signal);
-    const verdict = judgeHost(this.#host(), node, answer);
+    const verdict = judgeHost(this.#host(), node, answer, this.#twin());
     this.#verdict = verdict;
     this.#systemUUID = verdict.verified ? answer.systemUUID : undefined;
     return verdict;
