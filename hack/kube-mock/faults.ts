@@ -11,6 +11,8 @@ export interface RequestMatch {
   resource?: string | undefined;
   /** How the path begins, query not counted, e.g. `/api/v1/nodes`. */
   pathPrefix?: string | undefined;
+  /** The whole path, query not counted: that of a collection fits lists and watches of it, and no object in it. */
+  path?: string | undefined;
   /** How the client's name (its User-Agent) begins. */
   client?: string | undefined;
   /** Only watches, or only what is no watch. */
@@ -123,6 +125,7 @@ export class FaultPlan implements Faults {
 
 function fits(match: RequestMatch, subject: FaultSubject): boolean {
   return (
+    (match.path === undefined || subject.path === match.path) &&
     (match.method === undefined || match.method === subject.method) &&
     (match.pathPrefix === undefined || subject.path.startsWith(match.pathPrefix)) &&
     (match.client === undefined || subject.client.startsWith(match.client)) &&

@@ -1,4 +1,4 @@
-import { ORPHANS, ORPHANS_SIM } from "./killers.ts";
+import { ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -28,5 +28,45 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "if (owner?.kind === BARE_METAL_REMEDIATIONS.kind) owned.push",
     "if (owner !== undefined) owned.push",
     ORPHANS,
+  ),
+  mutant(
+    "unvouched-taint-kept",
+    "unvouched-taints",
+    "a taint that may stand by a stored status comes off though Nodes cannot be listed",
+    "const mayBear = isOurs(watched, id.cluster) || suspects.has(key);",
+    "const mayBear = isOurs(watched, id.cluster);",
+    UNVOUCHED_SIM,
+  ),
+  mutant(
+    "lapsed-proof-vouches",
+    "unvouched-taints",
+    "a new leader gets no more time to prove a host off than a proof lasts",
+    "grace.get(key) ?? nowMs + POWER_PROOF_AGE_MAX_MS",
+    "nowMs + POWER_PROOF_AGE_MAX_MS",
+    UNVOUCHED_SIM,
+  ),
+  mutant(
+    "unread-target-gone",
+    "remediator",
+    "a target that has not been read is not taken for one that is gone",
+    'if (!targets.synced) return whyUnread("FencingTargets", targets);',
+    'if (targets.size < 0) return whyUnread("FencingTargets", targets);',
+    UNVOUCHED_SIM,
+  ),
+  mutant(
+    "finalizer-lost",
+    "keep-finalizers",
+    "a remediation that is under way gets its finalizer back",
+    "if (metadata.deletionTimestamp !== undefined || !isBegun(status) || isFinal(status?.phase)) return false;",
+    "if (metadata.deletionTimestamp !== undefined || !isBegun(status) || !isFinal(status?.phase)) return false;",
+    UNVOUCHED_SIM,
+  ),
+  mutant(
+    "deleted-without-undo",
+    "decide",
+    "a remediation that is being deleted is undone though its finalizer was taken off",
+    "if (deleting && !hasFinalizer && snapshot.status.target === undefined)",
+    "if (deleting && !hasFinalizer)",
+    UNVOUCHED_SIM,
   ),
 ];

@@ -129,8 +129,8 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "time-runs-while-away",
     "decide-away",
     "an attempt is not spent on a cluster that is away",
-    'if (!reasons.includes(conditionOf(snapshot.status, "Processing")?.reason)) return undefined;',
-    'if (state.name !== "Resolving") return undefined;',
+    'if (waitedFor === undefined || state.name === "Resolving"',
+    'if (waitedFor === undefined || state.name !== "Resolving"',
     DECIDE,
   ),
   mutant(

@@ -372,8 +372,8 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "late-watch-begins",
     "remediator",
     "what a watch shows late of a remediation that has ended begins nothing",
-    "return !isLive && remediation.metadata.finalizers",
-    "return isLive && remediation.metadata.finalizers",
+    "return !isLive && hasBegun",
+    "return isLive && hasBegun",
     "test/sim/stale.test.ts",
   ),
   mutant(
@@ -630,8 +630,8 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "edited-target-keeps-devices",
     "session",
     "connections end when the target is edited",
-    "    await this.closeDevices();\n  }\n\n  now()",
-    "    await Promise.resolve();\n  }\n\n  now()",
+    "    await this.closeDevices();\n  }\n\n  /** Whether anything",
+    "    await Promise.resolve();\n  }\n\n  /** Whether anything",
     SESSION,
   ),
   mutant(

@@ -155,6 +155,7 @@ function whyNotReady(nodes: Watched<Node>, refused: RefusedWatches): string[] {
   const { lines } = refused;
   if (lines.length > 0)
     return [...lines, "apply deploy/kustomize, and the folder in deploy/families of each of --families"];
+  if (refused.unread.length > 0) return refused.unread;
   return nodes.synced ? [] : ["the nodes have not been listed yet"];
 }
 

@@ -2,6 +2,7 @@ import { SECRETS } from "../api/core-types.ts";
 import { INFRASTRUCTURE_GROUP } from "../api/metal3.ts";
 import { METAL3_REMEDIATION_KIND } from "../api/metal3-remediation.ts";
 import { describeCollection } from "../kube/api-paths.ts";
+import type { KubeErrorCode } from "../kube/errors.ts";
 import type { KubeRuntime, WatchOptions } from "../kube/runtime.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
 import type { Watched } from "../kube/watched.ts";
@@ -22,7 +23,16 @@ const GROUPS: ReadonlySet<string> = new Set([
 /** The group of every infrastructure provider: only these of its kinds are a family's. */
 const INFRASTRUCTURE_KINDS: ReadonlySet<string> = new Set(["Metal3Machine", METAL3_REMEDIATION_KIND]);
 
-/** Knows of each watch of the agent's own whether the API server refuses it. */
+/** Failures of a list that are neither a missing right nor a kind that is not served. */
+const FAILS: ReadonlySet<KubeErrorCode | undefined> = new Set<KubeErrorCode>([
+  "Network",
+  "Timeout",
+  "BadResponse",
+  "TooManyRequests",
+  "Unavailable",
+]);
+
+/** Knows of each watch of the agent's own whether the API server refuses it, or fails to answer it. */
 export class RefusedWatches {
   readonly #open = new Map<Watched<KubeObject>, string>();
 
@@ -39,6 +49,12 @@ export class RefusedWatches {
         return view;
       },
     };
+  }
+
+  /** A line for people for each collection that has never been read in full, since the API server fails to list it. */
+  get unread(): string[] {
+    const unread = [...this.#open].filter(([view]) => !view.synced && FAILS.has(view.problemCode));
+    return [...new Set(unread.map(([view, what]) => `cannot list ${what}: ${view.problem ?? ""}`))].sort();
   }
 
   /** A line for people for each collection that may not be listed or watched at present. */

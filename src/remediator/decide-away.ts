@@ -1,6 +1,7 @@
 import { fail, move, run, waitBecause } from "./moves.ts";
 import type { Away } from "./node-clusters.ts";
 import type { Plan } from "./plan.ts";
+import type { Reason } from "./reasons.ts";
 import type { Decision, Effect, Now, Snapshot } from "./snapshot.ts";
 import type { StateName } from "./state.ts";
 import { isFinal } from "./state.ts";
@@ -30,6 +31,15 @@ const NEEDS_CLUSTER: ReadonlySet<Effect["do"]> = new Set<Effect["do"]>([
   "restoreNode",
   "clearMarks",
 ]);
+
+/** What is said when that for which a remediation waited is back, by the reason of its wait. */
+const BACK: ReadonlyMap<string, { step: string; message: string }> = new Map(
+  Object.entries({
+    ClusterUnreachable: { step: "ClusterReached", message: "the node's cluster can be reached again" },
+    ClusterExchanged: { step: "ClusterReached", message: "the node's cluster can be reached again" },
+    InputUnread: { step: "InputRead", message: "everything that the remediation needs can be read again" },
+  } satisfies Partial<Record<Reason, { step: string; message: string }>>),
+);
 
 /**
  * Decides while the node's cluster is away. Before any power order the remediation goes back to where it waits for a while and
@@ -91,19 +101,15 @@ function decideGone(snapshot: Snapshot, now: Now, { abort, usual }: Parameters<t
   return abort(snapshot, now) ?? fail(snapshot, now, "ClusterGone", message);
 }
 
-/** The node's cluster is back: the state that waited for it begins its time anew. Undefined where none did. */
+/** What was waited for is back: the state that waited for it begins its time again. Undefined where none did. */
 export function decideBack(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, plan } = snapshot;
-  const reasons: readonly (string | undefined)[] = [
-    "ClusterUnreachable",
-    "ClusterExchanged",
-  ] satisfies Away["reason"][];
-  if (!reasons.includes(conditionOf(snapshot.status, "Processing")?.reason)) return undefined;
-  if (state.name === "Resolving" || !("attempt" in state)) return undefined;
-  const message = "the node's cluster can be reached again";
+  const waitedFor = BACK.get(conditionOf(snapshot.status, "Processing")?.reason ?? "");
+  if (waitedFor === undefined || state.name === "Resolving" || !("attempt" in state)) return undefined;
+  const { step, message } = waitedFor;
   return move(snapshot, now, {
     to: state.name,
-    step: "ClusterReached",
+    step,
     message,
     attempt: { ...state.attempt, deadlineMs: now.epochMs + timeoutOf(state.name, plan) },
     conditions: processing(state.name, message),

@@ -293,7 +293,8 @@ function isUpToOwner({ remediation, subject, status, plan }: Walk, { verdict, re
 }
 
 function conclude(walk: Walk, outcome: Outcome, now: Now): Decision {
-  if (outcome.verdict === "Deleted") return run({ do: "dropFinalizer" });
+  // Where somebody has taken our finalizer off, and another's keeps the object, it gets its verdict.
+  if (outcome.verdict === "Deleted" && walk.remediation.hasFinalizer) return run({ do: "dropFinalizer" });
   const handsOver = isUpToOwner(walk, outcome);
   const isRefused = walk.seen.kube?.refused === true;
   if (handsOver && !walk.seen.handedToOwner && !isRefused) {

@@ -3,12 +3,14 @@ import { isReady } from "./marks.ts";
 import { fail, run, undo } from "./moves.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome, State } from "./state.ts";
+import { isFinal } from "./state.ts";
 import { decidePoweringOff } from "./decide-power-off.ts";
 import { decideNetworkBoot, decideReleasing } from "./decide-release.ts";
 import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from "./decide-return.ts";
 import { decideResolving } from "./decide-resolving.ts";
 import { decideVerifying } from "./decide-verifying.ts";
 import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
+import { decideUnread } from "./decide-unread.ts";
 import { decideInstallation } from "./reprovision/host-installation.ts";
 import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./reprovision/machine-deletion.ts";
 
@@ -17,7 +19,8 @@ import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./rep
  * alone, and called again with the same it says the same.
  */
 export function decide(snapshot: Snapshot, now: Now): Decision {
-  const { away } = snapshot;
+  const { away, unread, state } = snapshot;
+  if (unread !== undefined && !isFinal(state.name)) return decideUnread(snapshot, now, unread);
   if (away === undefined) return decideBack(snapshot, now) ?? decideState(snapshot, now);
   return decideAway(snapshot, now, away, { abort: decideAbort, usual: decideState });
 }
@@ -105,8 +108,8 @@ function mayOrder({ name }: State): boolean {
 
 function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
   const { deleting, timedOut, hasFinalizer } = snapshot.remediation;
-  // Without our finalizer nothing has been begun, and the API server deletes the object by itself.
-  if (deleting && !hasFinalizer) return { notes: [], effects: [] };
+  // No host was taken, and the object goes without us. One that took a host, and that another's finalizer keeps, is undone.
+  if (deleting && !hasFinalizer && snapshot.status.target === undefined) return { notes: [], effects: [] };
   // A health check deletes its remediation as soon as the node is Ready: what is left then is the end of a success.
   if (deleting && isNodeBack(snapshot)) return undefined;
   const outcome: Outcome | undefined = deleting

@@ -8,6 +8,10 @@ export interface RemediatorMetrics {
   inFlight(count: number): void;
   /** Remediations that wait for their turn. */
   waiting(count: number): void;
+  /** Remediations that wait for a collection to be read. */
+  waitingForInput(count: number): void;
+  /** A taint was taken off a node whose host nobody proves off. */
+  unvouchedTaint(): void;
   /** Nodes that a remediation which is gone has left in mid-way. */
   orphaned(count: number): void;
   /** BareMetalHosts by what the last probe has found. */
@@ -45,6 +49,16 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     help: "Remediations that wait for their turn, because of a limit or of etcd's quorum.",
     registers,
   });
+  const waitingForInput = new Gauge({
+    name: "ironfence_remediations_waiting_for_input",
+    help: "Remediations that wait for a collection that cannot be listed, FencingTargets for one.",
+    registers,
+  });
+  const unvouched = new Counter({
+    name: "ironfence_unvouched_taints_total",
+    help: "Out-of-service taints that were taken off since no remediation at work proved the host off.",
+    registers,
+  });
   const orphaned = new Gauge({
     name: "ironfence_orphaned_nodes",
     help: "Nodes that a remediation which is gone has left in mid-way, until they are Ready: the host may be off.",
@@ -61,6 +75,8 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     left: (state, seconds) => steps.observe({ state }, seconds),
     inFlight: (count) => inFlight.set(count),
     waiting: (count) => waiting.set(count),
+    waitingForInput: (count) => waitingForInput.set(count),
+    unvouchedTaint: () => unvouched.inc(),
     orphaned: (count) => orphaned.set(count),
     probedHosts: (counts) => {
       for (const [state, count] of Object.entries(counts)) hosts.set({ state }, count);

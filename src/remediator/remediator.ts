@@ -9,7 +9,6 @@ import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
-import { sleep } from "../runtime/clock.ts";
 import { FINALIZER } from "./effects.ts";
 import { LostMembers } from "./lost-members.ts";
 import { createMetrics } from "./metrics.ts";
@@ -19,7 +18,8 @@ import { tendOrphans } from "./orphans.ts";
 import { mayRunEtcd } from "./quorum.ts";
 import { RemediationIndex } from "./remediation-index.ts";
 import { Session, trimRemediation } from "./session.ts";
-import { isFinal } from "./state.ts";
+import { keepFinalizers } from "./keep-finalizers.ts";
+import { isBegun, isFinal } from "./state.ts";
 import { watchStopSwitch } from "./stop-switch.ts";
 import type { NodeId } from "./subject.ts";
 import { clusterKey } from "./subject.ts";
@@ -32,6 +32,7 @@ import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
 import { startTargetController } from "./targets/target-controller.ts";
 import type { TurnLimits } from "./turn.ts";
 import { Turns } from "./turns.ts";
+import { tendUnvouchedTaints } from "./unvouched-taints.ts";
 import type { WalkerDeps } from "./walker.ts";
 import { refresh, walk } from "./walker.ts";
 
@@ -67,13 +68,10 @@ export interface RemediatorDeps {
 
 /** Longest wait after an error of our own, e.g. a status that this version cannot read. */
 const ERROR_BACKOFF_MAX_MS = 60_000;
-/** How soon a remediation is looked at again whose host has not been read yet. */
-const UNREAD_RETRY_MS = 200;
 /** How soon one is looked at again that could not be read live. */
 const LIVE_RETRY_MS = 1_000;
 /** How long the first remediations wait for BareMetalHosts before those that need them say that they do. */
 const UNREAD_START_MS = 5_000;
-const UNREAD_START_POLL_MS = 10;
 
 /**
  * Serves every `BareMetalRemediation` of the cluster until `signal` aborts; nothing of it runs after it has settled, and
@@ -92,6 +90,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     { type: BARE_METAL_REMEDIATIONS, trim: trimRemediation },
     running,
   );
+  const startedMs = runtime.clock.monotonicMs();
   const index = new RemediationIndex();
   const sessions = new Map<string, Session>();
   const metrics = createMetrics(deps.registry);
@@ -131,14 +130,32 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     ownNode,
     handOver,
     siblingsOf: (session) => index.siblings(session.remediation),
+    unreadFor: ({ status }) => {
+      if (!nodes.synced) return whyUnread("Nodes", nodes);
+      if (!targets.synced) return whyUnread("FencingTargets", targets);
+      // A host that has not been read is not one that is gone: nothing may be given up for it.
+      if (status.target !== undefined) {
+        return status.target.kind === BARE_METAL_HOSTS.kind ? bareMetalHosts?.problem : undefined;
+      }
+      const isStart = runtime.clock.monotonicMs() - startedMs < UNREAD_START_MS;
+      return isStart ? (bareMetalHosts?.unread ?? bareMetalHosts?.takersUnread) : undefined;
+    },
   };
 
+  /** Keys of remediations that wait for a collection to be read. */
+  const waitingForInput = new Set<string>();
+  const noteWaiting = (key: string, waits: boolean): void => {
+    if (waits) waitingForInput.add(key);
+    else waitingForInput.delete(key);
+    metrics.waitingForInput(waitingForInput.size);
+  };
   /** Told which node's remediation has just been let go. */
   const letGo = new Set<(node: NodeId) => void>();
   const endSession = async (key: string): Promise<void> => {
     const session = sessions.get(key);
     sessions.delete(key);
     metrics.inFlight(sessions.size);
+    noteWaiting(key, false);
     if (session !== undefined) turns.leave(session.uid);
     turns.review();
     if (session === undefined) return;
@@ -160,9 +177,6 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       const watched = remediations.get(parseKey(key));
       if (watched === undefined || sessions.get(key)?.uid !== watched.metadata.uid) await endSession(key);
       if (watched === undefined) return;
-      // A host that has not been read is not one that is gone: nothing may be given up for it.
-      const isUnread = bareMetalHosts?.problem !== undefined && watched.status?.target?.kind === BARE_METAL_HOSTS.kind;
-      if (isUnread) return { requeueAfterMs: UNREAD_RETRY_MS };
       const session = sessions.get(key) ?? beginSession(key, watched);
       session.absorb(watched);
       if (mayBeLate(session)) {
@@ -170,22 +184,24 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
         if (!session.isLive) return { requeueAfterMs: LIVE_RETRY_MS };
       }
       turns.reviewIfOld();
-      const wasUnderWay = isBegun(session);
+      const wasUnderWay = isBegun(session.status);
       const requeueAfterMs = await walk(walker, session, signal);
+      noteWaiting(key, session.waitsForInput);
       // One that has stored its beginning, or its end, counts by that; one that has stepped back makes room for another.
-      if (isBegun(session)) turns.leave(session.uid);
+      if (isBegun(session.status)) turns.leave(session.uid);
       else if (wasUnderWay) turns.review();
       if (requeueAfterMs !== undefined) return { requeueAfterMs };
       if (isFinal(session.status.phase)) await endSession(key);
     },
   });
 
-  const isServed = ({ cluster, name }: NodeId): boolean =>
-    index.ofNode(cluster, name).some(({ status }) => !isFinal(status?.phase)) ||
-    [...sessions.values()].some(
+  const sessionsOf = ({ cluster, name }: NodeId): Session[] =>
+    [...sessions.values()].filter(
       ({ subject: { cluster: itsCluster, nodeName } }) =>
         nodeName === name && clusterKey(itsCluster) === clusterKey(cluster),
     );
+  const isServed = (node: NodeId): boolean =>
+    index.ofNode(node.cluster, node.name).some(({ status }) => !isFinal(status?.phase)) || sessionsOf(node).length > 0;
   const wake = (keys: Iterable<BareMetalRemediation>): void => {
     for (const remediation of keys) controller.enqueue(keyText(keyOf(remediation)));
   };
@@ -222,29 +238,44 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     }),
     stopSwitch.subscribe(() => wake(remediations.values())),
   ];
-  const background: Promise<void>[] = [];
-  try {
+  const vouching = {
+    powerOf: (node: NodeId) => sessionsOf(node).map(({ seen }) => seen.power),
+    onTakenOff: (node: NodeId) => {
+      // Whoever proves the host off again puts the taint on again.
+      for (const session of sessionsOf(node)) {
+        session.seen = { ...session.seen, taint: undefined, released: false, drain: undefined };
+      }
+    },
+  };
+  /** Remediations, as soon as they are known: each says what it waits for. */
+  const serveRemediations = async (): Promise<void> => {
+    await remediations.whenSynced(running);
+    await Promise.all([controller.run(running), keepFinalizers({ runtime, remediations }, running)]);
+  };
+  /** What has no way of its own to say that it waits. */
+  const serveTargets = async (): Promise<void> => {
     await Promise.all([targets.whenSynced(running), nodes.whenSynced(running), remediations.whenSynced(running)]);
-    const isUnread = (): boolean => (bareMetalHosts?.unread ?? bareMetalHosts?.takersUnread) !== undefined;
-    for (let waitedMs = 0; isUnread() && waitedMs < UNREAD_START_MS; waitedMs += UNREAD_START_POLL_MS) {
-      await sleep(runtime.clock, UNREAD_START_POLL_MS, running);
-    }
+    wake(remediations.values());
     const managed = bareMetalHosts && {
       whyManaged: (target: FencingTarget) => whyManaged(directory, bareMetalHosts, target),
     };
-    background.push(
-      startTargetController({ runtime, targets, clusters, directory, namespace, openDevice, ...managed }, running),
-    );
-    background.push(controller.run(running));
     const onLetGo = (listener: (node: NodeId) => void): (() => void) => {
       letGo.add(listener);
       return () => letGo.delete(listener);
     };
-    background.push(tendOrphans({ runtime, clusters, targets, remediations, isServed, onLetGo, metrics }, running));
-    if (bareMetalHosts !== undefined) {
-      background.push(tellOrphanedHolds({ runtime, directory: bareMetalHosts, remediations }, running));
-      background.push(probeHosts({ runtime, directory: bareMetalHosts, nodes, metrics }, running));
-    }
+    await Promise.all([
+      startTargetController({ runtime, targets, clusters, directory, namespace, openDevice, ...managed }, running),
+      tendOrphans({ runtime, clusters, targets, remediations, isServed, onLetGo, metrics }, running),
+      bareMetalHosts && tellOrphanedHolds({ runtime, directory: bareMetalHosts, remediations }, running),
+      bareMetalHosts && probeHosts({ runtime, directory: bareMetalHosts, nodes, metrics }, running),
+    ]);
+  };
+  const background = [
+    tendUnvouchedTaints({ runtime, clusters, remediations, metrics, ...vouching }, running),
+    serveRemediations(),
+    serveTargets(),
+  ];
+  try {
     await Promise.all(background);
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -257,15 +288,16 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   }
 }
 
-/**
- * Whether what a watch shows may be long over. What was stored last counts, by an earlier process or by the session before: it may
- * be that the remediation has ended, and is gone. Of one that bears no finalizer nothing was begun: the guard of its first write
- * tells.
- */
-function mayBeLate({ isLive, remediation, status }: Session): boolean {
-  return !isLive && remediation.metadata.finalizers?.includes(FINALIZER) === true && !isFinal(status.phase);
+function whyUnread(what: string, { problem }: Watched<Node> | Watched<FencingTarget>): string {
+  return `${what} are not read yet (${problem ?? "wait a moment"})`;
 }
 
-function isBegun({ status }: Session): boolean {
-  return (status.phase ?? "Resolving") !== "Resolving";
+/**
+ * Whether what a watch shows may be long over. What was stored last counts, by an earlier process or by the session before: it may
+ * be that the remediation has ended, and is gone. Of one that neither bears our finalizer nor says so nothing was begun: the guard
+ * of its first write tells.
+ */
+function mayBeLate({ isLive, remediation, status }: Session): boolean {
+  const hasBegun = remediation.metadata.finalizers?.includes(FINALIZER) === true || isBegun(status);
+  return !isLive && hasBegun && !isFinal(status.phase);
 }

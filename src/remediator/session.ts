@@ -62,6 +62,7 @@ export class Session {
   #release: () => void = () => undefined;
   #targetVersion: string | undefined;
   #deadline: { key: string; atMs: number } | undefined;
+  #unreadSinceMs: number | undefined;
   #plan: { generation: number | undefined; plan: Plan } | undefined;
 
   /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
@@ -150,6 +151,19 @@ export class Session {
     if (!edited) return;
     this.seen = { ...this.seen, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };
     await this.closeDevices();
+  }
+
+  /** Whether anything that it needs was unread when that was last looked at. */
+  get waitsForInput(): boolean {
+    return this.#unreadSinceMs !== undefined;
+  }
+
+  /** Takes note of what cannot be read that it needs; undefined where all is read. */
+  waitsFor(unread: string | undefined): { message: string; forMs: number } | undefined {
+    const { monotonicMs } = this.now();
+    this.#unreadSinceMs = unread === undefined ? undefined : (this.#unreadSinceMs ?? monotonicMs);
+    if (unread === undefined || this.#unreadSinceMs === undefined) return undefined;
+    return { message: unread, forMs: monotonicMs - this.#unreadSinceMs };
   }
 
   now(): Now {

@@ -39,6 +39,8 @@ export interface Snapshot {
   subject: Subject;
   /** The subject is known by its Machine alone, which has to be read first. */
   unresolved: boolean;
+  /** What cannot be read that the remediation needs, in words, and for how long that is so; undefined where all is read. */
+  unread: { message: string; forMs: number } | undefined;
   /** Why the node's cluster cannot be worked with; undefined where it can be. */
   away: Away | undefined;
   /** Which cluster answers; undefined for the agent's own, and while it is away. */

@@ -135,6 +135,11 @@ export function isUnderWay(status: BareMetalRemediationStatus | undefined, epoch
   return phase !== "Resolving" && !isFinal(phase);
 }
 
+/** Whether a remediation has stored that it acts on a host, or did. */
+export function isBegun(status: BareMetalRemediationStatus | undefined): boolean {
+  return (status?.phase ?? "Resolving") !== "Resolving";
+}
+
 /** Whether a remediation in that state has its verdict. */
 export function isFinal(phase: string | undefined): boolean {
   return phase === "Succeeded" || phase === "Failed";

@@ -24,6 +24,8 @@ export interface SnapshotDeps {
   zoneLabel: string;
   /** The node of its own cluster that this agent runs on; undefined where it is not told. */
   ownNode: string | undefined;
+  /** What cannot be read that the remediation needs, in words; undefined where all is read. */
+  unreadFor(session: Session): string | undefined;
   /** Other remediations of the same node or Machine. */
   siblingsOf(session: Session): readonly BareMetalRemediation[];
 }
@@ -51,6 +53,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State,
     nodeName: nodeName ?? wordsFor(subject),
     subject,
     unresolved: isUnresolved(session.remediation),
+    unread: session.waitsFor(deps.unreadFor(session)),
     away,
     clusterUid,
     isOwnCluster: ref !== undefined && deps.clusters.isOwn(ref),

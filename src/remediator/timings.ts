@@ -2,6 +2,8 @@
 
 /** The longest a host may go unread between the proof that it is off and the end of its release. */
 export const POWER_PROOF_AGE_MAX_MS = 5_000;
+/** How much longer a remediation has for taking the taint off itself, before another part of the agent does. */
+export const PROOF_LAPSED_MS = 1_000;
 /** When it is read again, so that a slow answer still comes within POWER_PROOF_AGE_MAX_MS. */
 export const POWER_REREAD_MS = 1_500;
 /** Between the two readings that make a proof. */
@@ -58,3 +60,7 @@ export const DEVICE_FINAL_RETRY_MS = 300_000;
 /** Back-off between calls to an API server that fails. */
 export const API_RETRY_MIN_MS = 200;
 export const API_RETRY_MAX_MS = 10_000;
+/** How long what a remediation needs may take to be read, as after a start, before the remediation says that it waits for it. */
+export const UNREAD_SAY_MS = 5_000;
+/** While something has not been read: how soon it is looked whether it was. */
+export const UNREAD_RECHECK_MS = 200;

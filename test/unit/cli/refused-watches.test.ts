@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
-import { NODES, SECRETS } from "../../../src/api/core-types.ts";
+import { CONFIG_MAPS, NODES, SECRETS } from "../../../src/api/core-types.ts";
 import { RefusedWatches } from "../../../src/cli/refused-watches.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
@@ -36,6 +36,30 @@ describe("watches that are refused", () => {
     assert.deepEqual(told, ["may not watch metal3machines.infrastructure.cluster.x-k8s.io", "may not watch nodes"]);
     stop.abort(new Error("the test is over"));
     assert.deepEqual(refused.lines, []);
+    server.close();
+  });
+
+  it("are told from collections that cannot be listed, of which those that were read once are none", async () => {
+    const clock = new VirtualClock();
+    const server = createApiServer({ clock, random: seededRandom(1) });
+    const names = { controllerName: "ironfence.io/test", instance: "test" };
+    const transport = server.transport({ client: "test" });
+    const deps = { transport, clock, random: seededRandom(2), logger: createLogger("silent") };
+    const refused = new RefusedWatches();
+    const runtime = refused.observe(createKubeRuntime({ ...deps, ...names }));
+    const stop = new AbortController();
+    runtime.watch({ type: NODES, trim: (raw) => raw }, stop.signal);
+    await clock.advance(1_000);
+    server.faults.inject({ match: {}, times: Infinity, action: { kind: "status", status: 500 } });
+    server.faults.cutWatches({});
+    runtime.watch({ type: CONFIG_MAPS, trim: (raw) => raw }, stop.signal);
+    await clock.advance(1_000);
+    assert.deepEqual(
+      refused.unread.map((line) => line.split(":")[0]),
+      ["cannot list configmaps"],
+    );
+    assert.deepEqual(refused.lines, []);
+    stop.abort(new Error("the test is over"));
     server.close();
   });
 });

@@ -64,6 +64,7 @@ export async function demote(state: StateName): Promise<string> {
     zoneLabel: "zone",
     ownNode: undefined,
     siblingsOf: () => [],
+    unreadFor: () => undefined,
   } as unknown as WalkerDeps;
   try {
     await walk(deps, session, demoted.signal);

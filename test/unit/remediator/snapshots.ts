@@ -118,6 +118,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     nodeName: "n1",
     subject: localNode("n1"),
     unresolved: false,
+    unread: undefined,
     away: undefined,
     clusterUid: undefined,
     isOwnCluster: false,

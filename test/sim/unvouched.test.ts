@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { Metal3World } from "./metal3/world.ts";
+import { bears, NAMESPACE, World } from "./world.ts";
+
+const KEY = { namespace: NAMESPACE, name: "n1" };
+const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/baremetalremediations";
+
+/** As far as the out-of-service taint, with a pod that keeps the walk there. */
+async function fence(world: World): Promise<void> {
+  await world.holdPod();
+  world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
+  await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+  await world.clock.advance(2_000);
+}
+
+/** From now on the agent cannot list that collection. @returns what mends that. */
+function cannotList(world: World | Metal3World, path: string): () => void {
+  const { faults } = world.server;
+  faults.inject({ match: { client: "agent", path }, times: Infinity, action: { kind: "status", status: 500 } });
+  return () => faults.clear();
+}
+
+function hasReason(world: World, reason: string): boolean {
+  return world.notes.some((note) => note.reason === reason);
+}
+
+/** The agent is away; the next one starts; somebody powers the fenced host on. */
+async function nextLeader(world: World): Promise<void> {
+  world.startAgent();
+  await world.clock.advance(10_000);
+  world.somebodyOrders("n1", "On");
+}
+
+describe("the taint of a remediation whose next leader cannot go on", () => {
+  it("comes off while FencingTargets cannot be listed; the remediation says so, and goes on once they can", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      await world.killAgent();
+      const mend = cannotList(world, `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`);
+      await nextLeader(world);
+      assert.deepEqual(world.markLog, ["n1 +taint", "n1 -taint"]);
+      await world.clock.advance(60_000);
+      assert.equal(world.condition("n1", "Processing"), "True InputUnread");
+      assert.ok(hasReason(world, "TaintNotVouchedFor") && hasReason(world, "InputUnread"));
+      mend();
+      world.freePod();
+      await world.until(
+        "it has its verdict",
+        () => world.condition("n1", "Succeeded")?.startsWith("Unknown") === false,
+      );
+      world.assertClean();
+    }));
+
+  it("comes off while Nodes cannot be listed: the stored status says which node may bear it", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      await world.killAgent();
+      const mend = cannotList(world, "/api/v1/nodes");
+      await nextLeader(world);
+      assert.deepEqual(world.markLog, ["n1 +taint", "n1 -taint"]);
+      await world.clock.advance(60_000);
+      assert.equal(world.condition("n1", "Processing"), "True InputUnread");
+      mend();
+      world.freePod();
+      await world.until(
+        "it has its verdict",
+        () => world.condition("n1", "Succeeded")?.startsWith("Unknown") === false,
+      );
+    }));
+
+  it("comes off while BareMetalRemediations cannot be listed: the node's own annotation says whose it is", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      await world.killAgent();
+      const mend = cannotList(world, REMEDIATIONS);
+      await nextLeader(world);
+      assert.deepEqual(world.markLog, ["n1 +taint", "n1 -taint"]);
+      mend();
+      world.freePod();
+      await world.until(
+        "it has its verdict",
+        () => world.condition("n1", "Succeeded")?.startsWith("Unknown") === false,
+      );
+    }));
+
+  it("comes off while BareMetalHosts cannot be listed, and their operator is away", () =>
+    Metal3World.run({}, async (world) => {
+      await world.hangWithHeldPod();
+      world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
+      const isTainted = (): boolean => bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE);
+      await world.until("n1 is tainted", isTainted);
+      await world.clock.advance(2_000);
+      await world.killAgent();
+      world.operator.setAway(true);
+      const mend = cannotList(world, "/apis/metal3.io/v1alpha1/baremetalhosts");
+      world.startAgent();
+      await world.clock.advance(10_000);
+      world.somebodyOrders("n1", "On");
+      assert.equal(isTainted(), false);
+      await world.clock.advance(60_000);
+      assert.equal(world.condition("Processing").reason, "InputUnread");
+      mend();
+      world.operator.setAway(false);
+    }));
+
+  it("stays as long as the host is proven off by a leader that can", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      await world.clock.advance(60_000);
+      assert.deepEqual(world.markLog, ["n1 +taint"]);
+      await world.killAgent();
+      world.startAgent();
+      await world.clock.advance(60_000);
+      assert.deepEqual(world.markLog, ["n1 +taint"], "the next one has proven it in time");
+      world.freePod();
+    }));
+});
+
+describe("a remediation that has lost its finalizer", () => {
+  it("gets it back while it is under way, and is undone when it is deleted", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { finalizers: null } });
+      await world.clock.advance(10_000);
+      assert.deepEqual(world.remediation("n1")?.metadata.finalizers, ["ironfence.io/remediation"]);
+      assert.ok(hasReason(world, "FinalizerPutBack"));
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+      world.freePod();
+      await world.until("it is gone", () => world.remediation("n1") === undefined);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("goes on fencing while the finalizer cannot be put back, and puts it back no more than once in 5 s", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      let putBack = 0;
+      const stop = world.server.onChange(({ object }) => {
+        if (object.kind !== "BareMetalRemediation" || object.metadata.finalizers === undefined) return;
+        putBack += 1;
+        queueMicrotask(() => strip());
+      });
+      const strip = (): void => {
+        world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { finalizers: null } });
+      };
+      strip();
+      await world.clock.advance(30_000);
+      assert.ok(putBack >= 2 && putBack <= 7, `put back ${putBack} times`);
+      assert.deepEqual(world.markLog, ["n1 +taint"]);
+      stop();
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+    }));
+
+  it("to another's while it is being deleted is undone all the same, and says its verdict", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);
+      remediations.mergePatch(KEY, { metadata: { finalizers: ["example.com/audit"] } });
+      remediations.delete(KEY);
+      await world.until("the host is on", () => world.powerLog.includes("n1 On"), 30_000);
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False RemediationDeleted");
+      world.freePod();
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.assertClean();
+      remediations.mergePatch(KEY, { metadata: { finalizers: null } });
+      await world.clock.advance(10_000);
+      assert.equal(hasReason(world, "RemediationLost"), false, "nothing was lost");
+    }));
+});
