@@ -3,6 +3,7 @@ import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import type { KubeTransport } from "../../src/kube/transport.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { abortReason, sleep } from "../../src/runtime/clock.ts";
+import { toHttpDate } from "../../src/runtime/time.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { ApiError } from "./api-error.ts";
 import { Catalog } from "./catalog.ts";
@@ -60,7 +61,7 @@ export interface RequestRecord {
  * its first read and its last write.
  *
  * What it answers is what the real server answers: test/conformance holds both to it. Left to the real server alone: RBAC,
- * admission policies and CEL rules, protobuf, tables for kubectl, strategic merge patches, server-side apply, managed fields.
+ * admission policies and CEL rules, protobuf, tables for kubectl, strategic merge patches, server-side apply, managed fields (but for the times of Leases).
  */
 export interface ApiServer {
   /**
@@ -114,6 +115,7 @@ class InMemoryApiServer implements ApiServer {
   readonly #catalog = new Catalog();
   readonly #registry: Registry;
   readonly #listeners = new Set<(record: RequestRecord) => void>();
+  #lastDate = { atSeconds: NaN, text: "" };
 
   constructor({ clock, random, historyEventsMax, bookmarkPeriodMs }: ApiServerOptions) {
     this.#clock = clock;
@@ -146,11 +148,20 @@ class InMemoryApiServer implements ApiServer {
     try {
       const response = await this.#meet(this.faults.take(subject), parts, subject, signal);
       status = response.status;
-      return response;
+      return { ...response, headers: { ...response.headers, date: this.#date() } };
     } finally {
       const record = { ...subject, path: request.path, status, startedMs };
       for (const listener of this.#listeners) listener(record);
     }
+  }
+
+  /** The `Date` of an answer; made once a second, since most requests of a simulation are no time apart. */
+  #date(): string {
+    const atSeconds = Math.floor(this.#clock.nowMs() / 1_000);
+    if (this.#lastDate.atSeconds !== atSeconds) {
+      this.#lastDate = { atSeconds, text: toHttpDate(atSeconds * 1_000) };
+    }
+    return this.#lastDate.text;
   }
 
   transport({ client }: { client: string }): KubeTransport {

@@ -123,8 +123,9 @@ export class Registry {
       object,
     );
     if (isTaken) throw alreadyExists(resource, object.metadata.name);
-    if (options.dryRun) return new Stored(key, object);
-    return this.#store.put(this.#collection(resource), key, object);
+    const stamped = this.#stamp(resource, object, undefined);
+    if (options.dryRun) return new Stored(key, stamped);
+    return this.#store.put(this.#collection(resource), key, stamped);
   }
 
   /** PUT. */
@@ -187,7 +188,7 @@ export class Registry {
     const previous = current.object;
     const candidate = withMetadata(resource.toStorage(sent), keepServerFields(sent.metadata, previous.metadata));
     const scoped = this.#scope(resource, candidate, previous, options);
-    const next = this.#countGeneration(resource, scoped, previous);
+    const next = this.#stamp(resource, this.#countGeneration(resource, scoped, previous), previous);
     this.#check(
       resource,
       [
@@ -204,6 +205,17 @@ export class Registry {
       return new Stored(current.key, next);
     }
     return this.#store.put(this.#collection(resource), current.key, next);
+  }
+
+  /** Says when an object was written, where it changed. */
+  #stamp(resource: ServedResource, next: ApiObject, previous: ApiObject | undefined): ApiObject {
+    if (resource.strategy.stampsWrites !== true) return next;
+    const managedFields = previous?.metadata["managedFields"];
+    const unchanged = withMetadata(next, { ...next.metadata, ...(managedFields !== undefined && { managedFields }) });
+    if (previous !== undefined && jsonEqual(unchanged, previous)) return unchanged;
+    const { apiVersion } = resource;
+    const stamp = { manager: "client", operation: "Update", apiVersion, time: toTime(this.#clock.nowMs()) };
+    return withMetadata(next, { ...next.metadata, managedFields: [stamp] });
   }
 
   /** Keeps a write to what its endpoint may change: the status, or all but the status. */

@@ -28,6 +28,8 @@ export interface Strategy {
   prepareUpdate?: (next: ApiObject, previous: ApiObject) => ApiObject;
   /** @param previous absent at creation. */
   validate: (object: ApiObject, previous: ApiObject | undefined) => Cause[];
+  /** Whether `metadata.managedFields` says when it was last written, as for every kind of the real server. Nobody reads it of others. */
+  stampsWrites?: boolean;
   /** Seconds an object stays after a graceful deletion; absent: none. */
   graceSeconds?: (object: ApiObject, requestedSeconds: number | undefined) => number;
 }

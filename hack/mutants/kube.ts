@@ -1,4 +1,4 @@
-import { LEADER } from "./killers.ts";
+import { CONTACT, LEADER } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -21,6 +21,15 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "what, objectPath(type, key), signal);",
     "what, `${objectPath(type, key)}?resourceVersion=0`, signal);",
     "test/unit/kube/api-client.test.ts",
+  ),
+  // Contact.
+  mutant(
+    "outage-unnoticed",
+    "contact",
+    "an outage of the API server ends what its silence before said",
+    "if (hasFailed && atMs - answeredMs > OUTAGE_MIN_MS) sinceMs = atMs;",
+    "if (sinceMs === Infinity) sinceMs = atMs;",
+    CONTACT,
   ),
   // The lease.
   mutant(

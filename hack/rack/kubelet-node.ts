@@ -2,6 +2,7 @@ import type { Lease, Node, NodeCondition, VolumeAttachment } from "../../src/api
 import { LEASES, NODES, VOLUME_ATTACHMENTS } from "../../src/api/core-types.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
+import { sleep } from "../../src/runtime/clock.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { parseTimeMs, toMicroTime, toTime } from "../../src/runtime/time.ts";
 import type { Host } from "./host.ts";
@@ -10,8 +11,11 @@ import type { KubeletClient } from "./kubelet.ts";
 // What a kubelet does for its Node: registration, status, Lease.
 
 const LEASE_NAMESPACE = "kube-node-lease";
-/** Tries at one renewal: the second one after a fresh read. */
-const RENEW_TRIES_MAX = 2;
+/** Tries at one renewal, one right after the other. */
+const RENEW_TRIES_MAX = 5;
+/** Between looks at a lease that could not be renewed: doubling from the first to the longest. */
+const ENSURE_PAUSE_MIN_MS = 200;
+const ENSURE_PAUSE_MAX_MS = 7_000;
 const CAPACITY = { cpu: "8", memory: "32Gi", pods: "110", "ephemeral-storage": "200Gi" };
 
 /** Makes the Node where there is none. One that exists keeps its labels, taints and `unschedulable`, as with a real kubelet. */
@@ -134,33 +138,60 @@ async function listVolumesInUse(client: KubeletClient, host: Host, signal: Abort
     .sort();
 }
 
-/** Keeps the node's Lease fresh: its heartbeat. */
+/** Keeps the node's Lease fresh: its heartbeat. It tries again as a real kubelet does (component-helpers, lease/controller.go). */
 export class LeaseRenewer {
   readonly #client: KubeletClient;
   readonly #clock: Clock;
   readonly #host: Host;
-  readonly #leaseDurationSeconds: number;
+  readonly #durationSeconds: number;
+  readonly #aheadMs: number;
   #lease: Lease | undefined;
 
-  constructor(client: KubeletClient, clock: Clock, host: Host, leaseDurationSeconds: number) {
+  /** @param options `aheadMs`: how far the host's clock is ahead. */
+  constructor(client: KubeletClient, clock: Clock, host: Host, options: { durationSeconds: number; aheadMs?: number }) {
     this.#client = client;
     this.#clock = clock;
     this.#host = host;
-    this.#leaseDurationSeconds = leaseDurationSeconds;
+    this.#durationSeconds = options.durationSeconds;
+    this.#aheadMs = options.aheadMs ?? 0;
   }
 
-  /** Renews the Lease, or creates it. @throws KubeError when neither works. */
+  /** Renews the Lease, or creates it; goes on until the API server answers. @throws KubeError when that works but the renewal does not. */
   async renew(signal: AbortSignal): Promise<void> {
-    for (let tries = 1; ; tries += 1) {
+    if (this.#lease !== undefined && (await this.#tryOften(this.#lease, signal)) === undefined) return;
+    const lease = await this.#ensure(signal);
+    const failure = lease === undefined ? undefined : await this.#tryOften(lease, signal);
+    if (failure !== undefined) throw failure;
+  }
+
+  /** @returns why no try has worked. */
+  async #tryOften(lease: Lease, signal: AbortSignal): Promise<unknown> {
+    let base: Lease | undefined = lease;
+    let failure: unknown;
+    for (let tries = 1; tries <= RENEW_TRIES_MAX && base !== undefined; tries += 1) {
       try {
-        this.#lease ??= await this.#read(signal);
-        this.#lease = this.#lease === undefined ? await this.#create(signal) : await this.#write(this.#lease, signal);
-        return;
+        this.#lease = await this.#write(base, signal);
+        return undefined;
       } catch (error) {
-        // Somebody else has changed, deleted or made it: what we know of it is old.
-        this.#lease = undefined;
-        const outdated = isKubeError(error, "Conflict", "NotFound", "AlreadyExists", "Invalid");
-        if (!outdated || tries >= RENEW_TRIES_MAX) throw error;
+        if (signal.aborted) throw error;
+        failure = error;
+        // Somebody else has changed it, or deleted and made it anew: what we know of it is old.
+        if (isKubeError(error, "Conflict", "NotFound", "Invalid")) base = await this.#ensure(signal);
+      }
+    }
+    return base === undefined ? undefined : failure;
+  }
+
+  /** Reads the Lease, however long that takes; undefined where it was created just now, which renews it, too. */
+  async #ensure(signal: AbortSignal): Promise<Lease | undefined> {
+    for (let pauseMs = ENSURE_PAUSE_MIN_MS; ; pauseMs = Math.min(2 * pauseMs, ENSURE_PAUSE_MAX_MS)) {
+      try {
+        const known = await this.#read(signal);
+        this.#lease = known ?? (await this.#create(signal));
+        return known;
+      } catch (error) {
+        if (signal.aborted) throw error;
+        await sleep(this.#clock, pauseMs, signal);
       }
     }
   }
@@ -206,8 +237,8 @@ export class LeaseRenewer {
   #spec(): Lease["spec"] {
     return {
       holderIdentity: this.#host.name,
-      leaseDurationSeconds: this.#leaseDurationSeconds,
-      renewTime: toMicroTime(this.#clock.nowMs()),
+      leaseDurationSeconds: this.#durationSeconds,
+      renewTime: toMicroTime(this.#clock.nowMs() + this.#aheadMs),
     };
   }
 }

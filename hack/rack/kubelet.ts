@@ -1,6 +1,7 @@
 import type { KubeClient } from "../../src/kube/client.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
+import type { Random } from "../../src/runtime/random.ts";
 import type { Logger } from "../../src/telemetry/logger.ts";
 import type { Host } from "./host.ts";
 import { LeaseRenewer, postStatus, registerNode } from "./kubelet-node.ts";
@@ -13,14 +14,20 @@ export type KubeletClient = Pick<KubeClient, "get" | "list" | "create" | "mergeP
 export interface KubeletDeps {
   rack: Rack;
   client: KubeletClient;
+  /** The way to the API of one host, where hosts have ways of their own. */
+  clientOf?: (host: string) => KubeletClient;
   clock: Clock;
   logger: Logger;
 }
 
 /** Periods of the simulated kubelets; those of a real one where absent. A demo scales them down. */
 export interface KubeletOptions {
-  /** Lease renewal: 10,000. */
+  /** Lease renewal: a quarter of the lease's duration. */
   leasePeriodMs?: number;
+  /** What draws the jitter of that period, up to 4 %, as a real kubelet's; none where absent. */
+  random?: Random;
+  /** How far the clocks of hosts are ahead, by host, in milliseconds. */
+  aheadMs?: Readonly<Record<string, number>>;
   /** 40 */
   leaseDurationSeconds?: number;
   /** Look at the own Node, and a post of its status where that has changed or is 30 periods old: 10,000. */
@@ -31,6 +38,8 @@ export interface KubeletOptions {
 
 /** What a kubelet waits after a failed registration. */
 const REGISTER_RETRY_MS = 500;
+/** By how much a kubelet lengthens the period of its renewals at most, so that those of many nodes spread out. */
+const LEASE_JITTER = 0.04;
 /** A status that has not changed is posted again after this many looks: 5 minutes with a real one's period. */
 const STATUS_REPORT_PERIODS = 30;
 
@@ -81,9 +90,12 @@ async function runKubelet(
   registeredBoots: Set<string>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { client, clock } = deps;
+  const { clock } = deps;
+  const client = deps.clientOf?.(host.name) ?? deps.client;
   const logger = deps.logger.child({ node: host.name });
-  const { leasePeriodMs = 10_000, leaseDurationSeconds = 40, statusPeriodMs = 10_000, podPeriodMs = 1_000 } = options;
+  const { leaseDurationSeconds = 40, statusPeriodMs = 10_000, podPeriodMs = 1_000, random } = options;
+  const { leasePeriodMs = leaseDurationSeconds * 250 } = options;
+  const leasePauseMs = (): number => leasePeriodMs * (1 + (random === undefined ? 0 : LEASE_JITTER * random.next()));
 
   // A kubelet registers once in its life: a Node that is deleted under a running one stays away until the next boot.
   while (!signal.aborted && !registeredBoots.has(host.bootID)) {
@@ -96,22 +108,29 @@ async function runKubelet(
     }
   }
 
-  const every = async (periodMs: number, what: string, step: () => Promise<void>): Promise<void> => {
+  const every = async (pauseMs: () => number, what: string, step: () => Promise<void>): Promise<void> => {
     while (!signal.aborted) {
       try {
         await step();
       } catch (error) {
         if (!signal.aborted) logger.debug({ err: error, what }, "a step of the kubelet failed");
       }
-      await sleep(clock, periodMs, signal).catch(() => undefined);
+      await sleep(clock, pauseMs(), signal).catch(() => undefined);
     }
   };
-  const lease = new LeaseRenewer(client, clock, host, leaseDurationSeconds);
+  const aheadMs = options.aheadMs?.[host.name] ?? 0;
+  const lease = new LeaseRenewer(client, clock, host, { durationSeconds: leaseDurationSeconds, aheadMs });
   await Promise.all([
-    every(statusPeriodMs, "status", () =>
-      postStatus(client, clock, host, statusPeriodMs * STATUS_REPORT_PERIODS, signal),
+    every(
+      () => statusPeriodMs,
+      "status",
+      () => postStatus(client, clock, host, statusPeriodMs * STATUS_REPORT_PERIODS, signal),
     ),
-    every(leasePeriodMs, "lease", () => lease.renew(signal)),
-    every(podPeriodMs, "pods", () => syncPods(client, clock, host, signal)),
+    every(leasePauseMs, "lease", () => lease.renew(signal)),
+    every(
+      () => podPeriodMs,
+      "pods",
+      () => syncPods(client, clock, host, signal),
+    ),
   ]);
 }

@@ -4,6 +4,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { createKubeClient } from "./api-client.ts";
 import { measureClock } from "./clock-offset.ts";
 import type { KubeClient } from "./client.ts";
+import { followContact } from "./contact.ts";
 import { createEventRecorder } from "./event-recorder.ts";
 import { startReflector } from "./reflector.ts";
 import type { KubeRuntime } from "./runtime.ts";
@@ -30,7 +31,8 @@ export interface RunnableKubeRuntime extends KubeRuntime {
 /** Puts the parts of `src/kube` together over one transport. */
 export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
   const { clock, random, logger, controllerName, instance } = deps;
-  const { transport, clockOffset } = measureClock(deps.transport, clock);
+  const followed = followContact(deps.transport, clock);
+  const { transport, clockOffset } = measureClock(followed.transport, clock);
   const client = createKubeClient({ transport, clock, random });
   const events = createEventRecorder({ client, clock, random, logger }, { controller: controllerName, instance });
   return {
@@ -41,6 +43,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
     logger,
     events,
     clockOffset,
+    contact: followed.contact,
     watch: (options, signal) => startReflector({ transport, clock, random, logger }, options, signal),
     run: (signal) => events.run(signal),
   };

@@ -40,6 +40,8 @@ export interface ObjectMeta {
   annotations?: Record<string, string>;
   finalizers?: string[];
   ownerReferences?: OwnerReference[];
+  /** Who has written which fields, and when, by the API server's clock. Caches leave it out. */
+  managedFields?: { time?: string }[];
 }
 
 /** Any object of the Kubernetes API. */

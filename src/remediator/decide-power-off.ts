@@ -1,5 +1,4 @@
 import { disputeGate, endIfBack, orderOff, quorumGate } from "./decide-verifying.ts";
-import { isReported } from "./marks.ts";
 import {
   deviceGate,
   fail,
@@ -13,7 +12,8 @@ import {
   wait,
 } from "./moves.ts";
 import { heardAtMs, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
-import type { LeaseSeen, SentOrder } from "./seen.ts";
+import { silentAtMs } from "./renewals.ts";
+import type { SentOrder } from "./seen.ts";
 import type { Decision, Now, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
 import {
@@ -24,7 +24,6 @@ import {
   POWER_PROOF_AGE_MAX_MS,
   POWER_REREAD_MS,
   RENEWAL_TIMEOUT_MS,
-  RENEWAL_WAIT_MS,
   REORDER_AFTER_MS,
 } from "./timings.ts";
 
@@ -149,27 +148,21 @@ export function untilNextRead(walk: Walk, now: Now): number {
   return power.last.atMs + gapMs - now.monotonicMs;
 }
 
-/**
- * The host that answers is off. Before anything is released: is it the node's host? A node whose lease was renewed shortly
- * before the order may be alive, and then its kubelet renews again, since it runs on another host than the one that is off.
- */
+/** The host that answers is off. Before anything is released, its node's lease has to be silent: else it is another host. */
 function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
   const { attempt, seen } = walk;
   const reread = rereadPower(walk, now);
   if (reread !== undefined) return reread;
   const { lease } = seen;
   if (lease === undefined) return run({ do: "readLease" });
-  const renewedAtMs = lease.renewedAtMs ?? -Infinity;
   const wrong = wrongHost(walk, provenAtMs, now);
   if (wrong !== undefined) return wrong;
-  if (mayLive(walk, lease, provenAtMs)) {
-    const clearAtMs = Math.max(provenAtMs, renewedAtMs) + RENEWAL_WAIT_MS;
-    if (now.monotonicMs < clearAtMs) {
-      return { notes: [], effects: [], nextCheckMs: Math.min(clearAtMs - now.monotonicMs, POWER_REREAD_MS) };
-    }
-    // The watch that tells of renewals may have fallen silent: a live look has the last word.
-    if (lease.readAtMs < clearAtMs) return run({ do: "readLease" });
+  const clearAtMs = silentAtMs(walk, lease, provenAtMs);
+  if (now.monotonicMs < clearAtMs) {
+    return { notes: [], effects: [], nextCheckMs: Math.min(clearAtMs - now.monotonicMs, POWER_REREAD_MS) };
   }
+  // The watch that tells of renewals may lag, or have fallen silent: a live look after the proof has the last word.
+  if (lease.readAtMs < Math.max(clearAtMs, provenAtMs)) return run({ do: "readLease" });
   if (walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id) {
     if (seen.kube?.refused === true && walk.remainingMs <= 0) {
       const message = `the host is off, but node ${walk.nodeName} could not be tainted in time: ${seen.kube.message}`;
@@ -178,17 +171,6 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
     return run({ do: "taint", attemptId: attempt.id });
   }
   return release(walk, now);
-}
-
-/**
- * Whether the node may have been alive when the order was sent. Its lease tells, by the node's clock and ours; where these
- * are wrong, a renewal that this process saw does, or a Ready condition that a kubelet has posted: Kubernetes makes it
- * Unknown, by what it sees arrive, once none does any more.
- */
-function mayLive({ attempt, seen, node }: Walk, lease: LeaseSeen, provenAtMs: number): boolean {
-  if ([seen.examined?.node, node].some((known) => known !== undefined && isReported(known))) return true;
-  if (lease.renewedAtMs !== undefined && provenAtMs - lease.renewedAtMs < lease.durationMs) return true;
-  return lease.renewTimeMs !== undefined && attempt.actionAtMs - lease.renewTimeMs < lease.durationMs;
 }
 
 /**

@@ -84,8 +84,12 @@ export interface LeaseSeen {
   durationMs: number;
   /** When a renewal was last seen to happen by this process. */
   renewedAtMs: number | undefined;
+  /** When it was last written, at the latest, by the API server's clock; undefined where that does not tell. */
+  writtenAtMs: number | undefined;
   /** When the lease was last read live. */
   readAtMs: number;
+  /** Since when the API server had answered without an outage, at the last look. */
+  answeringSinceMs: number;
 }
 
 export interface SentOrder {

@@ -8,12 +8,12 @@ import { trimMeta } from "../api/trim.ts";
 import { isLaterVersion } from "../kube/resource-version.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
-import { parseTimeMs } from "../runtime/time.ts";
 import type { Plan } from "./plan.ts";
 import { planOf } from "./plan.ts";
 import { NOTHING_READ } from "./power-seen.ts";
+import { leaseSeen } from "./renewals.ts";
 import { readAnyMachine } from "./resolve-subject.ts";
-import type { LeaseSeen, Seen } from "./seen.ts";
+import type { Seen } from "./seen.ts";
 import type { Now } from "./snapshot.ts";
 import { nothingSeen } from "./seen.ts";
 import type { State, StateName } from "./state.ts";
@@ -23,9 +23,6 @@ import type { Subject } from "./subject.ts";
 import { clusterKey, clusterOf, isUnresolved, machineResource, subjectOf } from "./subject.ts";
 import type { FencedHost, HostPower } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
-
-/** A kubelet's lease without a duration of its own: its default. */
-const LEASE_DURATION_SECONDS = 40;
 
 type WatchName = "lease" | "pods" | "machine";
 
@@ -271,7 +268,7 @@ export class Session {
    */
   recordLease(lease: Lease | undefined, readAtMs: number | undefined): boolean {
     const known = this.seen.lease;
-    const next = leaseSeen(known, lease, this.now().monotonicMs, readAtMs);
+    const next = leaseSeen(known, lease, this.now().monotonicMs, readAtMs, this.cluster.runtime.contact());
     this.seen = { ...this.seen, lease: next };
     return known !== undefined && next.renewedAtMs !== known.renewedAtMs;
   }
@@ -301,29 +298,4 @@ function trimPod(raw: KubeObject): Pod {
   const { metadata } = raw as Pod;
   const { name, namespace, uid, resourceVersion } = metadata;
   return { apiVersion: raw.apiVersion, kind: raw.kind, metadata: { name, namespace, uid, resourceVersion }, spec: {} };
-}
-
-/**
- * Pure: the next view of a lease. A watch event that is older than a live read changes nothing. A renewal need not bring a
- * later time: the node's clock may have been set back.
- */
-export function leaseSeen(
-  known: LeaseSeen | undefined,
-  lease: Lease | undefined,
-  nowMs: number,
-  readAtMs: number | undefined,
-): LeaseSeen {
-  const renewTimeMs = parseTimeMs(lease?.spec.renewTime);
-  const uid = lease?.metadata.uid ?? "none";
-  const resourceVersion = lease?.metadata.resourceVersion ?? "";
-  const durationMs = (lease?.spec.leaseDurationSeconds ?? LEASE_DURATION_SECONDS) * 1_000;
-  if (known === undefined) {
-    return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: undefined, readAtMs: readAtMs ?? -Infinity };
-  }
-  const looked = { ...known, readAtMs: readAtMs ?? known.readAtMs };
-  if (lease === undefined || renewTimeMs === undefined) return looked;
-  const isRenewal = isLaterVersion(resourceVersion, known.resourceVersion) && renewTimeMs !== known.renewTimeMs;
-  return uid !== known.uid || isRenewal
-    ? { ...looked, uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: nowMs }
-    : looked;
 }

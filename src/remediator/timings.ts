@@ -37,8 +37,12 @@ export const EXAMINED_AGE_MAX_MS = 1_000;
  * after the host was proven off was sent by a kubelet that runs on another host.
  */
 export const RENEWAL_TIMEOUT_MS = 10_000;
-/** A kubelet renews its lease every 10 s: one that lives shows itself within this time. */
-export const RENEWAL_WAIT_MS = 12_000;
+/** What a renewal may take on its way: beyond a quarter of the lease's duration and its jitter of 4 %, so 12 s with leases of 40 s. */
+export const RENEWAL_SLACK_MS = 1_600;
+/** What a kubelet that lives is given to renew at least: a lease keeps its first duration, whatever its kubelet is told since. */
+export const RENEWAL_WAIT_MIN_MS = 12_000;
+/** A longer duration of a lease counts as this one, so that no lease keeps a host off for hours. */
+export const LEASE_DURATION_COUNTED_MAX_MS = 240_000;
 /** Between looks at what is still on the node; doubling from one to the other. */
 export const DRAIN_CHECK_MIN_MS = 250;
 export const DRAIN_CHECK_MAX_MS = 3_000;

@@ -8,6 +8,11 @@ export function toMicroTime(epochMs: number): string {
   return new Date(epochMs).toISOString().replace(/Z$/, "000Z");
 }
 
+/** The date of an HTTP header, with whole seconds. Rounds down. */
+export function toHttpDate(epochMs: number): string {
+  return new Date(epochMs).toUTCString();
+}
+
 /** Reads an RFC 3339 time, or the date of an HTTP header; undefined where `text` is absent or not one. */
 export function parseTimeMs(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;

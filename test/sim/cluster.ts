@@ -21,7 +21,8 @@ import type { ResourceType } from "../../src/kube/resource.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { VirtualClock } from "../lib/virtual-clock.ts";
-import { kubeletClient } from "./kubelet-client.ts";
+import type { KubeletNetwork } from "./kubelet-client.ts";
+import { kubeletClient, networked } from "./kubelet-client.ts";
 import type { BmcFaults, RackDevices } from "./rack-driver.ts";
 import { rackDevices } from "./rack-driver.ts";
 import type { Invariant } from "./invariants/facts.ts";
@@ -78,6 +79,8 @@ export class Cluster {
   readonly server: ApiServer;
   readonly rack: Rack;
   readonly faults: BmcFaults = { password: "correct", losesAnswer: new Set(), refuses: new Set(), denies: new Set() };
+  /** Between kubelets and the API server: undisturbed at first. */
+  readonly network: KubeletNetwork = { cut: new Set(), latencyMs: () => 0 };
   readonly devices: RackDevices;
   readonly observer: Observer;
   readonly #stop = new AbortController();
@@ -110,8 +113,9 @@ export class Cluster {
     for (const { name, spec } of options.targets === false ? [] : rack.hosts) this.createTarget(name, spec.systemUUID);
     this.#stopControllers = startClusterControllers({ server, clock }, options.controllers);
     const logger = createLogger("silent");
+    const client = kubeletClient(server, clock);
     this.#kubelets = startKubelets(
-      { rack, client: kubeletClient(server, clock), clock, logger },
+      { rack, client, clientOf: (host) => networked(client, clock, { host, network: this.network }), clock, logger },
       options.kubelets ?? {},
       this.#stop.signal,
     );

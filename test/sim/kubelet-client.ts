@@ -5,6 +5,7 @@ import type { KubeletClient } from "../../hack/rack/kubelet.ts";
 import type { Pod } from "../../src/api/core.ts";
 import { failureOf } from "../../src/kube/api-answers.ts";
 import type { ObjectKey } from "../../src/kube/client.ts";
+import { KubeError } from "../../src/kube/errors.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { sleep } from "../../src/runtime/clock.ts";
@@ -53,6 +54,42 @@ export function kubeletClient(server: ApiServer, clock: Clock): KubeletClient {
       const options = { uid: guard.uid, ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds }) };
       attempt("delete", type, key, () => server.collection(type).delete(key, options));
     },
+  };
+}
+
+/** What lies between kubelets and the API server. */
+export interface KubeletNetwork {
+  /** Hosts whose requests get no answer now. */
+  readonly cut: Set<string>;
+  /** What a request takes on its way there. */
+  latencyMs: () => number;
+}
+
+/** A real kubelet's time-out for what it says of its node: the period of its status. */
+const REQUEST_TIMEOUT_MS = 10_000;
+
+/** The way of one host's kubelet to the API. A request that is sent while it is cut is lost, also where the network comes back. */
+export function networked(
+  client: KubeletClient,
+  clock: Clock,
+  { host, network }: { host: string; network: KubeletNetwork },
+): KubeletClient {
+  const pass = async <T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> => {
+    if (network.cut.has(host)) {
+      await sleep(clock, REQUEST_TIMEOUT_MS, signal);
+      throw new KubeError("Timeout", `the request of ${host} was lost`);
+    }
+    const latencyMs = network.latencyMs();
+    if (latencyMs > 0) await sleep(clock, latencyMs, signal);
+    return send();
+  };
+  return {
+    get: (type, key, signal) => pass(signal, () => client.get(type, key, signal)),
+    list: (type, selection, signal) => pass(signal, () => client.list(type, selection, signal)),
+    create: (type, object, options, signal) => pass(signal, () => client.create(type, object, options, signal)),
+    mergePatch: (type, key, guard, content, options, signal) =>
+      pass(signal, () => client.mergePatch(type, key, guard, content, options, signal)),
+    delete: (type, key, options, signal) => pass(signal, () => client.delete(type, key, options, signal)),
   };
 }
 

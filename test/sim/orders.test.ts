@@ -39,7 +39,8 @@ describe("a host that switches itself on again each time it is off", () => {
   it("is not cut off more often by an agent that is restarted in between", () =>
     World.run({}, async (world) => {
       await world.holdPod();
-      const stop = keepOn(world);
+      // A process that has just started waits 22 s for the node's lease, and the host has to be proven off to be said to come on.
+      const stop = keepOn(world, 25_000);
       world.remediate("n1", QUICK);
       for (let seen = 1; seen <= ORDERS_MAX; seen += 1) {
         await world.until(`order ${seen}`, () => offOrders(world) >= seen);
@@ -104,12 +105,12 @@ describe("a host that heeds no order to power on", () => {
     }));
 });
 
-/** Something else powers n1 on again, three seconds after it is off. @returns what makes an end of that. */
-function keepOn(world: World): () => void {
+/** Something else powers n1 on again each time, `afterMs` after it is off. @returns what makes an end of that. */
+function keepOn(world: World, afterMs = 3_000): () => void {
   const timers = new Set<{ cancel(): void }>();
   const stop = world.rack.subscribe((event) => {
     if (event.host !== "n1" || event.type !== "powerChanged" || event.power !== "Off") return;
-    timers.add(world.clock.schedule(3_000, () => world.somebodyOrders("n1", "On")));
+    timers.add(world.clock.schedule(afterMs, () => world.somebodyOrders("n1", "On")));
   });
   return () => {
     stop();

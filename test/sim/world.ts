@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { ClusterControllerOptions } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
 import type { Host } from "../../hack/rack/host.ts";
+import type { KubeletOptions } from "../../hack/rack/kubelet.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES, PODS } from "../../src/api/core-types.ts";
@@ -23,6 +24,7 @@ export interface WorldOptions {
   /** Labels that each kubelet registers with. */
   labels?: Record<string, string>;
   controllers?: Partial<ClusterControllerOptions>;
+  kubelets?: KubeletOptions;
   seed?: number;
   /** How far the agent's wall clock is ahead of everybody else's. */
   agentAheadMs?: number;

@@ -14,6 +14,7 @@ export const LEASES = define(
     strategy: {
       unconditionalUpdate: false,
       createOnUpdate: true,
+      stampsWrites: true,
       prepareCreate: (object) => ({ ...object, spec: objectOf(object["spec"]) }),
       validate: (object) => {
         const spec = isObject(object["spec"]) ? object["spec"] : {};

@@ -77,7 +77,7 @@ export class Arena extends Cluster {
       })),
       targets: shape.bareMetalHosts === undefined,
       controllers: { nodeLifecycle: MONITOR },
-      kubelets: { podPeriodMs: 4_000, leaseDurationSeconds: 20 },
+      kubelets: { podPeriodMs: 4_000, leasePeriodMs: 10_000, leaseDurationSeconds: 20 },
       seed,
       turns: 1,
       invariants: INVARIANTS,

@@ -48,7 +48,9 @@ const seen: fc.Arbitrary<Partial<Seen>> = fc.record({
       renewTimeMs: maybe(agoMs.map((ms) => NOW.epochMs - ms)),
       durationMs: fc.constant(40_000),
       renewedAtMs: maybe(atMs),
+      writtenAtMs: maybe(atMs),
       readAtMs: atMs,
+      answeringSinceMs: atMs,
     }),
   ),
   order: maybe(

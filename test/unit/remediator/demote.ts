@@ -14,6 +14,7 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { snapshot } from "./snapshots.ts";
+import { IN_CONTACT } from "../../lib/contact.ts";
 
 /**
  * Takes an agent's leadership away in the middle of its first call in a state.
@@ -35,6 +36,7 @@ export async function demote(state: StateName): Promise<string> {
     clock: new VirtualClock(),
     random: seededRandom(1),
     logger: createLogger("silent"),
+    contact: () => IN_CONTACT,
     events: { record: () => calls.push("event") },
     watch: (() => ({ subscribe: () => () => undefined })) as unknown as KubeRuntime["watch"],
   };

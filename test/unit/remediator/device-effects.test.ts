@@ -18,6 +18,7 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { node, NOW, PROVEN, READ_OFF, VERIFIED } from "./snapshots.ts";
+import { IN_CONTACT } from "../../lib/contact.ts";
 
 const SIGNAL = new AbortController().signal;
 
@@ -49,6 +50,7 @@ function context(
     clock,
     random: seededRandom(1),
     logger: createLogger("silent"),
+    contact: () => IN_CONTACT,
     events: { record: () => undefined },
     watch: () => {
       throw new Error("not part of this test");

@@ -14,6 +14,7 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { attempt } from "./snapshots.ts";
+import { IN_CONTACT } from "../../lib/contact.ts";
 
 // Who has a host: a host has one owner, and an owner that is gone for good keeps it from nobody.
 
@@ -66,6 +67,7 @@ function world(owner: HostOwner | undefined, stored: Record<string, Stored | Kub
     clock: new VirtualClock(),
     random: seededRandom(1),
     logger: createLogger("silent"),
+    contact: () => IN_CONTACT,
     events: { record: () => undefined },
     watch: () => {
       throw new Error("not part of this test");

@@ -3,10 +3,11 @@ import { describe, it } from "node:test";
 import type { Lease } from "../../../src/api/core.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "../../../src/remediator/power-seen.ts";
 import { rebootOfThisOutage } from "../../../src/remediator/reboot-proof.ts";
-import { leaseSeen } from "../../../src/remediator/session.ts";
+import { leaseSeen } from "../../../src/remediator/renewals.ts";
 import type { Sibling } from "../../../src/remediator/snapshot.ts";
 import { nothingSeen, seenAfter } from "../../../src/remediator/seen.ts";
 import { node, READ_ON, stateOf } from "./snapshots.ts";
+import { IN_CONTACT } from "../../lib/contact.ts";
 
 const OFF = { state: "Off", raw: "Off" } as const;
 const ON = { state: "On", raw: "On" } as const;
@@ -80,36 +81,98 @@ describe("a node's lease", () => {
     metadata: { name: "n1", namespace: "kube-node-lease", uid, resourceVersion },
     spec: { renewTime, leaseDurationSeconds: 40 },
   });
-  const first = leaseSeen(undefined, lease("2026-01-01T00:00:10.000000Z", "9"), 1_000, 1_000);
+  const first = leaseSeen(undefined, lease("2026-01-01T00:00:10.000000Z", "9"), 1_000, 1_000, IN_CONTACT);
 
   it("is not renewed by the first look", () => assert.equal(first.renewedAtMs, undefined));
 
   it("is renewed when a newer time is seen, at the moment of seeing it", () => {
-    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:20.000000Z", "10"), 7_000, undefined).renewedAtMs, 7_000);
-  });
-
-  it("is not renewed by an event that is older than what was read", () => {
-    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "8"), 7_000, undefined).renewedAtMs, undefined);
-  });
-
-  it("is renewed by a kubelet whose clock was set back", () => {
-    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10"), 7_000, undefined).renewedAtMs, 7_000);
-  });
-
-  it("is not renewed by a change that leaves its time as it is", () => {
-    assert.equal(leaseSeen(first, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined).renewedAtMs, undefined);
-  });
-
-  it("is renewed by a lease of another UID: its node was registered anew", () => {
     assert.equal(
-      leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10", "l2"), 7_000, undefined).renewedAtMs,
+      leaseSeen(first, lease("2026-01-01T00:00:20.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       7_000,
     );
   });
 
+  it("is not renewed by an event that is older than what was read", () => {
+    assert.equal(
+      leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "8"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      undefined,
+    );
+  });
+
+  it("is renewed by a kubelet whose clock was set back", () => {
+    assert.equal(
+      leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      7_000,
+    );
+  });
+
+  it("is not renewed by a change that leaves its time as it is", () => {
+    assert.equal(
+      leaseSeen(first, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      undefined,
+    );
+  });
+
+  it("is renewed by a lease of another UID: its node was registered anew", () => {
+    assert.equal(
+      leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10", "l2"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      7_000,
+    );
+  });
+
+  const stamped = (time: string, resourceVersion: string): Lease => {
+    const { metadata, ...rest } = lease("2020-01-01T00:00:00.000000Z", resourceVersion);
+    return { ...rest, metadata: { ...metadata, managedFields: [{ time: "2026-01-01T00:00:01Z" }, { time }, {}] } };
+  };
+  const serverTimeMs = Date.UTC(2026, 0, 1, 0, 1, 0);
+  const contact = { sinceMs: 500, serverTimeMs };
+
+  it("was last written when the API server says by its own clock, at the latest; the clock of its node counts for nothing", () => {
+    const seen = leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    assert.equal(seen.writtenAtMs, 100_000 - 19_000);
+    assert.equal(seen.answeringSinceMs, 500);
+  });
+
+  it("was written just now, at the latest, where the API server's clock went back", () => {
+    assert.equal(
+      leaseSeen(undefined, stamped("2026-01-01T00:09:00Z", "9"), 100_000, 100_000, contact).writtenAtMs,
+      100_000,
+    );
+  });
+
+  it("was written at a time that nobody knows where the API server does not tell its own", () => {
+    assert.equal(
+      leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, IN_CONTACT).writtenAtMs,
+      undefined,
+    );
+    assert.equal(
+      leaseSeen(undefined, lease("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, contact).writtenAtMs,
+      undefined,
+    );
+  });
+
+  it("was written at the later time of two that two API servers' clocks make of it", () => {
+    const first = leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    const ahead = { ...contact, serverTimeMs: serverTimeMs + 30_000 };
+    const second = leaseSeen(first, stamped("2026-01-01T00:00:40Z", "9"), 101_000, 101_000, ahead);
+    assert.equal(second.writtenAtMs, first.writtenAtMs);
+    assert.equal(second.readAtMs, 101_000);
+  });
+
+  it("keeps when it was written where an event that is older is shown late", () => {
+    const first = leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    assert.equal(
+      leaseSeen(first, stamped("2026-01-01T00:00:30Z", "8"), 100_000, undefined, contact).writtenAtMs,
+      81_000,
+    );
+  });
+
   it("that appears where there was none counts as renewed", () => {
-    const none = leaseSeen(undefined, undefined, 1_000, 1_000);
-    assert.equal(leaseSeen(none, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined).renewedAtMs, 7_000);
+    const none = leaseSeen(undefined, undefined, 1_000, 1_000, IN_CONTACT);
+    assert.equal(
+      leaseSeen(none, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      7_000,
+    );
   });
 });
 

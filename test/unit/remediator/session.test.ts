@@ -13,6 +13,7 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { PROVEN, stateOf, VERIFIED } from "./snapshots.ts";
+import { IN_CONTACT } from "../../lib/contact.ts";
 
 const SPEC = bareMetalRemediationSpecSchema.parse({});
 const REF = { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" };
@@ -43,6 +44,7 @@ function begin(client: Partial<KubeRuntime["client"]> = {}): {
     clock,
     random: seededRandom(1),
     logger: createLogger("warn", { write: (line) => void lines.push(line) }),
+    contact: () => IN_CONTACT,
     events: { record: () => undefined },
     watch: unused,
   };

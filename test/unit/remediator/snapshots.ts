@@ -185,7 +185,9 @@ export const STALE_LEASE: NonNullable<Seen["lease"]> = {
   renewTimeMs: NOW.epochMs - 120_000,
   durationMs: 40_000,
   renewedAtMs: undefined,
-  readAtMs: NOW.monotonicMs - 2_000,
+  writtenAtMs: undefined,
+  readAtMs: NOW.monotonicMs,
+  answeringSinceMs: -Infinity,
 };
 
 /** A decision in a few words: the state that is stored and why, then what is done, else how long it waits. */

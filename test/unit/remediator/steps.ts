@@ -236,6 +236,96 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "wait",
   },
   {
+    name: "a lease that the API server says was silent for as long as no kubelet is that lives holds nothing up, however young",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        power: PROVEN,
+        lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 1_000, writtenAtMs: NOW.monotonicMs - 22_000 },
+      },
+    },
+    expected: "taint",
+  },
+  {
+    name: "one that was silent for less is waited for: a kubelet that lost a request tries again after its time-out",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        power: PROVEN,
+        lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 300_000, writtenAtMs: NOW.monotonicMs - 21_000 },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a silence that only a renewal before our eyes has ended begins anew with it",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        power: PROVEN,
+        lease: { ...STALE_LEASE, writtenAtMs: NOW.monotonicMs - 60_000, renewedAtMs: NOW.monotonicMs - 20_000 },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "a kubelet that renews every 20 s is given more than that",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 20_000 },
+      seen: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 21_000 },
+        lease: { ...STALE_LEASE, durationMs: 80_000 },
+        examined: { node: node({ ready: "True" }) },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "but no lease, however long, keeps a host off for hours",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 20_000 },
+      seen: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 64_000 },
+        lease: { ...STALE_LEASE, durationMs: 100_000_000 },
+        examined: { node: node({ ready: "True" }) },
+      },
+    },
+    expected: "taint",
+  },
+  {
+    name: "silence while the API server was away says nothing",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: { ...STALE_LEASE, answeringSinceMs: NOW.monotonicMs - 21_000 } },
+    },
+    expected: "wait",
+  },
+  {
+    name: "nor does it where the API server's stamps show a long one",
+    changes: {
+      state: "PoweringOff",
+      seen: {
+        power: PROVEN,
+        lease: {
+          ...STALE_LEASE,
+          writtenAtMs: NOW.monotonicMs - 90_000,
+          answeringSinceMs: NOW.monotonicMs - 21_000,
+        },
+      },
+    },
+    expected: "wait",
+  },
+  {
+    name: "what was seen of the lease before the proof does not do: its watch may lag",
+    changes: {
+      state: "PoweringOff",
+      seen: { power: PROVEN, lease: { ...STALE_LEASE, readAtMs: NOW.monotonicMs - 101 } },
+    },
+    expected: "readLease",
+  },
+  {
     name: "the last word before the taint is a live look at the lease",
     changes: {
       state: "PoweringOff",

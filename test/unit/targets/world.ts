@@ -25,6 +25,7 @@ import { startTargetController } from "../../../src/remediator/targets/target-co
 import type { Random } from "../../../src/runtime/random.ts";
 import { toMicroTime } from "../../../src/runtime/time.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
+import { IN_CONTACT } from "../../lib/contact.ts";
 
 // A small world for target tests: an API server's collections in memory, BMCs at the PowerDriver interface, a manual clock.
 
@@ -282,6 +283,7 @@ export class World {
     clock: this.clock,
     random: steady,
     logger: pino({ level: "silent" }),
+    contact: () => IN_CONTACT,
     events: { record: (note) => this.events.push(note) },
     watch: <T extends KubeObject>(options: WatchOptions<T>) => this.view<T>(options.type),
   };

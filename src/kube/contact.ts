@@ -1,0 +1,61 @@
+import type { Clock } from "../runtime/clock.ts";
+import { parseTimeMs } from "../runtime/time.ts";
+import { isKubeError } from "./errors.ts";
+import type { KubeTransport } from "./transport.ts";
+
+/** What the answers of an API server say of itself. */
+export interface Contact {
+  /** Monotonic time since which it has answered without an outage that this process noticed; Infinity before its first answer. */
+  sinceMs: number;
+  /** What its own clock reads now, at least; undefined where its answers do not tell. */
+  serverTimeMs: number | undefined;
+}
+
+/** Contact is lost where calls fail and none is answered for longer than this: one that fails among others is no outage. */
+const OUTAGE_MIN_MS = 5_000;
+/** What a load balancer or a server that is going down answers in place of the API server. */
+const NOT_SERVED: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** The same transport; it also takes note of when its server answers, and of that server's clock. */
+export function followContact(
+  transport: KubeTransport,
+  clock: Clock,
+): { transport: KubeTransport; contact: () => Contact } {
+  let sinceMs = Infinity;
+  let answeredMs = -Infinity;
+  let hasFailed = true;
+  let date: { serverMs: number; atMs: number } | undefined;
+  const onAnswer = (header: string | undefined): void => {
+    const atMs = clock.monotonicMs();
+    if (hasFailed && atMs - answeredMs > OUTAGE_MIN_MS) sinceMs = atMs;
+    hasFailed = false;
+    answeredMs = atMs;
+    const serverMs = parseTimeMs(header);
+    // Whole seconds, rounded down, and set before the answer was on its way: its clock reads no less by now.
+    if (serverMs !== undefined) date = { serverMs, atMs };
+  };
+  const follow = async <T extends { status: number; headers: Readonly<Record<string, string>> }>(
+    call: Promise<T>,
+  ): Promise<T> => {
+    try {
+      const answer = await call;
+      if (NOT_SERVED.has(answer.status)) hasFailed = true;
+      else onAnswer(answer.headers["date"]);
+      return answer;
+    } catch (error) {
+      if (isKubeError(error, "Network", "Timeout")) hasFailed = true;
+      throw error;
+    }
+  };
+  return {
+    contact: () => ({
+      sinceMs,
+      serverTimeMs: date && date.serverMs + clock.monotonicMs() - date.atMs,
+    }),
+    transport: {
+      send: (request, signal) => follow(transport.send(request, signal)),
+      stream: (request, signal) => follow(transport.stream(request, signal)),
+      close: () => transport.close(),
+    },
+  };
+}

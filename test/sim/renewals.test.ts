@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { KubeletOptions } from "../../hack/rack/kubelet.ts";
+import { LEASES } from "../../src/api/core-types.ts";
+import type { Lease } from "../../src/api/core.ts";
+import { seededRandom } from "../lib/seeded-random.ts";
+import { World } from "./world.ts";
+
+// How long the taint waits for a kubelet that may live: where hosts are dead, and where another host than the node's is powered.
+
+/** A control plane whose grace period is tuned down. */
+const TUNED = { nodeLifecycle: { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 } };
+/** The BMC of n1 powers n2, and says that it is n1: nothing but a renewal tells. */
+const lie = (world: World): void => {
+  world.rack.bmc("n1").rewire(world.rack.host("n2"));
+  world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
+};
+const jitter = (seed: number): KubeletOptions => ({ random: seededRandom(seed) });
+
+/** Fences n1, and says how long after the host was off its node was tainted. */
+async function waitOf(world: World): Promise<number> {
+  world.remediate("n1");
+  await world.until("n1 is off", () => world.rack.host("n1").power === "Off");
+  const offAtMs = world.clock.nowMs();
+  await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+  return world.clock.nowMs() - offAtMs;
+}
+
+/** Whether the remediation has found out that another host was powered off, before any taint. */
+async function findsOut(world: World): Promise<void> {
+  await world.phase("n1", "Failed");
+  assert.equal(world.condition("n1", "Succeeded"), "False WrongHost");
+  assert.equal(world.markLog.includes("n1 +taint"), false, world.story());
+}
+
+describe("a host that is dead", () => {
+  for (const [name, controllers, kubelets] of [
+    ["by Kubernetes' own grace period of 50 s", {}, {}],
+    ["by a grace period of 20 s", TUNED, {}],
+    ["by a grace period of 20 s, with leases of 20 s", TUNED, { leaseDurationSeconds: 20 }],
+    ["by its own grace period, with leases of 80 s", {}, { leaseDurationSeconds: 80 }],
+  ] as const) {
+    it(`${name}, is tainted as soon as it is proven off`, async () => {
+      for (let seed = 1; seed <= 5; seed += 1) {
+        await World.run({ controllers, kubelets: { ...kubelets, ...jitter(seed) }, seed }, async (world) => {
+          await world.clock.advance(seed * 1_700);
+          await world.hang("n1");
+          const waitedMs = await waitOf(world);
+          assert.ok(waitedMs < 1_000, `seed ${seed}: ${waitedMs} ms`);
+        });
+      }
+    });
+  }
+
+  it("waits for its kubelet where it may have had no chance to renew: the API server was away, for this agent too", () =>
+    World.run({ controllers: TUNED }, async (world) => {
+      await world.hang("n1");
+      world.server.faults.inject({ match: { client: "agent" }, times: Infinity, action: { kind: "drop" } });
+      world.server.faults.cutWatches({ client: "agent" });
+      await world.clock.advance(20_000);
+      world.server.faults.clear();
+      world.remediate("n1");
+      const backAtMs = world.clock.nowMs();
+      await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+      const waitedMs = world.clock.nowMs() - backAtMs;
+      assert.ok(waitedMs >= 22_000 && waitedMs < 34_000, `${waitedMs} ms`);
+    }));
+});
+
+describe("a node that lives on another host than the one that was powered off", () => {
+  for (const leaseDurationSeconds of [20, 40, 80]) {
+    it(`is never tainted, with leases of ${leaseDurationSeconds} s, whatever jitter and latency its renewals have`, async () => {
+      for (let seed = 1; seed <= 12; seed += 1) {
+        const options = { kubelets: { leaseDurationSeconds, ...jitter(seed) }, controllers: TUNED, seed };
+        // With longer leases Kubernetes needs a longer grace period.
+        if (leaseDurationSeconds === 80) Object.assign(options, { controllers: {} });
+        await World.run(options, async (world) => {
+          const random = seededRandom(seed + 100);
+          world.network.latencyMs = () => 1_000 * random.next();
+          lie(world);
+          await world.clock.advance(seed * 900);
+          world.remediate("n1");
+          await findsOut(world);
+        });
+      }
+    });
+  }
+
+  it("is not tainted when it counts as dead and is back at any moment before the proof", async () => {
+    for (let backMs = -12_000; backMs <= 2_000; backMs += 500) {
+      await World.run({ controllers: TUNED, kubelets: jitter(backMs + 20_000) }, async (world) => {
+        lie(world);
+        const host = await world.hang("n1");
+        if (backMs < 0) host.resume();
+        if (backMs < 0) await world.clock.advance(-backMs);
+        world.remediate("n1");
+        if (backMs >= 0) await world.clock.advance(backMs);
+        host.resume();
+        const over = (): boolean => ["Failed", "Succeeded"].includes(world.remediation("n1")?.status?.phase ?? "");
+        await world.until("it is over", over);
+        assert.equal(world.markLog.includes("n1 +taint"), false, `back ${backMs} ms after the order: ${world.story()}`);
+      });
+    }
+  });
+
+  it("is not tainted where its clock is minutes behind: the API server's tells when it was renewed last", async () => {
+    for (let seed = 1; seed <= 6; seed += 1) {
+      // It is seldom that its status is posted, so that it counts as dead for a while after it is back.
+      const kubelets = { aheadMs: { n1: -300_000 }, statusPeriodMs: 60_000, ...jitter(seed) };
+      await World.run({ controllers: TUNED, kubelets }, async (world) => {
+        lie(world);
+        world.network.cut.add("n1");
+        await world.until("n1 is not Ready", () => !world.isReady("n1"));
+        world.network.cut.delete("n1");
+        await renewed(world, 30_000);
+        world.remediate("n1");
+        await findsOut(world);
+      });
+    }
+  });
+
+  it("is not tainted after an outage of the API server, in which no kubelet could renew", async () => {
+    for (let seed = 1; seed <= 6; seed += 1) {
+      await World.run({ kubelets: jitter(seed), seed }, async (world) => {
+        lie(world);
+        for (const host of ["n1", "n2"]) world.network.cut.add(host);
+        world.server.faults.inject({ match: { client: "agent" }, times: Infinity, action: { kind: "drop" } });
+        await world.until("n1 is not Ready", () => !world.isReady("n1"));
+        world.remediate("n1");
+        await world.clock.advance(seed * 700);
+        for (const host of ["n1", "n2"]) world.network.cut.delete(host);
+        world.server.faults.clear();
+        await world.until("it is over", () =>
+          ["Failed", "Succeeded"].includes(world.remediation("n1")?.status?.phase ?? ""),
+        );
+        assert.equal(world.markLog.includes("n1 +taint"), false, world.story());
+      });
+    }
+  });
+});
+
+/** Until the lease of n1 is renewed, or that time is over. */
+async function renewed(world: World, withinMs: number): Promise<void> {
+  const lease = (): string | undefined =>
+    world.server.collection<Lease>(LEASES).get({ namespace: "kube-node-lease", name: "n1" })?.spec.renewTime;
+  const before = lease();
+  const endMs = world.clock.nowMs() + withinMs;
+  while (lease() === before && world.clock.nowMs() < endMs) await world.clock.advance(50);
+}

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { followContact } from "../../../src/kube/contact.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import type { KubeTransport } from "../../../src/kube/transport.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+
+const REQUEST = { method: "GET", path: "/", lane: "api", timeoutMs: 1_000 } as const;
+const { signal } = new AbortController();
+
+/** A server that answers with `status`, or fails a call with `fails`, and whose clock is ahead of ours. */
+function served(server: { status?: number; fails?: "Network" | "Timeout" | "Aborted"; aheadMs?: number }) {
+  const clock = new VirtualClock();
+  const answer = async () => {
+    if (server.fails !== undefined) throw new KubeError(server.fails, "no answer");
+    const date = new Date(clock.nowMs() + (server.aheadMs ?? 0)).toUTCString();
+    return { status: server.status ?? 200, headers: { date }, body: "" };
+  };
+  const wire: KubeTransport = {
+    send: answer,
+    stream: async () => ({ ...(await answer()), body: (async function* () {})() }),
+    close: () => Promise.resolve(),
+  };
+  const { transport, contact } = followContact(wire, clock);
+  const call = async (): Promise<void> => {
+    await transport.send(REQUEST, signal).catch(() => undefined);
+  };
+  const watch = async (): Promise<void> => {
+    await transport.stream(REQUEST, signal).catch(() => undefined);
+  };
+  return { clock, contact, call, watch };
+}
+
+describe("contact with an API server", () => {
+  it("begins with its first answer", async () => {
+    const server: Parameters<typeof served>[0] = { fails: "Network" };
+    const { clock, contact, call } = served(server);
+    await call();
+    assert.equal(contact().sinceMs, Infinity);
+    delete server.fails;
+    await clock.advance(7_000);
+    await call();
+    assert.equal(contact().sinceMs, clock.monotonicMs());
+  });
+
+  for (const outage of [{ fails: "Network" }, { fails: "Timeout" }, { status: 503 }] as const) {
+    it(`begins anew after an outage (${JSON.stringify(outage)}), also one that only a watch has noticed`, async () => {
+      for (const by of ["call", "watch"] as const) {
+        const server: Parameters<typeof served>[0] = {};
+        const { clock, contact, ...ways } = served(server);
+        await ways.call();
+        Object.assign(server, outage);
+        await clock.advance(6_000);
+        await ways[by]();
+        Object.assign(server, { status: 200 });
+        delete server.fails;
+        await ways.call();
+        assert.equal(contact().sinceMs, clock.monotonicMs());
+      }
+    });
+  }
+
+  it("goes on where one call fails among others, where nothing was asked for long, and where we gave a call up", async () => {
+    const server: Parameters<typeof served>[0] = {};
+    const { clock, contact, call } = served(server);
+    await call();
+    const { sinceMs } = contact();
+    server.fails = "Network";
+    await call();
+    delete server.fails;
+    await clock.advance(3_000);
+    await call();
+    await clock.advance(60_000);
+    await call();
+    server.fails = "Aborted";
+    await clock.advance(60_000);
+    await call();
+    delete server.fails;
+    await call();
+    assert.equal(contact().sinceMs, sinceMs);
+  });
+
+  it("tells the server's clock, at least, and never by more than a second too little", async () => {
+    const { clock, contact, call } = served({ aheadMs: 123_456 });
+    assert.equal(contact().serverTimeMs, undefined);
+    for (let step = 0; step < 20; step += 1) {
+      await call();
+      await clock.advance(777);
+      const behindMs = clock.nowMs() + 123_456 - (contact().serverTimeMs ?? NaN);
+      assert.ok(behindMs >= 0 && behindMs < 1_000, `${behindMs}`);
+    }
+  });
+});
