@@ -178,8 +178,8 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
     "provider-id-believed",
     "host-search",
     "a providerID alone makes no host a machine's that another one has taken",
-    "else this.#nameFor(takers, host, way);",
-    "else this.#nameFor([], host, way);",
+    "else this.#nameFor(takers, host, way, isNodesWord);",
+    "else this.#nameFor([], host, way, isNodesWord);",
     BARE_METAL_HOST,
   ),
   mutant(
@@ -246,6 +246,14 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
     "a host that another Machine of OKD has taken is not this one's",
     'if (consumer.kind === "Machine") {',
     'if (consumer.kind === "machine") {',
+    BARE_METAL_HOST,
+  ),
+  mutant(
+    "kubelet-claims-host",
+    "host-search",
+    "a node's providerID leads to a host without a consumer only where the host's owner has allowed it",
+    'if (isNodesWord && host.consumerRef === undefined && host.metadata.annotations?.[ALLOW_PROVIDER_ID] !== "true") {',
+    'if (host.metadata.name === "") {',
     BARE_METAL_HOST,
   ),
   mutant(

@@ -93,8 +93,8 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "twin-by-node-alone",
     "composite-directory",
     "what leads to the BareMetalHost of a Machine's FencingTarget is the Machine, too",
-    "  const located = hosts.locate(subject);\n  return located.found ?",
-    "  const located = hosts.locate({ ...subject, machine: undefined });\n  return located.found ?",
+    "  const located = hosts.locate(subject);\n  const named =",
+    "  const located = hosts.locate({ ...subject, machine: undefined });\n  const named =",
     BARE_METAL_POWER,
   ),
   mutant(
@@ -226,6 +226,14 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "if (object.metadata.namespace !== this.#namespace) return [];",
     "",
     TARGETS,
+  ),
+  mutant(
+    "pin-without-bmc",
+    "probe",
+    "a node's word about its hardware is pinned only where its BMC says the same",
+    'if (!said.includes("match") || said.includes("mismatch")) return undefined;',
+    "",
+    TARGET_CONTROLLER,
   ),
   mutant(
     "pin-outlives-hardware",

@@ -37,6 +37,8 @@ export const HOST_OWNER = "ironfence.io/owner";
 export const LAST_REBOOT = "ironfence.io/last-reboot";
 /** On a BareMetalHost: JSON, which remediation asked its operator to hold it off, and what the status said then. */
 export const POWER_OFF_REQUEST = "ironfence.io/power-off-request";
+/** On a BareMetalHost without a consumer: `true` lets the `spec.providerID` of a Node lead to it, which its kubelet can choose. */
+export const ALLOW_PROVIDER_ID = "ironfence.io/allow-provider-id";
 /** On a BareMetalHost: `true` takes its status for proof, where nobody but its operator can reach the BMC. */
 export const TRUST_POWER_STATUS = "ironfence.io/trust-power-status";
 

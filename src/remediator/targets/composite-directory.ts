@@ -72,7 +72,8 @@ function twinsOf(
   const claims = spec.devices.flatMap(({ address }) => systemClaims(address).exclusive);
   const claiming = hosts.index.claiming([...claims, ...(uuid === undefined ? [] : [uuidClaim(uuid)])]);
   const located = hosts.locate(subject);
-  return located.found ? [located.host, ...claiming] : claiming;
+  const named = located.found ? located.host : located.notAllowed;
+  return named === undefined ? claiming : [named, ...claiming];
 }
 
 /** The live BareMetalHost; undefined where it is gone. @throws BmcError where nobody can tell, so that no order is sent. */

@@ -145,8 +145,8 @@ function isSameLogin(login: RefusedLogin, address: string, credentials: Credenti
 }
 
 /**
- * The system UUID to pin: that of a node which is alive beyond doubt. A pin that is there already gives way only where node
- * and device agree that the hardware is new.
+ * The system UUID to pin: that of a node which is alive beyond doubt, where a device reports the same and none another one. A
+ * kubelet says of its node what it likes, so its word alone would let it claim the host of another.
  */
 async function findPin(
   runtime: KubeRuntime,
@@ -159,11 +159,9 @@ async function findPin(
   if (expected?.source === "spec" || node === undefined || !isReady(node)) return undefined;
   const systemUUID = meaningfulUuid(node.status.nodeInfo?.systemUUID);
   if (systemUUID === undefined) return undefined;
-  if (expected !== undefined) {
-    if (compareIdentity(expected, { device: "", systemUUID }) === "match") return undefined;
-    const agrees = devices.some((probe) => probe.ok && compareIdentity({ systemUUID }, probe.identity) === "match");
-    if (!agrees) return undefined;
-  }
+  if (expected !== undefined && compareIdentity(expected, { systemUUID }) === "match") return undefined;
+  const said = devices.map((probe) => (probe.ok ? compareIdentity({ systemUUID }, probe.identity) : "unknown"));
+  if (!said.includes("match") || said.includes("mismatch")) return undefined;
   const { nodeName, clusterRef } = target.spec;
   if (!(await hasFreshLease(runtime, nodeName, signal))) return undefined;
   return { nodeName, systemUUID, ...(clusterRef !== undefined && { clusterRef }) };

@@ -5,7 +5,7 @@ import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
+import { ALLOW_PROVIDER_ID, HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
 import { SECRETS } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
@@ -82,7 +82,9 @@ class Fixture {
     const name = metadata.name ?? "h1";
     const bmc = { address: `redfish://${name}/redfish/v1/Systems/1`, credentialsName: "bmc" };
     const hosts = this.server.collection(BARE_METAL_HOSTS);
-    hosts.create({ metadata: { namespace: "metal3", ...metadata, name }, spec: { online: true, bmc, ...spec } });
+    const annotations = { [ALLOW_PROVIDER_ID]: "true", ...metadata.annotations };
+    const made = { namespace: "metal3", ...metadata, name, annotations };
+    hosts.create({ metadata: made, spec: { online: true, bmc, ...spec } });
     hosts.mergePatch({ namespace: "metal3", name }, { status: { ...PROVISIONED_STATUS, ...status } }, "status");
   }
 
@@ -94,7 +96,9 @@ class Fixture {
   }
 
   annotations(name = "h1"): Record<string, string> {
-    return this.server.collection(BARE_METAL_HOSTS).get({ namespace: "metal3", name })?.metadata.annotations ?? {};
+    const { metadata } = this.server.collection(BARE_METAL_HOSTS).get({ namespace: "metal3", name }) ?? assert.fail();
+    const { [ALLOW_PROVIDER_ID]: _allowed, ...others } = metadata.annotations ?? {};
+    return others;
   }
 
   edit(patch: Record<string, unknown>, subresource?: "status"): void {
@@ -427,6 +431,11 @@ describe("a FencingTarget beside a BareMetalHost", () => {
 
   test("for one node makes both unusable", async (fixture) => {
     fixture.host();
+    assert.match(await both(fixture, {}), says);
+  });
+
+  test("for one node makes both unusable where the node's providerID may not lead to the host, too", async (fixture) => {
+    fixture.host({ annotations: { [ALLOW_PROVIDER_ID]: "false" } });
     assert.match(await both(fixture, {}), says);
   });
 

@@ -265,11 +265,24 @@ describe("the BareMetalHost of a Machine", () => {
 });
 
 describe("the BareMetalHost of a node", () => {
-  it("is named by the node's providerID", () => {
-    const index = indexOf([hostOf()]);
+  it("is named by the node's providerID where its owner has allowed that, and by no kubelet's word alone", () => {
+    const allowed = hostOf();
+    allowed.metadata.annotations = { "ironfence.io/allow-provider-id": "true" };
+    const index = indexOf([allowed]);
+    const machine = { "machine.openshift.io/machine": "okd/worker-0" };
     for (const providerID of ["metal3://uid-h1", "metal3://metal3/h1/m1-m3", "baremetalhost:///metal3/h1/uid-h1"]) {
       assert.equal(nameOf(index.locate(localNode("n1"), nodeOf("n1", { providerID }))), "h1", providerID);
+      for (const node of [nodeOf("n1", { providerID }), nodeOf("n1", { providerID }, machine)]) {
+        assert.match(nameOf(indexOf([hostOf()]).locate(localNode("n1"), node)), /^NoTarget/, providerID);
+      }
     }
+  });
+
+  it("is the one of the node's name, not where its providerID names another that nobody has allowed", () => {
+    const [h1, n1] = [hostOf(), hostOf({ name: "n1" })];
+    const locate = (providerID: string) => indexOf([h1, n1]).locate(localNode("n1"), nodeOf("n1", { providerID }));
+    assert.equal(nameOf(locate("metal3://uid-n1")), "n1");
+    assert.match(nameOf(locate("metal3://uid-h1")), /^Ambiguous/);
   });
 
   it("is not one that was provisioned for another machine since", () => {

@@ -58,6 +58,28 @@ test("swapped addresses are found in quiet times: both hosts are a mismatch, and
   assert.equal(world.events.filter(({ type, reason }) => type === "Warning" && reason === "Mismatch").length, 2);
 });
 
+test("a node that reports its neighbour's hardware is not pinned, and does not disable its neighbour", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  world.host("n2", uuid(2), { identity: { verification: "Required", systemUUID: uuid(2) } });
+  world.node("n1", uuid(2));
+  await start(t, world);
+  assert.equal(world.liveTarget("n1").status?.identity, undefined);
+  assert.equal(verdict(world, "n1"), "False Mismatch");
+  assert.equal(verdict(world, "n2"), "True Usable");
+});
+
+test("an identity that was pinned does not disable a target whose spec says the same, and is not used itself", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(2));
+  world.host("n2", uuid(2), { identity: { verification: "Required", systemUUID: uuid(2) } });
+  const pinned = { identity: { nodeName: "n1", systemUUID: uuid(2) } };
+  world.target("n1", {}, pinned);
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False Ambiguous");
+  assert.equal(verdict(world, "n2"), "True Usable");
+});
+
 test("nothing is pinned from a node that is not Ready or whose lease is old; it is once the node is back", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
@@ -324,6 +346,9 @@ test("a BMC that does not say who it is cannot be fenced, unless verification is
   const bmc = world.host("n1", uuid(1));
   bmc.identity = { serialNumber: "To be filled by O.E.M." };
   await start(t, world);
+  assert.equal(verdict(world, "n1"), "False NothingToCompare");
+  world.target("n1", { identity: { verification: "Required", systemUUID: uuid(1) } });
+  await world.clock.advance(MINUTE_MS / 6);
   assert.equal(verdict(world, "n1"), "False NotReported");
   world.target("n1", { identity: { verification: "None" } });
   await world.clock.advance(MINUTE_MS / 6);

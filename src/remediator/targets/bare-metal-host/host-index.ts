@@ -88,7 +88,7 @@ export class HostIndex {
       if (group === OKD_MACHINE_GROUP) okdMachine = { ...machine, kind: "Machine" };
     }
     const { providerID } = node?.spec ?? {};
-    if (providerID !== undefined) search.byProviderID(providerID, `Node ${node?.metadata.name ?? ""}`, okdMachine);
+    if (providerID !== undefined) search.byNode(providerID, node?.metadata.name ?? "", okdMachine);
     const found = search.result(subject);
     if (found !== undefined) return found;
     // A host that serves a machine has been found by it, or is another's.
