@@ -12,10 +12,11 @@ export const OUT_OF_SERVICE: Taint = {
 export const QUARANTINE: Taint = { key: "ironfence.io/quarantine", value: "fenced", effect: "NoSchedule" };
 
 /**
- * Stands beside our out-of-service taint, and only there: its value says which remediation has put that on. A taint is a place
- * where no kubelet can write (the admission plugin NodeRestriction); an annotation of its own Node is not.
+ * Stands beside our out-of-service taint, and only there: its value says which remediation put that on. A taint is a place where
+ * no kubelet can write (the admission plugin NodeRestriction); an annotation of its own Node is not. The out-of-service taint
+ * keeps pods away, so this one has the weakest effect: ironfence 0.1.0 does not know it and leaves it behind after a rollback.
  */
-export const FENCED: Pick<Taint, "key" | "effect"> = { key: FENCED_BY, effect: "NoSchedule" };
+export const FENCED: Pick<Taint, "key" | "effect"> = { key: FENCED_BY, effect: "PreferNoSchedule" };
 
 /** Taints that Kubernetes derives from node conditions; nobody backs them up or restores them. */
 export const CONDITION_TAINT_PREFIX = "node.kubernetes.io/";

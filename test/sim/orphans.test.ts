@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { FENCED_BY, QUARANTINED_BY } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/core-types.ts";
-import { OUT_OF_SERVICE, QUARANTINE } from "../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../src/api/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
@@ -116,6 +116,14 @@ describe("marks that are not a lost remediation's", () => {
       await world.until("it is told of", () => warnings(world).length > 0, 10_000);
       assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
       world.freePod();
+    }));
+
+  it("go: the second taint alone, as version 0.1.0 leaves it behind after a rollback in the middle of a fence", () =>
+    World.run({}, async (world) => {
+      const taints = [{ ...FENCED, value: "00000000-0000-4000-8000-000000000000" }];
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
+      await world.clock.advance(10_000);
+      world.assertClean();
     }));
 
   it("stay: a person's taint on a node whose kubelet annotates it as ours", () =>
