@@ -1,4 +1,12 @@
-import { BMC_ANSWERS, BMC_DOUBT, BMC_LEASE, BMC_POWER, REDFISH_PARSERS, REDFISH_SESSION } from "./killers.ts";
+import {
+  BMC_ANSWERS,
+  BMC_DOUBT,
+  BMC_LEASE,
+  BMC_OFF_WAY,
+  BMC_POWER,
+  REDFISH_PARSERS,
+  REDFISH_SESSION,
+} from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -69,6 +77,38 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     'export const RESET_TYPES = { Off: ["ForceOff"], On',
     'export const RESET_TYPES = { Off: ["ForceOff", "GracefulShutdown"], On',
     BMC_POWER,
+  ),
+  mutant(
+    "chassis-without-system-counts",
+    "system",
+    "a chassis counts by what it contains",
+    "const isOwn = systems.length > 0 && systems.every(",
+    "const isOwn = systems.every(",
+    BMC_OFF_WAY,
+  ),
+  mutant(
+    "named-chassis-may-be-missing",
+    "off-check",
+    "a chassis that a person has named has to be there, and off",
+    'if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not there)" };',
+    "if (resource === undefined) return undefined;",
+    BMC_OFF_WAY,
+  ),
+  mutant(
+    "button-on-unknown",
+    "redfish-driver",
+    "the power button is pushed right after a fresh Off alone",
+    'if (state !== "Off") {\n      throw new BmcError("Refused", `${this.address}: the power button',
+    'if (state === "On") {\n      throw new BmcError("Refused", `${this.address}: the power button',
+    BMC_OFF_WAY,
+  ),
+  mutant(
+    "button-pushed-again",
+    "redfish-driver",
+    "a push of the power button whose answer is lost is not repeated at once",
+    "if (this.#pushes.isRecent(this.#key)) {",
+    'if (this.#pushes.isRecent("")) {',
+    BMC_OFF_WAY,
   ),
   mutant(
     "network-boot-for-ever",

@@ -115,9 +115,9 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silence-forgotten",
-    "silences",
+    "recent",
     "a BMC that was silent may have restarted: its Off is not believed for a while",
-    "return atMs !== undefined && this.#clock.monotonicMs() - atMs < BMC_SETTLE_MS;",
+    "return atMs !== undefined && this.#clock.monotonicMs() - atMs < this.#forMs;",
     "return atMs !== undefined && this.#clock.monotonicMs() - atMs < 0;",
     IPMI_SESSION,
   ),

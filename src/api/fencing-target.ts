@@ -40,6 +40,25 @@ const deviceSchema = z.object({
       }),
     })
     .optional(),
+  redfish: z
+    .object({
+      powerChassis: z
+        .array(
+          z
+            .string()
+            .regex(/^\/redfish\/v1\/[\x21-\x7e]+$/)
+            .max(512),
+        )
+        .max(4)
+        .optional()
+        .meta({
+          description:
+            "Paths of the Chassis that have to read Off for the host to be off, e.g. /redfish/v1/Chassis/1; none where empty. Where absent, each Chassis that the System links to and that contains this System alone.",
+          "x-kubernetes-list-type": "atomic",
+        }),
+    })
+    .optional()
+    .meta({ description: "For Redfish alone." }),
   ipmi: z
     .object({
       cipherSuites: z

@@ -45,6 +45,18 @@ export interface OrderOffer {
   networkBoot: boolean;
 }
 
+/** What would keep a host from being powered off and proven off, although its device answers. */
+export interface OffObstacle {
+  /**
+   * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: it shows On beside a
+   * System that shows Off. ManagerUnreadable: whether the BMC has just restarted cannot be read. OffNotOffered: the device does not
+   * offer to power a running host off at once.
+   */
+  reason: "ChassisUnreadable" | "ChassisDisagrees" | "ManagerUnreadable" | "OffNotOffered";
+  /** For people, with the next step. */
+  message: string;
+}
+
 /**
  * One BMC (or other power device) that can fence one host. A driver knows no Kubernetes.
  *
@@ -69,6 +81,11 @@ export interface PowerDriver {
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
   /** Reads which orders the device says that it takes; sends none. Absent where the protocol leaves it no choice (IPMI). */
   readOffer?(signal: AbortSignal): Promise<OrderOffer>;
+  /**
+   * Rehearses a power-off without an order: reads what an order, and the proof of Off, would read, whatever the power is now.
+   * Absent where the protocol needs nothing more than the power state (IPMI).
+   */
+  findOffObstacle?(signal: AbortSignal): Promise<OffObstacle | undefined>;
   /** Ends the driver's sessions and connections. Never throws; bounded by its own deadline. */
   close(): Promise<void>;
 }

@@ -23,6 +23,14 @@ export interface DeviceConfig {
   timeouts: DeviceTimeouts;
   /** Tells the host that is meant from the others of a Redfish BMC with several, where the address names none. */
   isHost?: IsHost;
+  /** For Redfish alone. */
+  redfish?: {
+    /**
+     * Paths of the Chassis that have to be off for the host to be off, none where empty. Where absent, each that the System links
+     * to and that contains this System alone.
+     */
+    powerChassis?: readonly string[];
+  };
   /** For IPMI alone. */
   ipmi?: {
     /** Cipher suites to try, in this order: 17, then 3, where absent. */
@@ -51,7 +59,8 @@ export function openDevice(config: DeviceConfig, deps: DeviceDeps): PowerDriver 
   }
   const connection = new Connection({ origin: address.origin, tls: config.tls, connectTimeoutMs, deps });
   const service = new Service({ connection, login: credentials, callTimeoutMs, deps });
-  return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock, isHost: config.isHost });
+  const { powerChassis } = config.redfish ?? {};
+  return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock, isHost: config.isHost, powerChassis });
 }
 
 /** The same; its devices send no order, and set no boot, while `mayOrder` says no: the process's lease may be another's. */

@@ -204,6 +204,8 @@ class Probe {
       if (offer === undefined) return ok("off and on: every BMC that speaks IPMI has to take them");
       const { listed, off, on, networkBoot } = await offer(signal);
       hasNetworkBoot = networkBoot;
+      const obstacle = await driver.findOffObstacle?.(signal);
+      if (obstacle !== undefined) return { result: "failed", detail: obstacle.message };
       const list = listed === undefined ? "the BMC lists none, they will be tried" : `listed: ${listed.join(", ")}`;
       if (off !== undefined && on !== undefined) return ok(`${off} and ${on} (${list})`);
       return { result: "failed", detail: `no ${off === undefined ? "ForceOff" : "On"} is offered (${list})` };

@@ -1,8 +1,12 @@
 import { LoginBreaker } from "./login-breaker.ts";
 import { Pace } from "./pace.ts";
+import { Recent } from "./recent.ts";
 import { Silences } from "./silences.ts";
 import { Turn } from "./turn.ts";
 import type { Clock } from "../runtime/clock.ts";
+
+/** A host may still show Off for so long after its power button was pushed: a second push would turn it off again. */
+const PUSH_SETTLE_MS = 5_000;
 
 /** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
@@ -10,6 +14,8 @@ export interface Shared {
   /** At which logins begin, whatever BMC they are at. */
   pace: Pace;
   silences: Silences;
+  /** Power buttons that were pushed, by host. */
+  pushes: Recent;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
   turnOf(bmc: string): { turn: Turn; release: () => void };
 }
@@ -25,6 +31,7 @@ export function sharedOn(clock: Clock): Shared {
     breaker: new LoginBreaker(clock),
     pace: new Pace(clock),
     silences: new Silences(clock),
+    pushes: new Recent(clock, PUSH_SETTLE_MS),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };
       turns.set(bmc, entry);

@@ -1,3 +1,4 @@
+import { Recent } from "./recent.ts";
 import type { Clock } from "../runtime/clock.ts";
 
 /**
@@ -8,35 +9,11 @@ export const BMC_SETTLE_MS = 30_000;
 
 /**
  * When BMCs last were silent, or had forgotten us: each may have restarted then. All drivers of a process share it, since
- * whoever has just failed to reach a BMC opens another driver to try again.
+ * whoever has just failed to reach a BMC opens another driver to try again. One that has shown its host on is forgotten: it has
+ * looked at it.
  */
-export class Silences {
-  readonly #clock: Clock;
-  /** On the monotonic clock, the longest ago first. */
-  readonly #atMs = new Map<string, number>();
-
+export class Silences extends Recent {
   constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  note(bmc: string): void {
-    const nowMs = this.#clock.monotonicMs();
-    this.#atMs.delete(bmc);
-    this.#atMs.set(bmc, nowMs);
-    for (const [other, atMs] of this.#atMs) {
-      if (nowMs - atMs < BMC_SETTLE_MS) break;
-      this.#atMs.delete(other);
-    }
-  }
-
-  /** Tells that the BMC has shown its host on: it has looked at it. */
-  forget(bmc: string): void {
-    this.#atMs.delete(bmc);
-  }
-
-  /** Whether the BMC may have restarted so short a time ago that its Off is not to be believed. */
-  isRecent(bmc: string): boolean {
-    const atMs = this.#atMs.get(bmc);
-    return atMs !== undefined && this.#clock.monotonicMs() - atMs < BMC_SETTLE_MS;
+    super(clock, BMC_SETTLE_MS);
   }
 }

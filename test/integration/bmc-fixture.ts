@@ -178,6 +178,7 @@ export function openFake(
     callTimeoutMs?: number;
     connectTimeoutMs?: number;
     isHost?: DeviceConfig["isHost"];
+    powerChassis?: readonly string[];
     clock?: Clock;
     mayOrder?: () => boolean;
   } = {},
@@ -189,6 +190,7 @@ export function openFake(
       password: new Secret(options.password ?? PASSWORD),
       tls: options.tls ?? { insecureSkipVerify: false },
       ...(options.isHost && { isHost: options.isHost }),
+      ...(options.powerChassis && { redfish: { powerChassis: options.powerChassis } }),
       timeouts: {
         connectTimeoutMs: options.connectTimeoutMs ?? 5_000,
         callTimeoutMs: options.callTimeoutMs ?? 10_000,

@@ -216,6 +216,7 @@ test("a BMC without ForceOff is not asked for anything weaker", async () => {
   ];
   await assert.rejects(device.forceOff(forever()), hasCode("Unsupported"));
   bmc.system["PowerState"] = "Off";
+  reset(bmc)["ResetType@Redfish.AllowableValues"] = ["GracefulShutdown", "PowerCycle", "ForceRestart"];
   await assert.rejects(device.on(forever()), hasCode("Unsupported"));
   assert.deepEqual(orders(bmc), []);
 });

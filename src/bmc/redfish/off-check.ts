@@ -3,7 +3,8 @@ import { pathOnOrigin } from "./reference.ts";
 import type { Resource, Service } from "./service.ts";
 import { besideChassis, parseChassis } from "./system.ts";
 import type { System } from "./system.ts";
-import type { PowerReading, PowerState } from "../driver.ts";
+import type { OffObstacle, PowerReading, PowerState } from "../driver.ts";
+import type { BmcErrorCode } from "../errors.ts";
 import { BmcError } from "../errors.ts";
 import { BMC_SETTLE_MS } from "../silences.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -14,6 +15,11 @@ const RESTART_MS_MIN = 10_000;
 /** A look at the chassis serves the readings of this time after it: the two that prove a host off share one. */
 export const CHASSIS_LOOK_MS = 1_000;
 
+/** Answers that another try does not change, unlike those of a BMC that is away or busy. */
+const UNREADABLE: ReadonlySet<BmcErrorCode> = new Set(["PrivilegeTooLow", "BadResponse", "Unsupported", "Refused"]);
+const CHASSIS_ADVICE =
+  "name the Chassis whose power is the host's in devices[].redfish.powerChassis, or none ([]), give the account the right to read it, or update the firmware";
+
 /**
  * Weighs the Offs that a System shows. After a restart OpenBMC can show a running host as Off (openbmc issue 2224), caches
  * show what was, and a host can come back between two readings: an Off in doubt is reported as `Unknown`.
@@ -21,6 +27,8 @@ export const CHASSIS_LOOK_MS = 1_000;
 export class OffCheck {
   readonly #service: Service;
   readonly #clock: Clock;
+  /** The chassis whose power counts, where a person has named them. */
+  readonly #named: readonly string[] | undefined;
   /** The service's interruptions as of the last reading that shows a BMC in its right mind. */
   #soundAt: number | undefined;
   #readAtMs = -Infinity;
@@ -33,9 +41,10 @@ export class OffCheck {
   /** Since when each Manager has shown the start that it shows. */
   readonly #starts = new Map<string, { startedMs: number; atMs: number; interruptions: number }>();
 
-  constructor(service: Service, clock: Clock) {
+  constructor(service: Service, clock: Clock, powerChassis: readonly string[] | undefined) {
     this.#service = service;
     this.#clock = clock;
+    this.#named = powerChassis;
   }
 
   /** An order was sent: what was read before it proves nothing about the time after it. */
@@ -74,8 +83,7 @@ export class OffCheck {
     const { interruptions, mayHaveRestarted } = this.#service;
     if (this.#soundAt === interruptions) return undefined;
     const agesMs: number[] = [];
-    for (const link of managers) {
-      const path = pathOnOrigin(this.#service.origin, link, "the System's link to its Manager");
+    for (const path of this.#managersOf(managers)) {
       const ageMs = this.#ageOf(path, await this.#findReadable(path, signal));
       if (ageMs !== undefined) agesMs.push(ageMs);
     }
@@ -93,18 +101,71 @@ export class OffCheck {
     const look = this.#look;
     if (look?.interruptions === interruptions && atMs - look.atMs < CHASSIS_LOOK_MS) return system.power;
     const readings: PowerReading[] = [];
-    for (const link of system.chassis) {
-      const path = pathOnOrigin(this.#service.origin, link, "the System's link to its Chassis");
-      if (this.#notOurs.has(path)) continue;
-      const resource = await this.#service.find(path, signal);
-      if (resource === undefined) continue;
-      const chassis = parseChassis(this.#service.origin, resource.body, system.path);
-      if (!chassis.speaksForSystem) this.#notOurs.add(path);
-      else if (chassis.power !== undefined) readings.push(chassis.power);
+    for (const path of this.#chassisOf(system)) {
+      const power = await this.#chassisPower(path, system, signal);
+      if (power !== undefined) readings.push(power);
     }
     const reading = besideChassis(system.power, readings);
     if (reading.state === "Off") this.#look = { atMs, interruptions };
     return reading;
+  }
+
+  /** What would keep an Off of this System from being proven, whatever its power is now. */
+  async findObstacle(system: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
+    return (await this.#chassisObstacle(system, signal)) ?? (await this.#managerObstacle(system, signal));
+  }
+
+  async #managerObstacle({ managers }: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
+    for (const path of this.#managersOf(managers)) {
+      try {
+        await this.#findReadable(path, signal);
+      } catch (error) {
+        if (!(error instanceof BmcError) || !UNREADABLE.has(error.code)) throw error;
+        const what = `manager ${path} cannot be read, so nothing says whether an Off is of a BMC that has just restarted`;
+        return {
+          reason: "ManagerUnreadable",
+          message: `${what} (${error.message}): restart the BMC, or update its firmware`,
+        };
+      }
+    }
+    return undefined;
+  }
+
+  async #chassisObstacle(system: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
+    for (const path of this.#chassisOf(system)) {
+      try {
+        const power = await this.#chassisPower(path, system, signal);
+        if (system.power.state !== "Off" || power === undefined || power.state === "Off") continue;
+        const what = `${path} shows ${power.raw} although the System shows Off, which would never be believed`;
+        return { reason: "ChassisDisagrees", message: `${what}: ${CHASSIS_ADVICE}` };
+      } catch (error) {
+        if (!(error instanceof BmcError) || !UNREADABLE.has(error.code)) throw error;
+        const what = `the power of chassis ${path} cannot be read, so an Off of the System would not be believed`;
+        return { reason: "ChassisUnreadable", message: `${what} (${error.message}): ${CHASSIS_ADVICE}` };
+      }
+    }
+    return undefined;
+  }
+
+  #managersOf(links: readonly string[]): readonly string[] {
+    return links.map((link) => pathOnOrigin(this.#service.origin, link, "the System's link to its Manager"));
+  }
+
+  /** The chassis whose power may count, as paths: those that a person has named, else those that the System links to. */
+  #chassisOf(system: System): readonly string[] {
+    const what = "the System's link to its Chassis";
+    const paths = this.#named ?? system.chassis.map((link) => pathOnOrigin(this.#service.origin, link, what));
+    return paths.filter((path) => !this.#notOurs.has(path));
+  }
+
+  /** The power of a chassis; undefined where it does not count, or shows none. */
+  async #chassisPower(path: string, system: System, signal: AbortSignal): Promise<PowerReading | undefined> {
+    const resource = await this.#service.find(path, signal);
+    if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not there)" };
+    const chassis = parseChassis(this.#service.origin, resource.body, system.path);
+    if (this.#named !== undefined) return chassis.power ?? { state: "Unknown", raw: "(no PowerState)" };
+    if (!chassis.speaksForSystem) this.#notOurs.add(path);
+    return chassis.speaksForSystem ? chassis.power : undefined;
   }
 
   /** How long the BMC has been up, if it says so (`LastResetTime` of the Manager): by its own clock, or by ours if that stands still. */

@@ -7,6 +7,9 @@ import type { JsonObject } from "./json.ts";
 /** `On` is the standard's name; some services know `ForceOn` only. For fencing nothing but `ForceOff` will do. */
 export const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const;
 
+/** Toggles: it is no order for a state, and does for `On` where nothing else is offered. */
+export const POWER_BUTTON = "PushPowerButton";
+
 /**
  * What to send for an order; undefined where nothing that is allowed will do.
  *
@@ -22,7 +25,7 @@ export function orderOffer(listed: readonly string[] | undefined, boot: JsonObje
   return {
     listed,
     off: resetType("Off", listed),
-    on: resetType("On", listed),
+    on: resetType("On", listed) ?? listed?.find((type) => type === POWER_BUTTON),
     networkBoot: boot !== undefined && !lacksNetworkBoot(boot),
   };
 }

@@ -14,7 +14,7 @@ import { chooseSystem } from "./choose-system.ts";
 import type { IsHost } from "./choose-system.ts";
 import { EMPTY, isObject, listAt, stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
-import { orderOffer, RESET_TYPES, resetType } from "./offer.ts";
+import { orderOffer, POWER_BUTTON, RESET_TYPES, resetType } from "./offer.ts";
 import { OffCheck } from "./off-check.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Resource, Service } from "./service.ts";
@@ -23,9 +23,11 @@ import type { ResetAction, System } from "./system.ts";
 import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
 import { isSameHost } from "../driver.ts";
-import type { BootOverride, HostIdentity, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
+import type { BootOverride, HostIdentity, OffObstacle, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
 import { callLimitsOn } from "../call-limits.ts";
 import { BmcError } from "../errors.ts";
+import { sharedOn } from "../shared.ts";
+import type { Shared } from "../shared.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
@@ -56,6 +58,7 @@ export class RedfishDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #offCheck: OffCheck;
+  readonly #pushes: Shared["pushes"];
   /** Who answered when asked last, and in which log-in: the power of anybody else is not this host's. */
   #identified: { identity: HostIdentity; login: number } | undefined;
   // Learned at the first read and kept while the driver is open; the power state never is.
@@ -65,7 +68,12 @@ export class RedfishDriver implements PowerDriver {
   constructor(
     address: RedfishAddress,
     service: Service,
-    options: { callTimeoutMs: number; clock: Clock; isHost?: IsHost | undefined },
+    options: {
+      callTimeoutMs: number;
+      clock: Clock;
+      isHost?: IsHost | undefined;
+      powerChassis?: readonly string[] | undefined;
+    },
   ) {
     this.address = address.text;
     this.#system = address.system;
@@ -74,7 +82,8 @@ export class RedfishDriver implements PowerDriver {
     this.#service = service;
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.clock;
-    this.#offCheck = new OffCheck(service, options.clock);
+    this.#offCheck = new OffCheck(service, options.clock, options.powerChassis);
+    this.#pushes = sharedOn(options.clock).pushes;
   }
 
   identify(signal: AbortSignal): Promise<HostIdentity> {
@@ -110,10 +119,32 @@ export class RedfishDriver implements PowerDriver {
   readOffer(signal: AbortSignal): Promise<OrderOffer> {
     return this.#call("read of the orders offered", signal, async (signal) => {
       const { reset } = await this.#readSystem(signal);
-      const listed = reset === undefined ? [] : await this.#allowedTypes(reset, signal);
+      const listed = reset === undefined ? [] : await this.#listedTypes(reset, signal);
       if (reset !== undefined) this.#targetOf(reset);
       return orderOffer(listed, (await this.#findBoot(signal))?.body);
     });
+  }
+
+  findOffObstacle(signal: AbortSignal): Promise<OffObstacle | undefined> {
+    return this.#call("rehearsal of a power-off", signal, async (signal) => {
+      const system = await this.#readSystem(signal);
+      return (await this.#offerObstacle(system, signal)) ?? (await this.#offCheck.findObstacle(system, signal));
+    });
+  }
+
+  async #offerObstacle({ reset, power }: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
+    const notOffered = (what: string): OffObstacle => ({
+      reason: "OffNotOffered",
+      message: `${this.address}: ${what}`,
+    });
+    if (reset === undefined) return notOffered("the System has no Reset action: use IPMI, or another device");
+    this.#targetOf(reset);
+    // Some list what they take in the present state alone: of a host that is off, a missing ForceOff says nothing.
+    if (power.state !== "On" || (await this.#chooseType("Off", reset, signal)) !== undefined) return undefined;
+    const offered = ((await this.#listedTypes(reset, signal)) ?? []).join(", ").slice(0, 200);
+    return notOffered(
+      `the BMC does not offer ForceOff to a host that is on, only: ${offered}; use IPMI, or another device`,
+    );
   }
 
   close(): Promise<void> {
@@ -171,6 +202,7 @@ export class RedfishDriver implements PowerDriver {
     const answer = await this.#change({ method: "POST", path: order.target, body: { ResetType: order.type } }, signal);
     const refusal = await this.#followToRefusal(`${this.address}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
+    if (order.type === POWER_BUTTON) this.#pushes.forget(this.#key);
     // iLO says 400 and iDRAC 409 to an order for the state that the host is in already: the state tells which it is.
     const heard = refusal.code === "Refused" || refusal.code === "Unsupported";
     if (heard && (await this.#readPower(signal)).state === wanted) return;
@@ -200,15 +232,16 @@ export class RedfishDriver implements PowerDriver {
   /** The order to send; undefined where the host is there already, and the BMC takes no such order in that state. */
   async #chooseOrder(wanted: "Off" | "On", signal: AbortSignal): Promise<Order | undefined> {
     const known = this.#reset;
-    const knownType = known && resetType(wanted, await this.#allowedTypes(known, signal));
+    const knownType = known && (await this.#chooseType(wanted, known, signal));
     if (known !== undefined && knownType !== undefined) return { target: this.#targetOf(known), type: knownType };
     // Some list what they take in the present state alone: a list that was read before the last order is no answer.
     const { power, reset } = await this.#readSystem(signal);
     if (reset === undefined) throw new BmcError("Unsupported", `${this.address}: the System has no Reset action`);
-    const allowed = await this.#allowedTypes(reset, signal);
-    const type = resetType(wanted, allowed);
+    const type = await this.#chooseType(wanted, reset, signal);
     if (type !== undefined) return { target: this.#targetOf(reset), type };
     if (power.state === wanted) return undefined;
+    const allowed = await this.#listedTypes(reset, signal);
+    if (wanted === "On" && allowed?.includes(POWER_BUTTON) === true) return this.#pushButton(reset, signal);
     const offered = allowed?.join(", ").slice(0, 200) ?? "";
     throw new BmcError("Unsupported", `${this.address}: the BMC offers no ${RESET_TYPES[wanted][0]}, only: ${offered}`);
   }
@@ -217,8 +250,39 @@ export class RedfishDriver implements PowerDriver {
     return pathOnOrigin(this.#service.origin, target, "the target of the Reset action");
   }
 
-  async #allowedTypes(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
-    if (reset.allowedTypes !== undefined) return reset.allowedTypes;
+  /**
+   * The power button is all that the BMC offers to power a host on. It would power a running host off, so it is pushed right after
+   * a fresh Off alone, and not again while the last push may still be on its way, whatever became of its answer.
+   *
+   * @throws BmcError Busy while that is so, Refused where the host is not known to be off.
+   */
+  async #pushButton(reset: ResetAction, signal: AbortSignal): Promise<Order> {
+    if (this.#pushes.isRecent(this.#key)) {
+      throw new BmcError("Busy", `${this.address}: the power button was pushed a short time ago: not pushed again yet`);
+    }
+    const { state, raw } = await this.#readPower(signal);
+    if (state !== "Off") {
+      throw new BmcError("Refused", `${this.address}: the power button is not pushed: the host is not off (${raw})`);
+    }
+    this.#pushes.note(this.#key);
+    return { target: this.#targetOf(reset), type: POWER_BUTTON };
+  }
+
+  /** What to send for an order; undefined where neither of the two lists has anything that will do. */
+  async #chooseType(wanted: "Off" | "On", reset: ResetAction, signal: AbortSignal): Promise<string | undefined> {
+    const listed = reset.allowedTypes === undefined ? undefined : resetType(wanted, reset.allowedTypes);
+    return listed ?? resetType(wanted, await this.#listedTypes(reset, signal));
+  }
+
+  /** All that the service lists, beside the action and in its info; undefined where it lists nothing. */
+  async #listedTypes(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
+    const { allowedTypes } = reset;
+    const inInfo = await this.#typesOfInfo(reset, signal);
+    if (allowedTypes === undefined || inInfo === undefined) return allowedTypes ?? inInfo;
+    return [...new Set([...allowedTypes, ...inInfo])];
+  }
+
+  async #typesOfInfo(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
     if (reset.actionInfo === undefined) return undefined;
     const path = pathOnOrigin(this.#service.origin, reset.actionInfo, "the link to the Reset action's info");
     const info = await this.#service.find(path, signal);

@@ -119,7 +119,8 @@ export interface Chassis {
   power: PowerReading | undefined;
 }
 
-const SHARED_CHASSIS = new Set([
+/** More than one host's, or only a part of a host: a BMC's own module, or a GPU baseboard's, stays on with the host off. */
+const OTHER_CHASSIS = new Set([
   "Enclosure",
   "Rack",
   "RackGroup",
@@ -129,6 +130,11 @@ const SHARED_CHASSIS = new Set([
   "Zone",
   "Sidecar",
   "StorageEnclosure",
+  "Card",
+  "Cartridge",
+  "Component",
+  "Expansion",
+  "Module",
 ]);
 
 /** Reads a Chassis that the System at `systemPath` links to. */
@@ -136,10 +142,11 @@ export function parseChassis(origin: string, body: JsonObject, systemPath: strin
   const systems = linksAt(objectAt(body, "Links"), "ComputerSystems").map((link) =>
     withoutSlash(pathOnOrigin(origin, link, "the chassis's link to its System")),
   );
-  const housesOthers = systems.some((path) => path !== withoutSlash(systemPath));
-  const shared = SHARED_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
+  // What it contains decides: a chassis that names no System may be the enclosure, whatever its type says.
+  const isOwn = systems.length > 0 && systems.every((path) => path === withoutSlash(systemPath));
+  const isOther = OTHER_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
   const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
-  return { speaksForSystem: !housesOthers && !shared, power };
+  return { speaksForSystem: isOwn && !isOther, power };
 }
 
 /**

@@ -78,6 +78,7 @@ async function openOne(
       ...credentials,
       tls,
       timeouts: timeoutsOf(device),
+      ...(device.redfish?.powerChassis !== undefined && { redfish: { powerChassis: device.redfish.powerChassis } }),
       ipmi: await readIpmi(target, device, where, readSecret),
       ...(expected !== undefined && {
         isHost: (identity: HostIdentity): boolean => compareIdentity(expected, identity) === "match",

@@ -1,6 +1,6 @@
 import type { Node } from "../../api/core.ts";
 import type { Device, FencingTarget, FencingTargetStatus, OffProof } from "../../api/fencing-target.ts";
-import type { HostIdentity, PowerReading } from "../../bmc/driver.ts";
+import type { HostIdentity, OffObstacle, PowerReading } from "../../bmc/driver.ts";
 import type { BmcErrorCode } from "../../bmc/errors.ts";
 import { BmcError } from "../../bmc/errors.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -20,7 +20,7 @@ export type DeviceProbe = {
   /** Position in spec.devices. */
   index: number;
 } & (
-  | { ok: true; identity: HostIdentity; reading: PowerReading }
+  | { ok: true; identity: HostIdentity; reading: PowerReading; obstacle?: OffObstacle }
   | { ok: false; reason: DeviceFailure; message: string }
 );
 
@@ -121,7 +121,8 @@ async function probeDevice(
       async (signal): Promise<DeviceProbe> => {
         const identity = await driver.identify(signal);
         const reading = await driver.readPower(signal);
-        return { ...at, ok: true, identity, reading };
+        const obstacle = await driver.findOffObstacle?.(signal);
+        return { ...at, ok: true, identity, reading, ...(obstacle !== undefined && { obstacle }) };
       },
     );
   } catch (error) {

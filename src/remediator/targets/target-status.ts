@@ -100,7 +100,7 @@ function sameProof(a: OffProof | undefined, b: OffProof | undefined): boolean {
 export function isHealthy(facts: TargetFacts): boolean {
   if (facts.probe === undefined) return false;
   const { devices } = facts.probe.result;
-  const answers = devices.flatMap((device) => (device.ok ? [device.identity] : []));
+  const answers = devices.flatMap((device) => (device.ok && device.obstacle === undefined ? [device.identity] : []));
   return answers.length === devices.length && identityJudge(withPin(facts), facts.nodeSystemUUID)(answers).verified;
 }
 
@@ -183,12 +183,18 @@ function readiness(
   const levels = [...Map.groupBy(facts.probe.result.devices, (device) => device.level).values()];
   const judge = identityJudge(target, facts.nodeSystemUUID);
   const usable = levels.some((level) => {
-    const answers = level.flatMap((device) => (device.ok ? [device.identity] : []));
+    const answers = level.flatMap((device) => (device.ok && device.obstacle === undefined ? [device.identity] : []));
     return answers.length === level.length && judge(answers).verified;
   });
-  if (!usable) return { ...(reachable.status === "False" ? reachable : identity), status: "False" };
-  if (reachable.status === "False") {
-    const message = `the host can be fenced, but not by every level: ${reachable.message}`;
+  const obstacle = obstacleOf(facts.probe.result.devices);
+  if (!usable) {
+    const isIdentified = identity.status === "True" || identity.reason === "VerificationDisabled";
+    const why = reachable.status === "False" ? reachable : isIdentified ? (obstacle ?? identity) : identity;
+    return { ...why, status: "False" };
+  }
+  const broken = reachable.status === "False" ? reachable : obstacle;
+  if (broken !== undefined) {
+    const message = `the host can be fenced, but not by every level: ${broken.message}`;
     return { status: "True", reason: "Degraded", message };
   }
   if (facts.nodeMissing) {
@@ -200,6 +206,14 @@ function readiness(
     reason: "Usable",
     message: hasOneBmc(target) ? USABLE_WITH_POWER : "the host can be fenced",
   };
+}
+
+/** What would keep a power-off from going through by a device that answers. */
+function obstacleOf(devices: readonly DeviceProbe[]): Verdict | undefined {
+  const obstacles = devices.flatMap((device) => (device.ok ? (device.obstacle ?? []) : []));
+  const [first] = obstacles;
+  if (first === undefined) return undefined;
+  return { status: "False", reason: first.reason, message: obstacles.map(({ message }) => message).join("; ") };
 }
 
 /** Unreachable is not off: a BMC that went down with its host's power supply proves nothing, and fencing waits for a person. */

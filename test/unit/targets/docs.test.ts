@@ -5,11 +5,12 @@ import { test } from "node:test";
 const read = (path: string): Promise<string> => readFile(new URL(`../../../${path}`, import.meta.url), "utf8");
 
 test("every condition reason of a FencingTarget is explained in docs/fencing-targets.md, and none that does not exist", async () => {
-  const [status, probe, errors, docs] = await Promise.all(
+  const [status, probe, errors, driver, docs] = await Promise.all(
     [
       "src/remediator/targets/target-status.ts",
       "src/remediator/targets/probe.ts",
       "src/bmc/errors.ts",
+      "src/bmc/driver.ts",
       "docs/fencing-targets.md",
     ].map(read),
   );
@@ -20,6 +21,9 @@ test("every condition reason of a FencingTarget is explained in docs/fencing-tar
   collect(status ?? "", /\breason: "(\w+)"/g);
   collect(status ?? "", /\? "(\w+)" : "NotReported"/g);
   collect(status ?? "", /\? "NothingToCompare" : "(\w+)"/g);
+  const obstacles = /interface OffObstacle \{[^]*?reason: ([^;]*);/.exec(driver ?? "")?.[1] ?? "";
+  assert.notEqual(obstacles, "");
+  collect(obstacles, /"(\w+)"/g);
   const failures = /export type DeviceFailure =([^;]*)Exclude<BmcErrorCode, ([^>]*)>/.exec(probe ?? "");
   assert.ok(failures);
   collect(failures[1] ?? "", /"(\w+)"/g);

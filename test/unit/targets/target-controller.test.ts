@@ -203,6 +203,33 @@ test("every failure of a BMC is a reason with a next step", async (t) => {
   assert.equal(verdict(world, "gone", "IdentityVerified"), "Unknown NoAnswer");
 });
 
+test("a host that could not be proven off is not Ready, and says why, until that is mended", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  bmc.obstacle = { reason: "ChassisUnreadable", message: "the power of chassis /redfish/v1/Chassis/1 cannot be read" };
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False ChassisUnreadable");
+  assert.equal(verdict(world, "n1", "Reachable"), "True Answering");
+  assert.equal(verdict(world, "n1", "IdentityVerified"), "True Matched");
+  assert.match(condition(world, "n1", "Ready")?.message ?? "", /Chassis\/1/);
+  bmc.obstacle = undefined;
+  await world.clock.advance(10 * MINUTE_MS);
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+test("a host whose second level could not be proven off is Degraded", async (t) => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const second = world.host("n2", uuid(2));
+  second.identity = { systemUUID: uuid(1) };
+  second.obstacle = { reason: "OffNotOffered", message: "no ForceOff is offered" };
+  world.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
+  world.target("n1", { devices: [device("n1"), device("n2", 2)] });
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "True Degraded");
+  assert.match(condition(world, "n1", "Ready")?.message ?? "", /no ForceOff is offered/);
+});
+
 test("a BMC that is away is asked again with growing pauses, and is Ready when it is back", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));

@@ -6,7 +6,7 @@ import type { Lease, Node, SecretObject } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
-import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../../../src/bmc/driver.ts";
+import type { BootOverride, HostIdentity, OffObstacle, PowerDriver, PowerReading } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { DeviceConfig, openDevice } from "../../../src/bmc/open-device.ts";
 import type { Guard, KubeClient, ObjectKey } from "../../../src/kube/client.ts";
@@ -88,6 +88,7 @@ export class FakeBmc {
   power: PowerReading = { state: "On", raw: "On" };
   identity: Omit<HostIdentity, "device">;
   failure: BmcError | undefined;
+  obstacle: OffObstacle | undefined;
   password = "secret-1";
   readonly orders: string[] = [];
   logins = 0;
@@ -225,6 +226,7 @@ export class World {
       address: config.address,
       identify: () => call((bmc) => ({ ...bmc.identity, device: config.address })),
       readPower: () => call((bmc) => bmc.power),
+      findOffObstacle: () => call((bmc) => bmc.obstacle),
       forceOff: () => (bmc?.offFailure === undefined ? order("ForceOff", "Off") : Promise.reject(bmc.offFailure)),
       on: () => order("On", "On"),
       setBootOverride: (override) =>

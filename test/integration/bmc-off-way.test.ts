@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { systemClock } from "../../src/runtime/system.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
+import { CHASSIS, forever, hasCode, ok, openFake, redfishError, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import type { FakeBmc, Json } from "./bmc-fixture.ts";
+
+// The way to a proven Off, gone beforehand: a probe finds what an outage must not be the first to show.
+
+const resetAction = (bmc: FakeBmc): Json =>
+  (bmc.system["Actions"] as Record<string, Json>)["#ComputerSystem.Reset"] ?? {};
+
+/** Lists what it takes beside the action. */
+function list(bmc: FakeBmc, ...types: string[]): void {
+  resetAction(bmc)["ResetType@Redfish.AllowableValues"] = types;
+}
+
+const orders = (bmc: FakeBmc): unknown[] =>
+  bmc.requests.filter(({ method, path }) => method === "POST" && path === RESET).map(({ body }) => body["ResetType"]);
+
+/** Two readings after an order. */
+async function readTwice(device: ReturnType<typeof openFake>): Promise<string[]> {
+  return [(await device.readPower(forever())).state, (await device.readPower(forever())).state];
+}
+
+describe("which chassis has to be off as well", () => {
+  const contents = { Links: { ComputerSystems: [{ "@odata.id": SYSTEM }] } };
+  for (const [what, chassis] of [
+    ["the BMC's own module, which is on for ever", { ChassisType: "Module", ...contents }],
+    ["a component (GPU baseboard, BMC_0 of HGX)", { ChassisType: "Component", ...contents }],
+    ["an enclosure that calls itself a blade, and contains no System", { ChassisType: "Blade" }],
+    ["an enclosure without a type or a System (Cisco)", {}],
+    [
+      "a chassis of two Systems",
+      { Links: { ComputerSystems: [{ "@odata.id": SYSTEM }, { "@odata.id": `${SYSTEM}2` }] } },
+    ],
+  ] as const) {
+    it(`is not ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      bmc.chassis = { "@odata.id": CHASSIS, PowerState: "On", ...chassis };
+      await using device = openFake(bmc);
+      assert.equal(await device.findOffObstacle?.(forever()), undefined);
+      await device.forceOff(forever());
+      assert.deepEqual(await readTwice(device), ["Off", "Off"]);
+      assert.equal(await device.findOffObstacle?.(forever()), undefined);
+    });
+  }
+
+  it("is the one that contains this System alone: its On is found while the host is off in quiet times", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.chassis["PowerState"] = "On";
+    await using device = openFake(bmc);
+    assert.equal(await device.findOffObstacle?.(forever()), undefined, "a host that is on shows no contradiction");
+    bmc.system["PowerState"] = "Off";
+    assert.deepEqual(await readTwice(device), ["Unknown", "Unknown"]);
+    const obstacle = await device.findOffObstacle?.(forever());
+    assert.equal(obstacle?.reason, "ChassisDisagrees");
+    assert.match(obstacle.message, /\/redfish\/v1\/Chassis\/1 shows On .*powerChassis/);
+  });
+
+  it("is none where a person says so, and the one that a person names", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.chassis["PowerState"] = "On";
+    bmc.system["PowerState"] = "Off";
+    await using none = openFake(bmc, { powerChassis: [] });
+    assert.deepEqual(await readTwice(none), ["Off", "Off"]);
+    const other = "/redfish/v1/Chassis/tray";
+    const tray: Json = { ChassisType: "Module", PowerState: "Off" };
+    bmc.override = ({ path }) => (path === other ? ok(tray) : undefined);
+    await using named = openFake(bmc, { powerChassis: [other] });
+    assert.deepEqual(await readTwice(named), ["Off", "Off"]);
+    tray["PowerState"] = "On";
+    await using doubted = openFake(bmc, { powerChassis: [other] });
+    assert.deepEqual(await readTwice(doubted), ["Unknown", "Unknown"]);
+    await using missing = openFake(bmc, { powerChassis: ["/redfish/v1/Chassis/gone"] });
+    assert.deepEqual(await readTwice(missing), ["Unknown", "Unknown"]);
+    assert.equal((await missing.findOffObstacle?.(forever()))?.reason, "ChassisDisagrees");
+  });
+});
+
+describe("a way to Off that is blocked is found while the host is on", () => {
+  for (const status of [403, 500]) {
+    it(`a chassis that answers ${status}`, async () => {
+      await using bmc = await startFakeBmc();
+      bmc.override = ({ path }) => (path === CHASSIS ? redfishError(status, "Base.1.8.GeneralError") : undefined);
+      await using device = openFake(bmc);
+      const obstacle = await device.findOffObstacle?.(forever());
+      assert.equal(obstacle?.reason, "ChassisUnreadable");
+      assert.match(obstacle.message, new RegExp(`Chassis/1.*HTTP ${status}.*powerChassis`));
+      await using ignoring = openFake(bmc, { powerChassis: [] });
+      assert.equal(await ignoring.findOffObstacle?.(forever()), undefined);
+      await ignoring.forceOff(forever());
+      assert.deepEqual(await readTwice(ignoring), ["Off", "Off"]);
+    });
+  }
+
+  it("a manager that answers 500; one that is kept from the account is none", async () => {
+    await using bmc = await startFakeBmc();
+    const manager = "/redfish/v1/Managers/1";
+    (bmc.system["Links"] as Json)["ManagedBy"] = [{ "@odata.id": manager }];
+    let status = 500;
+    bmc.override = ({ path }) => (path === manager ? redfishError(status, "Base.1.8.GeneralError") : undefined);
+    await using device = openFake(bmc);
+    assert.equal((await device.findOffObstacle?.(forever()))?.reason, "ManagerUnreadable");
+    status = 403;
+    assert.equal(await device.findOffObstacle?.(forever()), undefined);
+  });
+
+  it("a System without a Reset", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.system["Actions"] = {};
+    await using device = openFake(bmc);
+    const obstacle = await device.findOffObstacle?.(forever());
+    assert.equal(obstacle?.reason, "OffNotOffered");
+    assert.match(obstacle.message, /no Reset action/);
+    await assert.rejects(device.forceOff(forever()), hasCode("Unsupported", /no Reset action/));
+  });
+
+  it("a running host that is offered no ForceOff; one that is off need not be offered it", async () => {
+    await using bmc = await startFakeBmc();
+    list(bmc, "On", "GracefulShutdown");
+    await using device = openFake(bmc);
+    assert.equal((await device.findOffObstacle?.(forever()))?.reason, "OffNotOffered");
+    bmc.system["PowerState"] = "Off";
+    list(bmc, "On");
+    assert.equal(await device.findOffObstacle?.(forever()), undefined);
+  });
+
+  it("nothing is ordered, and nothing is in the way of a plain host", async () => {
+    await using bmc = await startFakeBmc();
+    await using device = openFake(bmc);
+    assert.equal(await device.findOffObstacle?.(forever()), undefined);
+    assert.deepEqual(orders(bmc), []);
+  });
+});
+
+describe("the reset types as they are offered now", () => {
+  it("come from ActionInfo as well where the list beside the action lacks one", async () => {
+    await using bmc = await startFakeBmc();
+    list(bmc, "GracefulShutdown");
+    const info = `${SYSTEM}/ResetActionInfo`;
+    resetAction(bmc)["@Redfish.ActionInfo"] = info;
+    const parameter = { Name: "ResetType", AllowableValues: ["On", "ForceOff"] };
+    bmc.override = ({ path }) => (path === info ? ok({ Parameters: [parameter] }) : undefined);
+    await using device = openFake(bmc);
+    assert.equal(await device.findOffObstacle?.(forever()), undefined);
+    await device.forceOff(forever());
+    assert.deepEqual(orders(bmc), ["ForceOff"]);
+  });
+
+  it("ask for ActionInfo only where the list beside the action does not do", async () => {
+    await using bmc = await startFakeBmc();
+    resetAction(bmc)["@Redfish.ActionInfo"] = `${SYSTEM}/ResetActionInfo`;
+    await using device = openFake(bmc);
+    await device.identify(forever());
+    await device.forceOff(forever());
+    assert.ok(!bmc.log().some((line) => line.includes("ResetActionInfo")), bmc.log().join("\n"));
+  });
+});
+
+describe("a power button that is all there is to power a host on", () => {
+  /** A clock of which the test moves the hands; its timers are real. */
+  function handClock(): Clock & { advance: (ms: number) => void } {
+    let aheadMs = 0;
+    return {
+      ...systemClock,
+      monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+      advance: (ms) => {
+        aheadMs += ms;
+      },
+    };
+  }
+
+  async function withButton(test: (bmc: FakeBmc, clock: ReturnType<typeof handClock>) => Promise<void>): Promise<void> {
+    await using bmc = await startFakeBmc();
+    list(bmc, "ForceOff", "PushPowerButton");
+    bmc.system["PowerState"] = "Off";
+    await test(bmc, handClock());
+  }
+
+  it("is pushed right after a fresh Off", () =>
+    withButton(async (bmc, clock) => {
+      await using device = openFake(bmc, { clock });
+      await device.on(forever());
+      assert.deepEqual(orders(bmc), ["PushPowerButton"]);
+      assert.equal(bmc.system["PowerState"], "On");
+    }));
+
+  it("is never pushed on a host that is on, or that nobody knows to be off", () =>
+    withButton(async (bmc, clock) => {
+      bmc.system["PowerState"] = "On";
+      await using device = openFake(bmc, { clock });
+      await device.on(forever());
+      for (const state of ["PoweringOn", "PoweringOff", "Paused", undefined]) {
+        bmc.system["PowerState"] = state;
+        await assert.rejects(device.on(forever()), hasCode("Refused", /power button is not pushed/));
+      }
+      bmc.system["PowerState"] = "Off";
+      bmc.chassis["PowerState"] = "On";
+      await assert.rejects(device.on(forever()), hasCode("Refused", /power button is not pushed/));
+      assert.deepEqual(orders(bmc), []);
+    }));
+
+  it("is not pushed again after a lost answer while that push may be on its way, by whatever driver", () =>
+    withButton(async (bmc, clock) => {
+      bmc.override = ({ method, path }) => (method === "POST" && path === RESET ? "reset" : undefined);
+      await using device = openFake(bmc, { clock });
+      await assert.rejects(device.on(forever()), hasCode("Unreachable"));
+      await assert.rejects(device.on(forever()), hasCode("Busy", /pushed a short time ago/));
+      await using second = openFake(bmc, { clock });
+      await assert.rejects(second.on(forever()), hasCode("Busy"));
+      assert.deepEqual(orders(bmc), ["PushPowerButton"]);
+      bmc.override = () => undefined;
+      // Longer than a BMC that was out of reach is doubted.
+      clock.advance(60_000);
+      await second.on(forever());
+      assert.deepEqual(orders(bmc), ["PushPowerButton", "PushPowerButton"]);
+      assert.equal(bmc.system["PowerState"], "On");
+    }));
+
+  it("is pushed again at once where it was refused", () =>
+    withButton(async (bmc, clock) => {
+      bmc.override = ({ method, path }) =>
+        method === "POST" && path === RESET ? redfishError(409, "Base.1.8.ResourceInUse") : undefined;
+      await using device = openFake(bmc, { clock });
+      await assert.rejects(device.on(forever()), hasCode("Refused"));
+      bmc.override = () => undefined;
+      await device.on(forever());
+      assert.equal(bmc.system["PowerState"], "On");
+    }));
+
+  it("is left alone where On or ForceOn is offered, and never serves for Off", () =>
+    withButton(async (bmc, clock) => {
+      list(bmc, "PushPowerButton", "ForceOn");
+      await using device = openFake(bmc, { clock });
+      await device.on(forever());
+      list(bmc, "PushPowerButton");
+      await device.identify(forever());
+      await assert.rejects(device.forceOff(forever()), hasCode("Unsupported"));
+      assert.deepEqual(orders(bmc), ["ForceOn"]);
+    }));
+});
