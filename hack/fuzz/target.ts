@@ -1,6 +1,6 @@
 import { BmcError } from "../../src/bmc/errors.ts";
 
-/** One parser of what a BMC (or a person) may send. Pure: the same input, the same outcome. */
+/** One parser of what a BMC, a tenant or a person may send. Pure: the same input, the same outcome. */
 export interface FuzzTarget {
   readonly name: string;
   /** Well-formed inputs, from which others are bred. */
@@ -8,17 +8,19 @@ export interface FuzzTarget {
   /**
    * Reads one input, and checks what must be true of what came out.
    *
-   * @throws BmcError where the input is refused; anything else is a defect.
+   * @throws `refusal` where the input is refused; anything else is a defect.
    */
   run(input: Buffer): void;
+  /** BmcError where absent. */
+  readonly refusal?: new (...given: never[]) => Error;
 }
 
-/** Runs a target. @throws what is a defect: everything but a `BmcError`, and a prototype that the input has changed. */
+/** Runs a target. @throws what is a defect: everything but a refusal, and a prototype that the input has changed. */
 export function tryInput(target: FuzzTarget, input: Buffer): void {
   try {
     target.run(input);
   } catch (error) {
-    if (!(error instanceof BmcError)) throw error;
+    if (!(error instanceof (target.refusal ?? BmcError))) throw error;
   }
   for (const prototype of [Object.prototype, Array.prototype]) {
     // A built-in prototype has nothing that `for in` would find, unless somebody has put it there.
@@ -26,7 +28,7 @@ export function tryInput(target: FuzzTarget, input: Buffer): void {
   }
 }
 
-/** For invariants within a target: a defect, and no `BmcError`. */
+/** For invariants within a target: a defect, and no refusal. */
 export function must(truth: boolean, what: string): asserts truth {
   if (!truth) throw new Error(`it must be true that ${what}`);
 }

@@ -1,3 +1,4 @@
+import { DEFAULT_CIPHERS } from "node:tls";
 import { Pool } from "undici";
 import type { Dispatcher } from "undici";
 import type { Clock } from "../runtime/clock.ts";
@@ -27,6 +28,9 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_CONNECTION_MS = 30_000;
 /** The kernel asks a silent peer after this long, then every second, ten times: a server that vanished is noticed in 20 s. */
 const TCP_KEEP_ALIVE_MS = 10_000;
+
+/** Without finite-field Diffie-Hellman, which no API server needs: a server could choose a group that takes a second to compute. */
+const CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;
 
 const USER_AGENT = "ironfence";
 
@@ -247,6 +251,7 @@ class LanePools {
         keepAlive: true,
         keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
         rejectUnauthorized: !insecureSkipVerify,
+        ciphers: CIPHERS,
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),
         ...(key !== undefined && { key }),

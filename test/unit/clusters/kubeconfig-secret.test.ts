@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { before, describe, it } from "node:test";
 import type { CertificateAndKey } from "../../../hack/lib/pki.ts";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
@@ -125,9 +126,16 @@ describe("the kubeconfig of a workload cluster", () => {
     }
   });
 
+  it("is refused where its key would keep the agent busy at each handshake", () => {
+    const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 4_104 });
+    const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+    const user = { "client-certificate-data": base64(client.certPem), "client-key-data": base64(key) };
+    assert.match(refusal(kubeconfigText({ user })), /^user\.client-key-data has more than 4096 bits$/);
+  });
+
   it("is refused where its parts are not there, or are not what they should be", () => {
     const wrong: [string, RegExp][] = [
-      [`{ "token": "${SECRET_TEXT}"`, /^is no YAML$/],
+      [`{ "token": "${SECRET_TEXT}"`, /^is no JSON$/],
       [SECRET_TEXT, /^is not a kubeconfig$/],
       [kubeconfigText({ root: { "current-context": "" } }), /^current-context is missing$/],
       [kubeconfigText({ root: { contexts: [] } }), /^contexts has no entry/],
