@@ -232,6 +232,9 @@ class InMemoryApiServer implements ApiServer {
       case "loseAnswer":
         this.#respond(parts, subject, AbortSignal.abort());
         throw new ConnectionLost("the connection was dropped before the answer was sent");
+      case "late":
+        this.#clock.schedule(fault.delayMs, () => this.#respond(parts, subject, AbortSignal.abort()));
+        throw new ConnectionLost("the connection was lost, and the request is still on its way");
       default:
         return this.#respond(parts, subject, signal);
     }

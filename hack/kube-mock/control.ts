@@ -28,6 +28,7 @@ const commandSchema = z.discriminatedUnion("command", [
       z.strictObject({ kind: z.literal("drop") }),
       z.strictObject({ kind: z.literal("loseAnswer") }),
       z.strictObject({ kind: z.literal("delay"), delayMs: z.int().min(0) }),
+      z.strictObject({ kind: z.literal("late"), delayMs: z.int().min(0) }),
     ]),
   }),
   z.strictObject({ command: z.literal("lagWatches"), match: matchSchema.prefault({}), lagMs: z.int().min(0) }),

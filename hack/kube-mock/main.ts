@@ -22,7 +22,7 @@ There are no kubelets: Nodes stay silent unless something renews their Leases. F
   curl -X POST URL${CONTROL_PATH} -d '{"command":"inject","times":3,"match":{"method":"PATCH"},"action":{"kind":"status","status":500}}'
   curl -X POST URL${CONTROL_PATH} -d '{"command":"cutWatches"}'
 
-Commands: inject (actions status, hang, drop, loseAnswer, delay), lagWatches, cutWatches, compact, clear.
+Commands: inject (actions status, hang, drop, loseAnswer, delay, late), lagWatches, cutWatches, compact, clear.
 `;
 
 const values = parseOptions({

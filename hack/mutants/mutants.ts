@@ -11,6 +11,7 @@ import { KUBE_MUTANTS } from "./kube.ts";
 import { REMEDIATOR_MUTANTS } from "./remediator.ts";
 import { REMEDIATOR_BARE_METAL_HOST_MUTANTS } from "./remediator-bare-metal-host.ts";
 import { REMEDIATOR_BEGINNING_MUTANTS } from "./remediator-beginning.ts";
+import { REMEDIATOR_CALLS_MUTANTS } from "./remediator-calls.ts";
 import { REMEDIATOR_ORPHANS_MUTANTS } from "./remediator-orphans.ts";
 import { REMEDIATOR_POWER_OFF_MUTANTS } from "./remediator-power-off.ts";
 import { REMEDIATOR_RELEASE_MUTANTS } from "./remediator-release.ts";
@@ -36,6 +37,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...REMEDIATOR_MUTANTS,
   ...REMEDIATOR_BARE_METAL_HOST_MUTANTS,
   ...REMEDIATOR_BEGINNING_MUTANTS,
+  ...REMEDIATOR_CALLS_MUTANTS,
   ...REMEDIATOR_ORPHANS_MUTANTS,
   ...REMEDIATOR_POWER_OFF_MUTANTS,
   ...REMEDIATOR_RELEASE_MUTANTS,

@@ -68,7 +68,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "decide-power-off",
     "the power of a fenced host is read again, seconds apart",
     "if (ageMs < POWER_REREAD_MS) return undefined;",
-    "if (ageMs < Infinity) return undefined;",
+    "if (ageMs <= Infinity) return undefined;",
     DECIDE,
   ),
   mutant(
@@ -136,8 +136,8 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "wrong-host-unseen",
     "decide-power-off",
     "a node that renews its lease while its host is off runs on another host",
-    "if (renewedAtMs === undefined || renewedAtMs <= provenAtMs + RENEWAL_TIMEOUT_MS) return undefined;",
-    "if (renewedAtMs !== Infinity) return undefined;",
+    "if (!isRenewedAfter(walk.seen.lease, provenAtMs)) return undefined;",
+    "if (provenAtMs !== Infinity) return undefined;",
     DECIDE,
   ),
   mutant(
@@ -391,8 +391,8 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "reread-unbounded",
     "decide-power-off",
     "a reading that keeps a proof is late once the proof is",
-    'return run({ do: "readPower", withinMs: Math.max(leftMs, LATE_READ_MS) });',
-    'return run({ do: "readPower" });',
+    ': run({ do: "readPower", withinMs: due.withinMs });',
+    ': run({ do: "readPower" });',
     DECIDE_GUARDS,
   ),
   mutant(

@@ -13,7 +13,7 @@ import {
 } from "./moves.ts";
 import { heardAtMs, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
 import { silentAtMs } from "./renewals.ts";
-import type { SentOrder } from "./seen.ts";
+import type { LeaseSeen, Seen, SentOrder } from "./seen.ts";
 import type { Decision, Now, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
 import {
@@ -183,21 +183,36 @@ export function rereadPower(walk: Walk, now: Now): Decision | undefined {
   if (ageMs < POWER_REREAD_MS) return undefined;
   // A device that refuses for good is not asked again: accounts are locked by that.
   if (device?.final === true) return deviceGate(walk, now);
+  const due = readingDue(walk.seen, now);
+  return "inMs" in due
+    ? { notes: [], effects: [], nextCheckMs: due.inMs }
+    : run({ do: "readPower", withinMs: due.withinMs });
+}
+
+/** When the power of a host that is proven off is to be read again: in a while, or now and within some time. */
+export function readingDue({ power, device }: Seen, now: Now): { inMs: number } | { withinMs: number } {
+  const ageMs = power.offAtMs === undefined ? Infinity : now.monotonicMs - power.offAtMs;
+  if (ageMs < POWER_REREAD_MS) return { inMs: POWER_REREAD_MS - ageMs };
   const retryInMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
   const leftMs = POWER_PROOF_AGE_MAX_MS - ageMs;
-  if (retryInMs > 0 && leftMs > 0) return { notes: [], effects: [], nextCheckMs: Math.min(retryInMs, leftMs) };
-  return run({ do: "readPower", withinMs: Math.max(leftMs, LATE_READ_MS) });
+  return retryInMs > 0 && leftMs > 0
+    ? { inMs: Math.min(retryInMs, leftMs) }
+    : { withinMs: Math.max(leftMs, LATE_READ_MS) };
 }
 
 /** Fails for good if the node's lease is renewed although the host that was powered off is off. */
 export function wrongHost(walk: Walk, provenAtMs: number, now: Now): Decision | undefined {
-  const renewedAtMs = walk.seen.lease?.renewedAtMs;
-  if (renewedAtMs === undefined || renewedAtMs <= provenAtMs + RENEWAL_TIMEOUT_MS) return undefined;
+  if (!isRenewedAfter(walk.seen.lease, provenAtMs)) return undefined;
   const message = `node ${walk.nodeName} renewed its lease after the host was proven off: the target's devices power another host; correct the FencingTarget, or the BareMetalHost`;
   return fail(walk, now, "WrongHost", message, [
     { type: "IdentityVerified", status: "False", reason: "WrongHost", message },
     { type: "PowerOffConfirmed", status: "False", reason: "WrongHost", message },
   ]);
+}
+
+/** Whether a kubelet has renewed the lease that cannot run on the host that was proven off. */
+export function isRenewedAfter(lease: LeaseSeen | undefined, provenAtMs: number): boolean {
+  return (lease?.renewedAtMs ?? -Infinity) > provenAtMs + RENEWAL_TIMEOUT_MS;
 }
 
 function release(walk: Walk, now: Now): Decision {

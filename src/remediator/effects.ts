@@ -27,10 +27,12 @@ import type { Seen } from "./seen.ts";
 import { ownsHost } from "./seen.ts";
 import type { Effect } from "./snapshot.ts";
 import { clusterOf } from "./subject.ts";
-import { EXAMINED_AGE_MAX_MS } from "./timings.ts";
+import { EXAMINED_AGE_MAX_MS, WRITE_LATE_MAX_MS } from "./timings.ts";
 
 /** On every remediation that has begun: nothing of it is forgotten before it is taken back. */
 export const FINALIZER = "ironfence.io/remediation";
+
+const TAINT_OFF = { taintCleared: true, taintUnansweredAtMs: undefined } as const;
 
 /**
  * Does one thing, once, and notes in the session what came of it. Failures of devices are noted, too; those of the API are
@@ -102,13 +104,13 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return putTaint(context, effect.attemptId, signal);
     case "untaint":
       await mark(context, { outOfService: "off" }, "", signal);
-      return saw({ taint: undefined, taintCleared: true, released: false, drain: undefined });
+      return saw({ ...TAINT_OFF, taint: undefined, released: false, drain: undefined });
     case "swapMarks":
       await mark(context, { outOfService: "off", quarantine: "on" }, effect.attemptId, signal);
-      return saw({ swapped: true, taintCleared: true, quarantined: true, marksCleared: false });
+      return saw({ ...TAINT_OFF, swapped: true, quarantined: true, marksCleared: false });
     case "clearMarks":
       await mark(context, { outOfService: "off", quarantine: "off" }, "", signal);
-      return saw({ taint: undefined, taintCleared: true, quarantined: false, marksCleared: true });
+      return saw({ ...TAINT_OFF, taint: undefined, quarantined: false, marksCleared: true });
     case "liftQuarantine": {
       // The watch said that the node is back; the live node has to say so, too.
       const patchFor: Parameters<typeof patchNode>[2] = (node) =>
@@ -252,7 +254,7 @@ async function examine(context: EffectContext, signal: AbortSignal): Promise<Par
     readLease(context, signal),
     readMachine(context, signal),
   ]);
-  const isTainted = node !== undefined && signedTaint(node);
+  const isTainted = (node !== undefined && signedTaint(node)) || session.seen.taintUnansweredAtMs !== undefined;
   const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
   const { subject, cluster } = session;
   const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);
@@ -296,18 +298,42 @@ async function readLease({ nodeRuntime, session }: EffectContext, signal: AbortS
   session.recordLease(lease, session.now().monotonicMs);
 }
 
-async function mark(
-  { nodeRuntime, session }: EffectContext,
-  change: MarkChange,
-  attemptId: string,
-  signal: AbortSignal,
-): Promise<void> {
-  // All that ironfence has signed on the node is ours while the host is; else only what bears our own UID.
-  const ownedBy = ownsHost(session.seen) ? undefined : session.uid;
+async function mark(context: EffectContext, change: MarkChange, attemptId: string, signal: AbortSignal): Promise<void> {
+  const { nodeRuntime, session } = context;
+  if (change.outOfService === "off" && mayBeOnItsWay(session)) await overtakeTaint(context, signal);
+  const ownedBy = signedByOurs(session);
   const signedBy = signature(session.uid, attemptId, session.subject.cluster);
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     markPatch(node, change, signedBy, ownedBy, putOnBy(session));
   await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
+}
+
+/** Whether a patch that puts our taint on may still take effect: nothing has answered it, and it may wait in a proxy or in a queue. */
+function mayBeOnItsWay(session: EffectContext["session"]): boolean {
+  const { taintUnansweredAtMs: sentAtMs } = session.seen;
+  return sentAtMs !== undefined && session.now().monotonicMs - sentAtMs < WRITE_LATE_MAX_MS;
+}
+
+/**
+ * Takes the taint off, or keeps a patch that would put it on from taking effect: that one names the node's resourceVersion, which
+ * this write changes in any case, by a quarantine under a signature of its own.
+ */
+async function overtakeTaint({ nodeRuntime, runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
+  const signedBy = signature(session.uid, runtime.random.uuid(), session.subject.cluster);
+  const ownedBy = signedByOurs(session);
+  const patchFor: Parameters<typeof patchNode>[2] = (node) => {
+    const untaint = markPatch(node, { outOfService: "off" }, "", ownedBy, putOnBy(session));
+    if (untaint.length > 0) return untaint;
+    session.seen = { ...session.seen, quarantined: true, marksCleared: false };
+    return markPatch(node, { quarantine: "on" }, signedBy);
+  };
+  await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
+  session.seen = { ...session.seen, taintUnansweredAtMs: undefined };
+}
+
+/** All that ironfence has signed on the node is ours while the host is; else only what bears our own UID. */
+function signedByOurs(session: EffectContext["session"]): string | undefined {
+  return ownsHost(session.seen) ? undefined : session.uid;
 }
 
 function putOnBy({ seen }: EffectContext["session"]): MarksPutOn {
@@ -325,12 +351,22 @@ async function putTaint(
   const patchFor: Parameters<typeof patchNode>[2] = (node) => {
     if (node.metadata.uid !== uid) return [];
     // Known before the answer, which may be lost.
-    session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false };
+    const taintUnansweredAtMs = session.now().monotonicMs;
+    session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false, taintUnansweredAtMs };
     return markPatch(node, { outOfService: "on" }, signedBy);
   };
-  const node = await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
+  const { taintUnansweredAtMs: earlierAtMs } = session.seen;
+  let node: Node | undefined;
+  try {
+    node = await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
+  } catch (error) {
+    const isAnswered = isKubeError(error) && error.status !== undefined;
+    if (isAnswered) session.seen = { ...session.seen, taintUnansweredAtMs: earlierAtMs };
+    throw error;
+  }
   const whose = node === undefined || node.metadata.uid !== uid ? "None" : outOfServiceOf(node);
-  session.seen = { ...session.seen, taint: { attemptId, found: whose === "None" ? "NoNode" : whose } };
+  const found = whose === "None" ? "NoNode" : whose;
+  session.seen = { ...session.seen, taint: { attemptId, found }, taintUnansweredAtMs: undefined };
 }
 
 async function deleteNode({ nodeRuntime, session }: EffectContext, signal: AbortSignal): Promise<void> {

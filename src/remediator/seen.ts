@@ -5,6 +5,7 @@ import type { EtcdMember } from "./quorum.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { InstalledHost, MachineLook, NodeMachine, ReplacementLook } from "./reprovision/looks.ts";
 import type { MachineSeen } from "./resolve-subject.ts";
+import type { ApiTrouble } from "./api-troubles.ts";
 import type { State } from "./state.ts";
 import type { HostOwner, IdentityVerdict } from "./targets/host.ts";
 
@@ -36,10 +37,12 @@ export interface Seen {
   power: PowerSeen;
   /** The last failure of the devices, until a call succeeds. */
   device: (DeviceProblem & { failures: number; retryAtMs: number }) | undefined;
-  /** The last API failure, until a call succeeds. Refused: it does not pass by itself. */
-  kube: { message: string; refused: boolean; failures: number; retryAtMs: number } | undefined;
+  /** The kind of call to the API that has failed for longest, until one of its kind succeeds or the state changes. */
+  kube: ApiTrouble | undefined;
   /** Whose out-of-service taint the node bore after our patch, and for which attempt. */
   taint: { attemptId: string; found: "Ours" | "Foreign" | "NoNode" } | undefined;
+  /** When a patch was sent that puts our taint on and has had no answer: it may still be on its way. */
+  taintUnansweredAtMs: number | undefined;
   quarantined: boolean;
   /** Whether this process knows that our out-of-service taint is off: it took it off, or saw none, and put none on since. */
   taintCleared: boolean;
@@ -174,6 +177,7 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
     power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
     device: undefined,
     taint: undefined,
+    taintUnansweredAtMs: undefined,
     quarantined: false,
     taintCleared: false,
     marksCleared: false,

@@ -8,6 +8,7 @@ import { trimMeta } from "../api/trim.ts";
 import { isLaterVersion } from "../kube/resource-version.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
+import { ApiTroubles } from "./api-troubles.ts";
 import type { Plan } from "./plan.ts";
 import { planOf } from "./plan.ts";
 import { NOTHING_READ } from "./power-seen.ts";
@@ -49,6 +50,8 @@ export class Session {
   power: HostPower | undefined;
   /** Failed guards in a row. */
   conflicts = 0;
+  /** Calls to the API that fail. */
+  readonly troubles = new ApiTroubles();
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
   readonly #runtime: KubeRuntime;

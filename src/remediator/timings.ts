@@ -68,3 +68,12 @@ export const API_RETRY_MAX_MS = 10_000;
 export const UNREAD_SAY_MS = 5_000;
 /** While something has not been read: how soon it is looked whether it was. */
 export const UNREAD_RECHECK_MS = 200;
+/** Longest back-off between tries to take our out-of-service taint off, Retry-After included: the host may be on. */
+export const UNTAINT_RETRY_MAX_MS = 1_000;
+/** How long one try to take the taint off may last at first; twice as long each time, since the API server may just be slow. */
+export const UNTAINT_TRY_MIN_MS = 3_000;
+export const UNTAINT_TRY_MAX_MS = 24_000;
+/** How long a remediation is read again after a failed guard: then the guards of the next write decide. */
+export const REFRESH_MAX_MS = 3_000;
+/** How late a write may take effect that has had no answer: an API server ends what takes longer than a minute. */
+export const WRITE_LATE_MAX_MS = 70_000;

@@ -1,10 +1,12 @@
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { keyOf } from "../kube/watched.ts";
 import { abortReason } from "../runtime/clock.ts";
-import { backoffMs } from "../runtime/random.ts";
+import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
+import type { ApiCall } from "./api-troubles.ts";
+import { takesTaintOff } from "./api-troubles.ts";
 import { decide } from "./decide.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
@@ -18,13 +20,14 @@ import { etcdNodes } from "./quorum.ts";
 import type { Session } from "./session.ts";
 import type { Decision, Note } from "./snapshot.ts";
 import { seenAfter } from "./seen.ts";
-import type { State } from "./state.ts";
+import type { State, StateName } from "./state.ts";
 import { conditionOf } from "./status.ts";
 import { clusterKey } from "./subject.ts";
 import type { HostDirectory } from "./targets/host.ts";
 import type { SnapshotDeps } from "./take-snapshot.ts";
 import { stopOf, takeSnapshot } from "./take-snapshot.ts";
-import { API_RETRY_MAX_MS, API_RETRY_MIN_MS } from "./timings.ts";
+import { REFRESH_MAX_MS, UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "./timings.ts";
+import { GivenUp, whileProven } from "./while-proven.ts";
 
 /** Steps of one run, after which others get their turn. */
 const STEPS_MAX = 100;
@@ -64,44 +67,113 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
     if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
     const apiWaitMs = waitForApi(session, decision);
     if (apiWaitMs > 0) return apiWaitMs;
+    const attempt: Calls = { present: "store", startedMs: 0 };
+    const context: EffectContext = {
+      runtime: deps.runtime,
+      nodeRuntime: session.cluster.runtime,
+      session,
+      host: host.found ? host.host : undefined,
+      node: snapshot.node,
+      siblings: snapshot.siblings,
+      turns: deps.turns,
+      handOver: deps.handOver,
+      etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
+      mayOrder: () => mayOrder(deps, session, host),
+      identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),
+    };
+    const work = (signal: AbortSignal): Promise<void> => perform(deps, context, decision, attempt, signal);
     try {
-      if (decision.status !== undefined) await store(deps, session, state, decision.status, decision.notes, signal);
-      const context: EffectContext = {
-        runtime: deps.runtime,
-        nodeRuntime: session.cluster.runtime,
-        session,
-        host: host.found ? host.host : undefined,
-        node: snapshot.node,
-        siblings: snapshot.siblings,
-        turns: deps.turns,
-        handOver: deps.handOver,
-        etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
-        mayOrder: () => mayOrder(deps, session, host),
-        identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),
-      };
-      for (const effect of decision.effects) {
-        await runEffect(context, effect, signal);
-        if (effect.do === "dropFinalizer") return undefined;
+      if (mayReadBeside(state, decision)) {
+        const leftMs = decision.status === undefined && snapshot.remainingMs > 0 ? snapshot.remainingMs : Infinity;
+        const isCurrent = (): boolean => isSameHost(host, findHost(deps.directory, session));
+        await whileProven(context, { withinMs: leftMs, isCurrent }, signal, work);
+      } else {
+        await work(signal);
       }
+      if (decision.effects.some((effect) => effect.do === "dropFinalizer")) return undefined;
       session.conflicts = 0;
-      if (!isDeviceOnly(decision)) session.seen = { ...session.seen, kube: undefined };
     } catch (error) {
       if (signal.aborted) throw abortReason(signal);
-      if (!(await recover(deps, session, error, signal))) return undefined;
+      if (error instanceof GivenUp) continue;
+      if (!(await recover(deps, session, attempt, error, signal))) return undefined;
+    } finally {
+      session.seen = { ...session.seen, kube: session.troubles.oldest(session.now().monotonicMs) };
     }
   }
   return BUSY_PAUSE_MS;
+}
+
+/** Which call of a decision is being made. */
+interface Calls {
+  present: ApiCall;
+  startedMs: number;
+}
+
+/** Stores the status that was decided, then runs the effects, one at a time. */
+async function perform(
+  deps: WalkerDeps,
+  context: EffectContext,
+  decision: Decision,
+  calls: Calls,
+  signal: AbortSignal,
+): Promise<void> {
+  const { session } = context;
+  const begin = (call: ApiCall): void => {
+    calls.present = call;
+    calls.startedMs = session.now().monotonicMs;
+  };
+  if (decision.status !== undefined) {
+    begin("store");
+    const from = session.state;
+    await store(deps, session, from, decision.status, decision.notes, signal);
+    session.troubles.succeeded("store");
+    if (session.state.name !== from.name) session.troubles.clear();
+  }
+  for (const effect of decision.effects) {
+    begin(effect.do);
+    const run = (signal: AbortSignal): Promise<void> => runEffect(context, effect, signal);
+    await (takesTaintOff(effect.do) ? inTime(deps, session, effect.do, signal, run) : run(signal));
+    session.troubles.succeeded(effect.do);
+  }
+}
+
+/** One try to take the taint off, which must not wait for an answer that never comes. */
+async function inTime(
+  { runtime }: WalkerDeps,
+  session: Session,
+  call: ApiCall,
+  signal: AbortSignal,
+  run: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const tryMs = Math.min(UNTAINT_TRY_MIN_MS * 2 ** session.troubles.failuresOf(call), UNTAINT_TRY_MAX_MS);
+  const what = `taking the out-of-service taint off node ${session.nodeName ?? ""}`;
+  try {
+    await withDeadline(runtime.clock, what, tryMs, signal, run);
+  } catch (error) {
+    throw error instanceof DeadlineError ? new KubeError("Timeout", error.message, { cause: error }) : error;
+  }
+}
+
+/** States in which a taint may stand, or a Node be deleted, for a host that is proven off. */
+const PROVEN_STATES: readonly StateName[] = ["PoweringOff", "Releasing", "Provisioning"];
+
+/** Effects beside which the power may not be read: they call the devices themselves. */
+const CALLS_DEVICES: readonly string[] = [...DEVICE_EFFECTS, "examine", "forceOff", "powerOn", "setBootOverride"];
+
+function mayReadBeside({ name }: State, decision: Decision): boolean {
+  return PROVEN_STATES.includes(name) && !decision.effects.some((effect) => CALLS_DEVICES.includes(effect.do));
 }
 
 function isDeviceOnly(decision: Decision): boolean {
   return decision.status === undefined && decision.effects.every((effect) => DEVICE_EFFECTS.includes(effect.do));
 }
 
-/** Milliseconds that a decision has to wait because the API server has just failed; 0 for one that does not need it. */
+/** Milliseconds that a decision has to wait because a call that it needs has just failed; 0 for one that may be carried out. */
 function waitForApi(session: Session, decision: Decision): number {
-  const { kube } = session.seen;
-  if (kube === undefined || isDeviceOnly(decision)) return 0;
-  return Math.min(kube.retryAtMs - session.now().monotonicMs, API_WAIT_MAX_MS);
+  if (isDeviceOnly(decision)) return 0;
+  const calls: ApiCall[] = decision.effects.map((effect) => effect.do);
+  if (decision.status !== undefined) calls.push("store");
+  return Math.min(session.troubles.waitMs(calls, session.now().monotonicMs), API_WAIT_MAX_MS);
 }
 
 /**
@@ -109,7 +181,13 @@ function waitForApi(session: Session, decision: Decision): number {
  *
  * @returns false where the remediation is gone.
  */
-async function recover(deps: WalkerDeps, session: Session, error: unknown, signal: AbortSignal): Promise<boolean> {
+async function recover(
+  deps: WalkerDeps,
+  session: Session,
+  calls: Calls,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<boolean> {
   const { runtime } = deps;
   const stale = isKubeError(error, "Conflict", "NotFound", "Invalid", "AlreadyExists");
   if (!isKubeError(error)) throw error;
@@ -117,12 +195,11 @@ async function recover(deps: WalkerDeps, session: Session, error: unknown, signa
     session.conflicts += 1;
     return refresh(runtime, session, signal);
   }
-  const failures = (session.seen.kube?.failures ?? 0) + 1;
-  const inMs = backoffMs(runtime.random, API_RETRY_MIN_MS, API_RETRY_MAX_MS, failures - 1);
-  const retryAtMs = session.now().monotonicMs + Math.max(inMs, error.retryAfterMs ?? 0);
-  session.seen = { ...session.seen, kube: { message: error.message, refused: !error.retryable, failures, retryAtMs } };
+  const { present: call, startedMs } = calls;
+  const times = { startedMs, nowMs: session.now().monotonicMs };
+  const { failures } = session.troubles.failed(call, error, runtime.random, times);
   session.conflicts = 0;
-  runtime.logger.warn({ ...fieldsOf(session), failures, err: error }, "API call failed, will try again");
+  runtime.logger.warn({ ...fieldsOf(session), call, failures, err: error }, "API call failed, will try again");
   if (isKubeError(error, "Forbidden", "Unauthorized")) {
     runtime.events.record({
       regarding: session.remediation,
@@ -139,13 +216,16 @@ async function recover(deps: WalkerDeps, session: Session, error: unknown, signa
 export async function refresh(runtime: KubeRuntime, session: Session, signal: AbortSignal): Promise<boolean> {
   try {
     const key = keyOf(session.remediation);
-    const live = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, signal);
+    const live = await withDeadline(runtime.clock, "reading the remediation live", REFRESH_MAX_MS, signal, (bounded) =>
+      runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, bounded),
+    );
     if (live.metadata.uid !== session.uid) return false;
     session.learn(live);
     return true;
   } catch (error) {
     if (isKubeError(error, "NotFound")) return false;
-    if (!isKubeError(error) || !error.retryable) throw error;
+    const passes = error instanceof DeadlineError || (isKubeError(error) && error.retryable);
+    if (signal.aborted || !passes) throw error;
     // Not known: the guards of the next write will tell, or another look.
     runtime.logger.warn({ ...fieldsOf(session), err: error }, "remediation not read live, will try again");
     return true;
@@ -204,10 +284,16 @@ async function store(
   }
 }
 
+/** Whether the host is still the one, configured as it was, that was decided on. */
+function isSameHost(decidedOn: Lookup, present: Lookup): boolean {
+  if (!present.found || !decidedOn.found) return present.found === decidedOn.found;
+  return present.host.version === decidedOn.host.version;
+}
+
 /** Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. */
 function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup): boolean {
   const host = findHost(deps.directory, session);
-  if (!host.found || !decidedOn.found || host.host.version !== decidedOn.host.version) return false;
+  if (!host.found || !isSameHost(decidedOn, host)) return false;
   if (host.host.takenBack(session.subject) !== undefined) return false;
   return stopOf(deps.stopSwitch, host) === undefined;
 }

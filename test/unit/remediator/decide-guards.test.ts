@@ -277,7 +277,14 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
       seen: {
         power: PROVEN,
         lease: STALE_LEASE,
-        kube: { refused: true, message: "no", failures: 1, retryAtMs: NOW.monotonicMs },
+        kube: {
+          call: "handToOwner",
+          sinceMs: 0,
+          refused: true,
+          message: "no",
+          failures: 1,
+          retryAtMs: NOW.monotonicMs,
+        },
       },
     },
     expected: "taint",

@@ -62,7 +62,16 @@ const HANDED_OVER: readonly { name: string; changes: Partial<SnapshotChanges>; t
     name: "not where the API server refuses it: the verdict does not wait for that",
     changes: {
       status: { target: TARGET, provenReboots: 2 },
-      seen: { kube: { message: "forbidden", refused: true, failures: 1, retryAtMs: NOW.monotonicMs } },
+      seen: {
+        kube: {
+          call: "taint",
+          sinceMs: 0,
+          message: "forbidden",
+          refused: true,
+          failures: 1,
+          retryAtMs: NOW.monotonicMs,
+        },
+      },
     },
     told: false,
   },

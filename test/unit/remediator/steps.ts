@@ -164,7 +164,14 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       seen: {
         power: PROVEN,
         lease: STALE_LEASE,
-        kube: { message: "forbidden", refused: true, failures: 9, retryAtMs: NOW.monotonicMs },
+        kube: {
+          call: "taint",
+          sinceMs: 0,
+          message: "forbidden",
+          refused: true,
+          failures: 9,
+          retryAtMs: NOW.monotonicMs,
+        },
       },
       other: { remainingMs: 0 },
     },
@@ -178,7 +185,14 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       seen: {
         power: PROVEN,
         lease: STALE_LEASE,
-        kube: { message: "no connection", refused: false, failures: 9, retryAtMs: NOW.monotonicMs },
+        kube: {
+          call: "taint",
+          sinceMs: 0,
+          message: "no connection",
+          refused: false,
+          failures: 9,
+          retryAtMs: NOW.monotonicMs,
+        },
       },
       other: { remainingMs: 0 },
     },

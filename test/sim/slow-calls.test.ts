@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Fault, RequestMatch } from "../../hack/kube-mock/faults.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+/** Calls that are made, or may be, while our out-of-service taint stands. */
+const CALLS: Readonly<Record<string, RequestMatch>> = {
+  "lists of pods": { method: "GET", pathPrefix: "/api/v1/pods" },
+  "lists of volume attachments": { method: "GET", pathPrefix: "/apis/storage.k8s.io/v1/volumeattachments" },
+  "reads of leases": { method: "GET", pathPrefix: "/apis/coordination.k8s.io" },
+  "status patches of pods": { method: "PATCH", pathPrefix: "/api/v1/namespaces/default/pods" },
+  "deletions of pods": { method: "DELETE", pathPrefix: "/api/v1/namespaces/default/pods" },
+  "status patches of remediations": {
+    method: "PATCH",
+    pathPrefix: `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`,
+  },
+};
+
+const FAULTS: Readonly<Record<string, Fault["action"]>> = {
+  hang: { kind: "hang" },
+  "take 10 s": { kind: "delay", delayMs: 10_000 },
+  "take 60 s": { kind: "delay", delayMs: 60_000 },
+  "get 429 with Retry-After 60 s": { kind: "status", status: 429, retryAfterSeconds: 60 },
+};
+
+/** How long the taint may stand once the host is no more off: a reading each 1.5 s, then one patch. */
+const UNTAINTED_WITHIN_MS = 4_000;
+
+describe("a host that comes on by itself while it is fenced", () => {
+  for (const [calls, match] of Object.entries(CALLS)) {
+    for (const [how, action] of Object.entries(FAULTS)) {
+      it(`loses the taint in time though ${calls} ${how}`, () =>
+        World.run({}, async (world) => {
+          const fault = { match: { ...match, client: "agent", watch: false }, times: Infinity, action };
+          world.onPhase("n1", "Releasing", () => world.server.faults.inject(fault));
+          await fence(world);
+          await world.clock.advance(4_000);
+          world.somebodyOrders("n1", "On");
+          await untainted(world, UNTAINTED_WITHIN_MS);
+          world.server.faults.clear();
+          world.freePod();
+          await world.phase("n1", "Succeeded");
+          world.assertClean();
+        }));
+    }
+  }
+
+  for (const method of ["GET", "PATCH"]) {
+    for (const [how, action] of Object.entries(FAULTS)) {
+      it(`loses the taint by a second try where a first ${method} of its node would ${how}`, () =>
+        World.run({}, async (world) => {
+          await fence(world);
+          const match = { method, pathPrefix: "/api/v1/nodes/n1", client: "agent", watch: false };
+          world.server.faults.inject({ match, times: 1, action });
+          world.somebodyOrders("n1", "On");
+          await untainted(world, 9_000);
+          world.freePod();
+          await world.phase("n1", "Succeeded");
+          world.assertClean();
+        }));
+    }
+  }
+});
+
+describe("a host that stays off", () => {
+  it("is drained by lists that take 8 s each: its power is read meanwhile, and the proof holds", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      const match = { method: "GET", pathPrefix: "/api/v1/pods", client: "agent", watch: false };
+      world.server.faults.inject({ match, times: Infinity, action: { kind: "delay", delayMs: 8_000 } });
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.equal(world.condition("n1", "WorkloadsReleased"), "True Drained");
+      assert.ok(!world.notes.some(({ reason }) => reason === "PowerOffLost"));
+    }));
+
+  it("is powered on at the end of the drain timeout though the list of its pods hangs", () =>
+    World.run({}, async (world) => {
+      await fence(world, { drainTimeout: "30s" });
+      const match = { method: "GET", pathPrefix: "/api/v1/pods", client: "agent", watch: false };
+      world.server.faults.inject({ match, times: Infinity, action: { kind: "hang" } });
+      await world.phase("n1", "PoweringOn", 32_000);
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+    }));
+});
+
+describe("a patch that puts the taint on and has no answer", () => {
+  it("takes no effect any more once its host is on: the next write overtakes it", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      const match = { method: "PATCH", pathPrefix: "/api/v1/nodes/n1", client: "agent" };
+      world.server.faults.inject({ match, times: 1, action: { kind: "late", delayMs: 5_000 } });
+      // All further ones are lost, until the host comes on.
+      world.server.faults.inject({ match, times: Infinity, action: { kind: "drop" } });
+      let isSent = false;
+      const stop = world.server.onRequest(({ method, path }) => {
+        isSent ||= method === "PATCH" && path.startsWith(match.pathPrefix);
+      });
+      world.remediate("n1", { retryLimit: 0 });
+      await world.until("the patch is sent", () => isSent);
+      stop();
+      world.pause(true);
+      world.somebodyOrders("n1", "On");
+      await world.clock.advance(2_500);
+      // Nothing but the patch that is on its way would put the taint on from here.
+      world.server.faults.clear();
+      await world.clock.advance(4_000);
+      assert.ok(!world.markLog.includes("n1 +taint"), world.story());
+      world.pause(false);
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+});
+
+/** Fences n1, with a pod that stays and a taint that stands. */
+async function fence(world: World, strategy: Record<string, unknown> = { drainTimeout: "30m" }): Promise<void> {
+  await world.holdPod();
+  world.remediate("n1", { retryLimit: 1, ...strategy });
+  await world.phase("n1", "Releasing");
+}
+
+async function untainted(world: World, withinMs: number): Promise<void> {
+  await world.until("the taint is off", () => world.markLog.includes("n1 -taint"), withinMs);
+}
