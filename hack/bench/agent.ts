@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES, BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES, SECRETS } from "../../src/api/core-types.ts";
+import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
@@ -13,6 +13,7 @@ import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
+import { freeLease } from "../lib/free-lease.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
@@ -101,6 +102,7 @@ function fill(server: ApiServer, nodeCount: number): void {
     server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
   };
   for (const name of [NAMESPACE, "medik8s-leases"]) create(NAMESPACES, { name });
+  server.collection(LEASES).create(freeLease(NAMESPACE));
   create(SECRETS, { namespace: NAMESPACE, name: "bmc" }, { data: { username: btoa("u"), password: btoa("p") } });
   for (let index = 0; index < nodeCount; index++) {
     const name = `node-${index}`;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../src/api/core-types.ts";
+import { LEASES, NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
@@ -12,6 +12,7 @@ import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
+import { freeLease } from "../lib/free-lease.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
@@ -217,6 +218,7 @@ function fill(server: ApiServer, nodeCount: number): void {
     server.collection(type).create({ ...object, metadata, ...body });
   };
   for (const name of [NAMESPACE, LEASE_NAMESPACE]) create(NAMESPACES, { name });
+  server.collection(LEASES).create(freeLease(NAMESPACE));
   for (const name of nodeNames(nodeCount))
     create(NODES, { name, labels: labelsOf(name) }, { status: nodeStatus("True") });
   for (const { type, object } of DETECTOR_OBJECTS) server.collection(type).create(object);

@@ -1,6 +1,6 @@
 import { MULTIPLE_TEMPLATES_SUPPORT } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
-import { SECRETS } from "../../src/api/core-types.ts";
+import { LEASES, SECRETS } from "../../src/api/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
@@ -8,6 +8,7 @@ import { apiVersionOf } from "../../src/kube/resource.ts";
 import type { Secret } from "../../src/runtime/secret.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES, STATEFUL_SETS } from "../kube-mock/controllers/cluster-types.ts";
+import { freeLease } from "../lib/free-lease.ts";
 
 /** The agent's namespace in the demo: the same as in `deploy/kustomize`. */
 export const NAMESPACE = "ironfence-system";
@@ -34,6 +35,7 @@ export function createObjects(server: ApiServer, access: BmcAccess): void {
     server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
   };
   for (const name of [NAMESPACE, "medik8s-leases", "kube-node-lease"]) ensureNamespace(server, name);
+  server.collection(LEASES).create(freeLease(NAMESPACE));
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   create(
     SECRETS,

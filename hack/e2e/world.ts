@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { startControlPlane } from "../control-plane/control-plane.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { applyManifests } from "../lib/apply.ts";
+import { freeLease } from "../lib/free-lease.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import { runAttacher } from "./attacher.ts";
 import { FakeHost } from "./fake-host.ts";
@@ -53,6 +54,7 @@ export interface World {
 /** Applies deploy/kustomize without its Deployment: the agent runs outside of the cluster here. */
 export async function install(api: KubeApi): Promise<void> {
   await applyManifests(api, repositoryPath("deploy/kustomize"));
+  await api.create(`/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`, freeLease(NAMESPACE));
   await api.mergePatch(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/ironfence`, { spec: { replicas: 0 } });
 }
 

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from "../runtime/clock.ts";
-import { abortReason, sleep } from "../runtime/clock.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { sleep } from "../runtime/clock.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -7,10 +7,18 @@ import type { KubeClient } from "./client.ts";
 import { isKubeError } from "./errors.ts";
 import { heldRecord, holderOf, LEASE, mayHold, observe, releasedRecord } from "./lease-record.ts";
 import type { Lease, LeaseSpec, Observation } from "./lease-record.ts";
+import type { Moment, TermBounds } from "./lease-term.ts";
+import { isOver, momentOf, Term } from "./lease-term.ts";
 
 const LEASE_DURATION_MS = 15_000;
 const RENEW_DEADLINE_MS = 10_000;
 const RETRY_PERIOD_MS = 2_000;
+/**
+ * By how much the wall clock may run ahead of the monotonic one from one renewal to the next before the lease counts as lost.
+ * Between renewals lie 2 s, and never more than the deadline of 10 s: a clock that is slewed gains 0.8 s at most in those (by 8.3 %,
+ * the fastest that chrony does by default; ntpd and systemd-timesyncd take 0.05 %). What is more is a suspension, or a clock that was set.
+ */
+const DRIFT_MAX_MS = 2_000;
 /** Candidates that failed together do not come back together. */
 const RETRY_JITTER = 1.2;
 /** How long work may take to wind down on a clean stop, the lease held all the while; Kubernetes kills a pod after 30 s. */
@@ -51,7 +59,12 @@ export interface LeaderElectionOptions {
  * A lease is not a lock on a BMC: it makes two leaders unlikely, and what the leader does must still be guarded write by
  * write. What is promised: others take the lease at the earliest one lease duration after they saw our last renewal, and
  * `lead`'s signal aborts one renew deadline after that renewal was *sent*, so before that by the difference of the two.
- * Both are judged on monotonic clocks; wall-clock times in the Lease are for people.
+ * Both are judged on monotonic clocks; wall-clock times in the Lease are for people. A monotonic clock stands still while
+ * the machine is suspended, so a wall clock that has run ahead of it ends the term, too (`lease-term.ts`).
+ *
+ * Where there is no Lease, somebody may have deleted it under a leader that cannot reach the API and has not noticed: a
+ * candidate waits one lease duration before it makes another, at its first start, too, since it cannot tell that from a
+ * cluster in which nobody has ever led.
  *
  * Resolves when `signal` aborted, or `lead` came to its end: the lease is given back after `lead` has settled. @throws what
  * `lead` throws; LeadershipLostError when the lease was lost or `lead` did not stop in time: the process must then exit.
@@ -62,13 +75,8 @@ export async function runLeaderElection(
   signal: AbortSignal,
 ): Promise<void> {
   const elector = new Elector(deps, options);
-  const heldFromMs = await elector.acquire(signal);
-  if (heldFromMs !== undefined) await elector.lead(heldFromMs, signal);
-}
-
-/** The lease is not ours any more, or may soon be another's. */
-export class LeadershipLostError extends Error {
-  override readonly name = "LeadershipLostError";
+  const heldFrom = await elector.acquire(signal);
+  if (heldFrom !== undefined) await elector.lead(heldFrom, signal);
 }
 
 class Elector {
@@ -77,9 +85,11 @@ class Elector {
   readonly #leaseDurationMs: number;
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
+  readonly #bounds: TermBounds;
   readonly #logger: Logger;
   #seen: Observation | undefined;
   #leader: string | undefined;
+  #term: Term | undefined;
   #lastProblem: string | undefined;
 
   constructor(deps: LeaderElectionDeps, options: LeaderElectionOptions) {
@@ -88,26 +98,28 @@ class Elector {
     this.#leaseDurationMs = options.leaseDurationMs ?? LEASE_DURATION_MS;
     this.#renewDeadlineMs = options.renewDeadlineMs ?? RENEW_DEADLINE_MS;
     this.#retryPeriodMs = options.retryPeriodMs ?? RETRY_PERIOD_MS;
+    const marginMs = this.#leaseDurationMs - this.#renewDeadlineMs;
+    this.#bounds = { renewDeadlineMs: this.#renewDeadlineMs, driftMaxMs: Math.min(DRIFT_MAX_MS, marginMs / 2) };
     this.#logger = deps.logger.child({ lease: `${options.namespace}/${options.name}` });
     if (this.#renewDeadlineMs >= this.#leaseDurationMs || this.#retryPeriodMs >= this.#renewDeadlineMs) {
       throw new RangeError("leader election needs retryPeriodMs < renewDeadlineMs < leaseDurationMs");
     }
   }
 
-  /** Resolves with the (monotonic) time from which the lease counts as ours; undefined where `signal` aborted first. */
-  async acquire(signal: AbortSignal): Promise<number | undefined> {
+  /** Resolves with the moment from which the lease counts as ours; undefined where `signal` aborted first. */
+  async acquire(signal: AbortSignal): Promise<Moment | undefined> {
     const { clock, random } = this.#deps;
     while (!signal.aborted) {
-      const heldFromMs = await this.#try(this.#renewDeadlineMs, signal);
-      if (heldFromMs !== undefined && clock.monotonicMs() < heldFromMs + this.#renewDeadlineMs) return heldFromMs;
+      const heldFrom = await this.#try(this.#renewDeadlineMs, signal);
+      if (heldFrom !== undefined && !isOver(heldFrom, momentOf(clock), this.#bounds)) return heldFrom;
       await pause(clock, this.#retryPeriodMs * (1 + RETRY_JITTER * random.next()), signal);
     }
     return undefined;
   }
 
-  async lead(heldFromMs: number, signal: AbortSignal): Promise<void> {
-    const { clock } = this.#deps;
-    const term = new Term(clock, heldFromMs + this.#renewDeadlineMs, signal);
+  async lead(heldFrom: Moment, signal: AbortSignal): Promise<void> {
+    const term = new Term(this.#deps.clock, heldFrom, this.#bounds, signal);
+    this.#term = term;
     this.#logger.info({ identity: this.#options.identity }, "leading");
     const work = this.#work(term);
     const renewals = this.#renewUntilEnded(term);
@@ -137,11 +149,11 @@ class Elector {
     const { renewing } = term;
     while (!renewing.aborted) {
       await pause(clock, this.#retryPeriodMs, renewing);
-      if (renewing.aborted) return;
+      if (renewing.aborted || !term.goesOn()) return;
       // Half of the deadline, so that one call that hangs leaves room for another.
       const timeoutMs = Math.min(this.#renewDeadlineMs / 2, term.deadlineMs - clock.monotonicMs());
-      const heldFromMs = await this.#try(timeoutMs, renewing);
-      if (heldFromMs !== undefined) term.renewed(heldFromMs + this.#renewDeadlineMs);
+      const heldFrom = await this.#try(timeoutMs, renewing);
+      if (heldFrom !== undefined) term.renewed(heldFrom);
       else if (this.#leader !== undefined && this.#leader !== this.#options.identity) {
         term.lose(`${this.#leader} has taken the lease`);
       }
@@ -151,16 +163,16 @@ class Elector {
   /**
    * One try to take or keep the lease.
    *
-   * @returns when the write that succeeded was sent, on the monotonic clock; undefined where the lease is not ours.
+   * @returns when the write that succeeded was sent; undefined where the lease is not ours.
    */
-  async #try(timeoutMs: number, signal: AbortSignal): Promise<number | undefined> {
+  async #try(timeoutMs: number, signal: AbortSignal): Promise<Moment | undefined> {
     const { clock } = this.#deps;
     try {
-      const heldFromMs = await withDeadline(clock, "the call on the lease", timeoutMs, signal, (signal) =>
+      const heldFrom = await withDeadline(clock, "the call on the lease", timeoutMs, signal, (signal) =>
         this.#takeOrKeep(signal),
       );
       this.#lastProblem = undefined;
-      return heldFromMs;
+      return heldFrom;
     } catch (error) {
       if (signal.aborted) return undefined;
       // Somebody else wrote first: not ours now, and the next read says whose it is.
@@ -173,23 +185,23 @@ class Elector {
     }
   }
 
-  async #takeOrKeep(signal: AbortSignal): Promise<number | undefined> {
+  async #takeOrKeep(signal: AbortSignal): Promise<Moment | undefined> {
     const { clock } = this.#deps;
     const { identity } = this.#options;
-    if (this.#seen !== undefined && holderOf(this.#seen.lease) === identity) {
+    const known = this.#seen?.lease;
+    if (known !== undefined && holderOf(known) === identity) {
       try {
-        return await this.#write(this.#seen.lease, signal);
+        return await this.#write(known, signal);
       } catch (error) {
         if (!isKubeError(error, "Conflict", "NotFound", "Invalid")) throw error;
         // Changed behind our back: see below by whom.
       }
     }
     const lease = await this.#read(signal);
-    if (lease === undefined) return await this.#create(signal);
-    this.#note(lease);
-    const seen = this.#seen;
-    if (seen === undefined || !mayHold(seen, identity, this.#leaseDurationMs, clock.monotonicMs())) return undefined;
-    return await this.#write(seen.lease, signal);
+    const seen = this.#note(lease);
+    const candidate = { identity, holds: this.#term?.held === true };
+    if (!mayHold(seen, candidate, this.#leaseDurationMs, clock.monotonicMs())) return undefined;
+    return lease === undefined ? await this.#create(signal) : await this.#write(lease, signal);
   }
 
   async #read(signal: AbortSignal): Promise<Lease | undefined> {
@@ -203,10 +215,10 @@ class Elector {
   }
 
   /** As `#write`: the lease is ours from when the request was sent, since others may have seen it that early. */
-  async #create(signal: AbortSignal): Promise<number> {
+  async #create(signal: AbortSignal): Promise<Moment> {
     const { client, clock } = this.#deps;
     const { namespace, name } = this.#options;
-    const sentMs = clock.monotonicMs();
+    const sent = momentOf(clock);
     const object = {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
@@ -214,31 +226,33 @@ class Elector {
       spec: this.#record(undefined),
     };
     this.#note(await client.create<Lease>(LEASE, object, {}, signal));
-    return sentMs;
+    return sent;
   }
 
-  async #write(lease: Lease, signal: AbortSignal): Promise<number> {
+  async #write(lease: Lease, signal: AbortSignal): Promise<Moment> {
     const { client, clock } = this.#deps;
     const { namespace, name } = this.#options;
     const { uid, resourceVersion } = lease.metadata;
-    const sentMs = clock.monotonicMs();
+    const sent = momentOf(clock);
     const content = { spec: this.#record(lease.spec) };
     this.#note(
       await client.mergePatch<Lease>(LEASE, { namespace, name }, { uid, resourceVersion }, content, {}, signal),
     );
-    return sentMs;
+    return sent;
   }
 
   #record(before: LeaseSpec | undefined): Required<LeaseSpec> {
     return heldRecord(before, this.#options.identity, this.#leaseDurationMs, this.#deps.clock.nowMs());
   }
 
-  #note(lease: Lease): void {
-    this.#seen = observe(this.#seen, lease, this.#deps.clock.monotonicMs());
+  #note(lease: Lease | undefined): Observation {
+    const seen = observe(this.#seen, lease, this.#leaseDurationMs, this.#deps.clock.monotonicMs());
+    this.#seen = seen;
     const leader = holderOf(lease);
-    if (leader === this.#leader) return;
+    if (leader === this.#leader) return seen;
     this.#leader = leader;
     this.#options.onChange?.(leader);
+    return seen;
   }
 
   /** Gives the lease back; where that fails it runs out by itself. */
@@ -266,111 +280,6 @@ class Elector {
     this.#note(
       await client.mergePatch<Lease>(LEASE, { namespace, name }, { uid, resourceVersion }, content, {}, signal),
     );
-  }
-}
-
-/** One term of leadership: its deadline, and the three ways it ends (stop, loss, the work's own end). */
-class Term {
-  readonly #clock: Clock;
-  readonly #parent: AbortSignal;
-  readonly #leading = new AbortController();
-  readonly #renewing = new AbortController();
-  readonly #onStop: () => void;
-  #deadline: Timer;
-  /** When the lease counts as lost, on the monotonic clock. */
-  deadlineMs: number;
-  lost: LeadershipLostError | undefined;
-  workHasEnded = false;
-
-  constructor(clock: Clock, deadlineMs: number, parent: AbortSignal) {
-    this.#clock = clock;
-    this.#parent = parent;
-    this.deadlineMs = deadlineMs;
-    this.#deadline = this.#armed();
-    this.#onStop = () => this.#leading.abort(abortReason(parent));
-    if (parent.aborted) this.#onStop();
-    else parent.addEventListener("abort", this.#onStop, { once: true });
-  }
-
-  /** Whether the lease cannot be another's yet. */
-  get held(): boolean {
-    return this.lost === undefined && this.#clock.monotonicMs() < this.deadlineMs;
-  }
-
-  /** Aborts on stop and on loss. */
-  get signal(): AbortSignal {
-    return this.#leading.signal;
-  }
-
-  /** Aborts when renewals are to end: on loss, and once the work has ended. */
-  get renewing(): AbortSignal {
-    return this.#renewing.signal;
-  }
-
-  renewed(deadlineMs: number): void {
-    if (this.lost !== undefined) return;
-    this.deadlineMs = deadlineMs;
-    this.#deadline.cancel();
-    this.#deadline = this.#armed();
-  }
-
-  lose(reason: string): void {
-    if (this.lost !== undefined || this.workHasEnded) return;
-    this.lost = new LeadershipLostError(`stopped leading: ${reason}`);
-    this.#leading.abort(this.lost);
-    this.#renewing.abort(this.lost);
-  }
-
-  workEnded(): void {
-    this.workHasEnded = true;
-    this.#renewing.abort(new Error("the work under the lease has ended"));
-  }
-
-  /**
-   * Resolves when the work has ended. @throws what the work throws of itself; LeadershipLostError on loss, and where the
-   * work is still going on one patience after it was told to stop.
-   */
-  async settled(work: Promise<void>, patience: { stopPatienceMs: number; lossPatienceMs: number }): Promise<void> {
-    const overdue = this.#overdue(patience);
-    try {
-      await Promise.race([work, overdue.promise]);
-    } catch (error) {
-      // What is thrown because of our own signal is the end that was asked for.
-      if (!this.signal.aborted || error instanceof LeadershipLostError) throw error;
-    } finally {
-      overdue.cancel();
-    }
-    if (this.lost !== undefined) throw this.lost;
-  }
-
-  end(): void {
-    this.#deadline.cancel();
-    this.#parent.removeEventListener("abort", this.#onStop);
-    this.#renewing.abort(new Error("the term has ended"));
-  }
-
-  /** Rejects when the work has had its patience. */
-  #overdue(patience: { stopPatienceMs: number; lossPatienceMs: number }): { promise: Promise<never>; cancel(): void } {
-    const { promise, reject } = Promise.withResolvers<never>();
-    let timer: Timer | undefined;
-    const arm = (): void => {
-      const patienceMs = this.lost === undefined ? patience.stopPatienceMs : patience.lossPatienceMs;
-      timer = this.#clock.schedule(patienceMs, () =>
-        reject(this.lost ?? new LeadershipLostError(`the work under the lease did not end within ${patienceMs} ms`)),
-      );
-    };
-    if (this.signal.aborted) arm();
-    else this.signal.addEventListener("abort", arm, { once: true });
-    const cancel = (): void => {
-      timer?.cancel();
-      this.signal.removeEventListener("abort", arm);
-    };
-    return { promise, cancel };
-  }
-
-  #armed(): Timer {
-    const leftMs = Math.max(0, this.deadlineMs - this.#clock.monotonicMs());
-    return this.#clock.schedule(leftMs, () => this.lose("the lease could not be renewed in time"));
   }
 }
 

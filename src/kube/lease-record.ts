@@ -25,26 +25,58 @@ export interface LeaseSpec {
 
 /** What we know of the lease: its record, and since when (monotonic) we have seen exactly this record. */
 export interface Observation {
-  lease: Lease;
+  /** Undefined: there is none. */
+  lease: Lease | undefined;
   sinceMs: number;
+  /** When whoever may have held a Lease that is gone has stopped at the latest; long ago where none has gone. */
+  clearFromMs: number;
 }
 
-/** Takes a fresh read in. Times in the record are other machines' and prove nothing: only a change that we see does. */
-export function observe(before: Observation | undefined, lease: Lease, nowMs: number): Observation {
+/**
+ * Takes a fresh read in. Times in the record are other machines' and prove nothing: only a change that we see does. A Lease
+ * that is gone, or is another one by the same name, was deleted: up to just now its holder may have renewed it.
+ */
+export function observe(
+  before: Observation | undefined,
+  lease: Lease | undefined,
+  leaseDurationMs: number,
+  nowMs: number,
+): Observation {
   const changed = before === undefined || recordText(before.lease) !== recordText(lease);
-  return { lease, sinceMs: changed ? nowMs : before.sinceMs };
+  const sinceMs = changed ? nowMs : before.sinceMs;
+  if (before === undefined) {
+    return { lease, sinceMs, clearFromMs: lease === undefined ? nowMs + leaseDurationMs : -Infinity };
+  }
+  const isDeleted = before.lease !== undefined && before.lease.metadata.uid !== lease?.metadata.uid;
+  // One that was given back names a second: who took it then, unseen by us, has it for longer.
+  const heldForMs = Math.max(durationOf(before.lease, leaseDurationMs), leaseDurationMs);
+  const clearFromMs = isDeleted ? nowMs + heldForMs : before.clearFromMs;
+  return { lease, sinceMs, clearFromMs };
 }
 
 export function holderOf(lease: Lease | undefined): string | undefined {
   return lease?.spec?.holderIdentity || undefined;
 }
 
-/** Whether `identity` may take or keep the lease: it is its own, nobody's, or its holder has let it run out before our eyes. */
-export function mayHold(seen: Observation, identity: string, leaseDurationMs: number, nowMs: number): boolean {
+/**
+ * Whether a candidate may take or keep the lease: it is its own, or its holder has let it run out before our eyes, or it is
+ * nobody's, and was nobody's long enough, unless the candidate holds it at this moment.
+ */
+export function mayHold(
+  seen: Observation,
+  candidate: { identity: string; holds: boolean },
+  leaseDurationMs: number,
+  nowMs: number,
+): boolean {
   const holder = holderOf(seen.lease);
-  if (holder === undefined || holder === identity) return true;
-  const seconds = seen.lease.spec?.leaseDurationSeconds;
-  return nowMs > seen.sinceMs + (seconds === undefined ? leaseDurationMs : seconds * 1_000);
+  if (holder === candidate.identity) return true;
+  if (holder !== undefined) return nowMs > seen.sinceMs + durationOf(seen.lease, leaseDurationMs);
+  return candidate.holds || nowMs > seen.clearFromMs;
+}
+
+function durationOf(lease: Lease | undefined, leaseDurationMs: number): number {
+  const seconds = lease?.spec?.leaseDurationSeconds;
+  return seconds === undefined ? leaseDurationMs : seconds * 1_000;
 }
 
 /** The record that makes or keeps `identity` the holder. */
@@ -78,8 +110,8 @@ export function releasedRecord(before: LeaseSpec | undefined, epochMs: number): 
   };
 }
 
-function recordText(lease: Lease): string {
-  const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = lease.spec ?? {};
+function recordText(lease: Lease | undefined): string {
+  const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = lease?.spec ?? {};
   const record = [holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions];
-  return JSON.stringify([lease.metadata.uid, ...record]);
+  return JSON.stringify([lease?.metadata.uid, ...record]);
 }

@@ -9,13 +9,14 @@ import { startClusterControllers } from "../../hack/kube-mock/controllers/cluste
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { readCrds, readForeignCrds } from "../../hack/lib/crds.ts";
+import { freeLease } from "../../hack/lib/free-lease.ts";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { startKubelets } from "../../hack/rack/kubelet.ts";
 import type { Host, HostSpec } from "../../hack/rack/host.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
-import { NODES, SECRETS } from "../../src/api/core-types.ts";
+import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
@@ -79,6 +80,7 @@ export async function startSocketWorld(
     if (server.collection(NAMESPACES).get({ name }) === undefined)
       server.collection(NAMESPACES).create({ metadata: { name } });
   }
+  server.collection(LEASES).create(freeLease(NAMESPACE));
   const data = { username: base64("fencing"), password: base64(password), "ca.crt": base64(authority.certPem) };
   server.collection(SECRETS).create({ metadata: { namespace: describe.namespace, name: "bmc" }, data });
   for (const host of rack.hosts) {

@@ -8,6 +8,7 @@ import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { startAgent } from "../../hack/lib/agent-process.ts";
+import { freeLease } from "../../hack/lib/free-lease.ts";
 import { readCrds, readForeignCrds } from "../../hack/lib/crds.ts";
 import type { Child } from "../../hack/lib/processes.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
@@ -34,6 +35,7 @@ describe("the agent", () => {
     kube = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token: "let-me-in" });
     for (const crd of [...(await readCrds()), ...(await readForeignCrds(["v1beta2"]))]) kube.server.load(crd);
     kube.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
+    kube.server.collection(LEASES).create(freeLease(NAMESPACE));
     kubeconfig = join(folder, "kubeconfig");
     writeFileSync(kubeconfig, kube.kubeconfig);
   });

@@ -10,6 +10,7 @@ import type { IpmiMock } from "../../hack/ipmi-mock/server.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { startAgent } from "../../hack/lib/agent-process.ts";
+import { freeLease } from "../../hack/lib/free-lease.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
 import { startChild } from "../../hack/lib/processes.ts";
 import type { Child } from "../../hack/lib/processes.ts";
@@ -18,7 +19,7 @@ import type { Rack } from "../../hack/rack/rack.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES, SECRETS } from "../../src/api/core-types.ts";
+import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { Secret } from "../../src/runtime/secret.ts";
@@ -79,6 +80,7 @@ void describe("a process that gets SIGTERM while it waits for a host to go off e
       kube.server.collection(type).create(object);
     };
     create(NAMESPACES, { metadata: { name: NAMESPACE } });
+    create(LEASES, freeLease(NAMESPACE));
     const data = { username: btoa(USERNAME), password: btoa(PASSWORD) };
     create(SECRETS, { metadata: { namespace: NAMESPACE, name: "bmc" }, data });
     for (const name of ["over-ipmi", "over-redfish"]) {

@@ -8,18 +8,27 @@ export interface ClockFault {
   rate?: number;
 }
 
-interface Held {
-  callback: (() => void) | undefined;
+/** A timer of the process, due at a time of its own monotonic clock. */
+interface Pending {
+  dueMs: number;
+  callback: () => void;
+  world: Timer | undefined;
 }
 
-/** The clock of one process: ahead or behind, fast or slow, and stopped while the process is. */
+/** The clock of one process: ahead or behind, fast or slow, stopped while the process or its machine is. */
 export class AgentClock implements Clock {
   readonly #world: Clock;
   readonly #rate: number;
   readonly #startMs: number;
   #aheadMs: number;
   #isStopped = false;
-  #held: Held[] = [];
+  /** Timers that became due while the process was stopped, in that order. */
+  #held: Pending[] = [];
+  readonly #pending = new Set<Pending>();
+  /** World time for which the machine was suspended so far, */
+  #asleepMs = 0;
+  /** and since when it is; undefined while it runs. */
+  #asleepSinceMs: number | undefined;
 
   constructor(world: Clock, { aheadMs = 0, rate = 1 }: ClockFault = {}) {
     this.#world = world;
@@ -29,28 +38,21 @@ export class AgentClock implements Clock {
   }
 
   nowMs(): number {
-    return this.#startMs + Math.round(this.monotonicMs()) + this.#aheadMs;
+    return this.#startMs + Math.round(this.#world.monotonicMs() * this.#rate) + this.#aheadMs;
   }
 
   monotonicMs(): number {
-    return this.#world.monotonicMs() * this.#rate;
+    return ((this.#asleepSinceMs ?? this.#world.monotonicMs()) - this.#asleepMs) * this.#rate;
   }
 
   schedule(delayMs: number, callback: () => void): Timer {
-    const held: Held = { callback };
-    const run = (): void => {
-      const { callback } = held;
-      held.callback = undefined;
-      callback?.();
-    };
-    const timer = this.#world.schedule(Math.max(0, delayMs) / this.#rate, () => {
-      if (this.#isStopped) this.#held.push(held);
-      else run();
-    });
+    const pending: Pending = { dueMs: this.monotonicMs() + Math.max(0, delayMs), callback, world: undefined };
+    this.#pending.add(pending);
+    this.#arm(pending);
     return {
       cancel: () => {
-        held.callback = undefined;
-        timer.cancel();
+        this.#pending.delete(pending);
+        pending.world?.cancel();
       },
     };
   }
@@ -65,11 +67,39 @@ export class AgentClock implements Clock {
     this.#isStopped = true;
   }
 
-  /** The process goes on: the timers that became due run now. */
+  /**
+   * The machine is suspended: the monotonic clock stands still, as Linux' does, and no timer comes closer to its end. The wall
+   * clock is right again as soon as the machine goes on.
+   */
+  suspendMachine(): void {
+    this.#isStopped = true;
+    this.#asleepSinceMs = this.#world.monotonicMs();
+    for (const { world } of this.#pending) world?.cancel();
+  }
+
+  /** The process goes on: the timers that became due run now, those of a suspended machine when what was left of them is over. */
   resume(): void {
     this.#isStopped = false;
     const held = this.#held;
     this.#held = [];
-    for (const { callback } of held) callback?.();
+    for (const pending of held) this.#run(pending);
+    if (this.#asleepSinceMs === undefined) return;
+    this.#asleepMs += this.#world.monotonicMs() - this.#asleepSinceMs;
+    this.#asleepSinceMs = undefined;
+    for (const pending of this.#pending) this.#arm(pending);
+  }
+
+  #arm(pending: Pending): void {
+    // Called when the machine goes on; until then nothing brings a timer closer.
+    if (this.#asleepSinceMs !== undefined) return;
+    const leftMs = Math.max(0, pending.dueMs - this.monotonicMs());
+    pending.world = this.#world.schedule(leftMs / this.#rate, () => {
+      if (this.#isStopped) this.#held.push(pending);
+      else this.#run(pending);
+    });
+  }
+
+  #run(pending: Pending): void {
+    if (this.#pending.delete(pending)) pending.callback();
   }
 }

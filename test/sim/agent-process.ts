@@ -41,10 +41,15 @@ import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
 /** What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after: it is answered. */
 export type EffectFault =
   | { how: "crash"; place: "before" | "between" | "after" }
-  /** With `answersFirst` what came meanwhile is heard before any timer that became due runs. */
-  | { how: "stop"; forMs: number; answersFirst?: boolean }
+  | ({ how: "stop"; forMs: number } & Stop)
   /** The answer is lost, or the API server says that it is busy; the process goes on. */
   | { how: "lost" | "unavailable" };
+
+/** How a process is stopped: see `AgentProcess.suspend`. */
+export interface Stop {
+  answersFirst?: boolean;
+  machine?: boolean;
+}
 
 /** What happens to one watch event: it is held back, and then shown, or lost with its connection, or forgotten by the server, too. */
 export interface EventFault {
@@ -163,10 +168,14 @@ export class AgentProcess {
     this.#cluster.observer.noteDeath(this.name);
   }
 
-  /** Stops it as SIGSTOP does. @param answersFirst see `resume`. */
-  suspend(forMs: number, answersFirst = false): void {
+  /**
+   * Stops it as SIGSTOP does, or with its machine: then its monotonic clock stands still, too. With `answersFirst` what came
+   * meanwhile is heard before any timer that became due runs.
+   */
+  suspend(forMs: number, { answersFirst = false, machine = false }: Stop = {}): void {
     if (this.#isDead || this.#resumed !== undefined) return;
-    this.clock.stop();
+    if (machine) this.clock.suspendMachine();
+    else this.clock.stop();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#resumed = { promise, resolve };
     this.#cluster.observer.setStopped(this.name, true);
@@ -298,7 +307,7 @@ export class AgentProcess {
     if (this.#isDead) throw dead();
     const answer = await send();
     if (fault?.how === "crash" && fault.place === "between") this.crash();
-    if (fault?.how === "stop") this.suspend(fault.forMs, fault.answersFirst);
+    if (fault?.how === "stop") this.suspend(fault.forMs, fault);
     await this.#travel(signal);
     await this.#resumed?.promise;
     if (this.#isDead) throw dead();

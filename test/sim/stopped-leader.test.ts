@@ -30,3 +30,23 @@ describe("a leader that is stopped between what it decides and its call to a BMC
     }
   });
 });
+
+describe("a leader whose machine is suspended, so that its monotonic clock stands still", () => {
+  it("sends and writes nothing when it goes on under another's lease, whatever it was about to do", async () => {
+    const base = scenario("reboot");
+    const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
+    const { effects } = await play(run);
+    const decided = effects.flatMap((what, index) => (/^(PATCH (bare|fencing|nodes)|On)/.test(what) ? [index] : []));
+    assert.ok(decided.length > 10, effects.join(", "));
+    // Every second one: the explorer's mode `leaders` plays them all.
+    for (const index of decided.filter((_index, at) => at % 2 === 1)) {
+      const asleep: Run = {
+        ...run,
+        faults: [{ at: "effect", index, how: "stop", forMs: 120_000, answersFirst: true, machine: true }],
+      };
+      const { violations, verdicts } = await play(asleep);
+      assert.deepEqual(violations, [], `after effect ${index}, ${effects[index]}`);
+      assert.deepEqual(verdicts, ["Succeeded"]);
+    }
+  });
+});

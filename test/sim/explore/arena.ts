@@ -2,6 +2,7 @@ import type { BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-o
 import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import { STATEFUL_SETS } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { LEASES } from "../../../src/api/core-types.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
@@ -10,10 +11,11 @@ import type { TurnLimits } from "../../../src/remediator/turn.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { AgentProcess } from "../agent-process.ts";
-import type { EffectFault, EventFault, Interference } from "../agent-process.ts";
+import type { EffectFault, EventFault, Interference, Stop } from "../agent-process.ts";
 import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
 import { unsettled } from "../invariants/endings.ts";
+import { AGENT_LEASE } from "../invariants/observer.ts";
 import { BareMetalHosts, providedHost } from "../metal3/bare-metal-hosts.ts";
 import { OkdMachines } from "../okd-machines.ts";
 import { Metal3Machines } from "../metal3/machines.ts";
@@ -28,6 +30,13 @@ const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
 
 /** Without these calls nobody takes a taint off: it is on a Node, and an agent that cannot have its lease may not act. */
 const NEEDED: Readonly<Record<string, readonly Verb[]>> = { nodes: ["patch"], leases: ["get", "create", "patch"] };
+
+interface Calls {
+  /** All agents where absent. */
+  agent?: number;
+  resource: string;
+  verbs: readonly Verb[];
+}
 
 /** A health check of OKD's has nodes power fenced. */
 const BY_POWER = { "machine.openshift.io/remediation-strategy": "external-baremetal" };
@@ -95,6 +104,7 @@ export class Arena extends Cluster {
     this.#limits = { hosts: shape.maxHosts ?? Infinity, perZone: shape.maxHostsPerZone ?? Infinity };
     this.observer.limit(this.#limits);
     this.#createWorkload(shape.pods ?? 1);
+    if (shape.agents !== undefined) this.create(LEASES, AGENT_LEASE, { spec: {} });
     if (shape.detector === true) this.#createHealthCheck();
     for (let agent = 0; agent < (shape.agents?.length ?? 1); agent += 1) this.#start(agent);
   }
@@ -117,8 +127,8 @@ export class Arena extends Cluster {
     this.#agents[agent]?.crash();
   }
 
-  suspend(agent: number, forMs: number): void {
-    this.#agents[agent]?.suspend(forMs);
+  suspend(agent: number, forMs: number, stop?: Stop): void {
+    this.#agents[agent]?.suspend(forMs, stop);
   }
 
   jumpClock(agent: number, byMs: number): void {
@@ -139,10 +149,12 @@ export class Arena extends Cluster {
     this.server.faults.lagWatches({ client: "agent", pathPrefix }, forMs);
   }
 
-  /** Whatever agents ask so goes wrong for so long, or until all faults end. */
-  hamper(calls: { resource: string; verbs: readonly Verb[] }, action: FaultAction, forMs = Infinity): void {
-    const takeBack = this.server.faults.inject({ match: { client: "agent", ...calls }, times: Infinity, action });
-    const isExcuse = NEEDED[calls.resource]?.some((verb) => calls.verbs.includes(verb)) === true;
+  /** Whatever agents, or one of them, ask so goes wrong for so long, or until all faults end. */
+  hamper(calls: Calls, action: FaultAction, forMs = Infinity): void {
+    const { agent, resource, verbs } = calls;
+    const client = agent === undefined ? "agent" : clientOf(agent);
+    const takeBack = this.server.faults.inject({ match: { client, resource, verbs }, times: Infinity, action });
+    const isExcuse = NEEDED[resource]?.some((verb) => verbs.includes(verb)) === true;
     if (isExcuse) this.observer.hamper(true);
     const end = (): void => {
       if (!this.#hampers.delete(end)) return;
@@ -151,6 +163,13 @@ export class Arena extends Cluster {
     };
     this.#hampers.add(end);
     if (forMs !== Infinity) this.clock.schedule(forMs, end);
+  }
+
+  /** As an operator does who wants another agent to lead. */
+  deleteLease(): void {
+    this.observer.disturb();
+    const leases = this.server.collection(LEASES);
+    if (leases.get(AGENT_LEASE) !== undefined) leases.delete(AGENT_LEASE);
   }
 
   /** Makes an end of all that hampers agents, devices and hosts; what is broken for good (a disk, a wrong cable) stays. */
@@ -178,7 +197,7 @@ export class Arena extends Cluster {
     const { shape, seed } = this.#run;
     this.#generations += 1;
     this.observer.disturb();
-    const name = `agent-${agent + 1}.${this.#generations}`;
+    const name = `${clientOf(agent)}${this.#generations}`;
     this.#agents[agent] = new AgentProcess(this, {
       name,
       seed: seed * 1_000 + this.#generations,
@@ -213,6 +232,11 @@ export class Arena extends Cluster {
       effect: (agent, what) => {
         const fault = this.#faultAt("effect", this.effects.push(what) - 1);
         if (fault?.at !== "effect") return undefined;
+        if (fault.how === "deleteLease") {
+          this.tell(`${agent}: can do nothing about its lease, which is deleted, after effect ${fault.index}, ${what}`);
+          this.clock.schedule(0, () => this.#cutOffLease(agent, fault.forMs));
+          return undefined;
+        }
         const { at: _at, index, ...effect } = fault;
         this.tell(`${agent}: ${tellEffect(effect)} effect ${index}, ${what}`);
         return effect;
@@ -236,6 +260,12 @@ export class Arena extends Cluster {
         : {}),
       ...(latencyMs !== undefined && { latencyMs: () => Math.floor((this.#random.next() * latencyMs) / 2) }),
     };
+  }
+
+  #cutOffLease(client: string, forMs: number): void {
+    const agent = this.#agents.findIndex((process) => process?.name === client);
+    this.hamper({ agent, resource: "leases", verbs: ["get", "create", "patch"] }, { kind: "hang" }, forMs);
+    this.deleteLease();
   }
 
   #faultAt(at: Fault["at"], index: number): Fault | undefined {
@@ -318,6 +348,11 @@ export class Arena extends Cluster {
   }
 }
 
+/** How the name of each process of an agent begins. */
+function clientOf(agent: number): string {
+  return `agent-${agent + 1}.`;
+}
+
 /** What makes a node unhealthy to a health check that names durations so. */
 function unreadyFor(duration: "duration" | "timeout"): Record<string, string>[] {
   return ["False", "Unknown"].map((status) => ({ type: "Ready", status, [duration]: "5s" }));
@@ -345,7 +380,7 @@ function tellEffect(fault: EffectFault): string {
     case "crash":
       return { before: "crashes before", between: "crashes before it hears of", after: "crashes after" }[fault.place];
     case "stop":
-      return `is stopped for ${fault.forMs} ms after`;
+      return `${fault.machine === true ? "has its machine suspended" : "is stopped"} for ${fault.forMs} ms after`;
     case "lost":
       return "does not hear of";
     default:

@@ -116,7 +116,7 @@ export function perform(arena: Arena, deed: Deed): void {
     case "crash":
       return arena.crash(deed.agent);
     case "suspend":
-      return arena.suspend(deed.agent, deed.forMs);
+      return arena.suspend(deed.agent, deed.forMs, { machine: deed.machine === true });
     case "jumpClock":
       return arena.jumpClock(deed.agent, deed.byMs);
     case "cutWatches":
@@ -131,7 +131,9 @@ export function perform(arena: Arena, deed: Deed): void {
     case "lagWatches":
       return arena.lagWatches(deed.forMs, deed.plural);
     case "hamper":
-      return arena.hamper({ resource: deed.resource, verbs: deed.verbs }, deed.action, deed.forMs);
+      return arena.hamper(deed, deed.action, deed.forMs);
+    case "deleteLease":
+      return arena.deleteLease();
   }
 }
 
@@ -217,7 +219,7 @@ export function tell(deed: Deed): string {
     case "crash":
       return `agent ${deed.agent + 1} is killed`;
     case "suspend":
-      return `agent ${deed.agent + 1} is stopped for ${deed.forMs} ms`;
+      return `${deed.machine === true ? "the machine of " : ""}agent ${deed.agent + 1} is stopped for ${deed.forMs} ms`;
     case "jumpClock":
       return `the clock of agent ${deed.agent + 1} jumps by ${deed.byMs} ms`;
     case "cutWatches":
@@ -226,8 +228,11 @@ export function tell(deed: Deed): string {
       return "history is compacted, and the agents' watches are cut";
     case "hamper": {
       const until = deed.forMs === undefined ? "until all faults end" : `for ${deed.forMs} ms`;
-      return `calls of agents to ${deed.verbs.join(", ")} ${deed.resource} meet ${JSON.stringify(deed.action)} ${until}`;
+      const whose = deed.agent === undefined ? "agents" : `agent ${deed.agent + 1}`;
+      return `calls of ${whose} to ${deed.verbs.join(", ")} ${deed.resource} meet ${JSON.stringify(deed.action)} ${until}`;
     }
+    case "deleteLease":
+      return "somebody deletes the agents' Lease";
     default:
       return `the agents' watches of ${deed.plural ?? "everything"} lag by ${deed.forMs} ms`;
   }

@@ -133,7 +133,16 @@ function stops(index: number): Fault[] {
   const stopped = [5_000, 14_000, 20_000, 40_000].flatMap((forMs): Fault[] =>
     [false, true].map((answersFirst): Fault => ({ at: "effect", index, how: "stop", forMs, answersFirst })),
   );
-  return [...stopped, ...crashes(index)];
+  // Its own clock says that no time has passed, and what was on its way is heard first.
+  const asleep = [20_000, 120_000].map((forMs): Fault => ({
+    at: "effect",
+    index,
+    how: "stop",
+    forMs,
+    answersFirst: true,
+    machine: true,
+  }));
+  return [...stopped, ...asleep, { at: "effect", index, how: "deleteLease", forMs: 20_000 }, ...crashes(index)];
 }
 
 /** An event that comes late, and one that is never shown, since the watch begins anew behind it. */

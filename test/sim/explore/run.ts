@@ -53,18 +53,22 @@ export type Deed =
   | { do: "dropTarget" | "remakeTarget"; host: string }
   | { do: "label" | "annotate" | "taint" | "cordon" | "outOfService"; node: string }
   | { do: "crash"; agent: number }
-  | { do: "suspend"; agent: number; forMs: number }
+  /** The process is stopped, or its machine suspended. */
+  | { do: "suspend"; agent: number; forMs: number; machine?: boolean }
   | { do: "jumpClock"; agent: number; byMs: number }
   | { do: "cutWatches" | "compact" }
   | { do: "lagWatches"; forMs: number; plural?: string }
-  /** All that agents ask of one kind goes wrong, while the rest works: for so long, or until all faults end. */
-  | { do: "hamper"; resource: string; verbs: readonly Verb[]; action: FaultAction; forMs?: number };
+  | { do: "deleteLease" }
+  /** All that agents, or one of them, ask of one kind goes wrong, while the rest works: for so long, or until all faults end. */
+  | { do: "hamper"; agent?: number; resource: string; verbs: readonly Verb[]; action: FaultAction; forMs?: number };
 
 export type Act = { when: When } & Deed;
 
 /** What happens to the agents at one counted point of the run: their effects, their calls to BMCs, the events they are shown. */
 export type Fault =
   | ({ at: "effect"; index: number } & EffectFault)
+  /** After the effect the agent's calls on its lease hang for so long, and the Lease is deleted. */
+  | { at: "effect"; index: number; how: "deleteLease"; forMs: number }
   | ({ at: "call"; index: number; times: number } & CallFault)
   | ({ at: "event"; index: number } & EventFault);
 

@@ -242,6 +242,7 @@ function drawDeed(random: Random, shape: Shape, hosts: readonly string[] = HOSTS
 
 const READS = ["get", "list", "watch"] as const;
 const WRITES = ["create", "update", "patch", "delete"] as const;
+const READS_AND_WRITES = [...READS, ...WRITES];
 /** Calls of one kind: a slow webhook is asked about some writes, a priority level of the API server holds some reads back. */
 const CALLS: readonly { resource: string; verbs: readonly Verb[] }[] = [
   { resource: "nodes", verbs: ["get"] },
@@ -309,6 +310,12 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
         ]),
       ];
     },
+    () => [{ do: "suspend", agent, forMs: pick(random, [4_000, 12_000, 40_000, 120_000]), machine: true }],
+    // Its own connection to the API is the only one that fails: an agent may act while it cannot renew its lease.
+    () => [
+      { do: "hamper", agent, resource: "leases", verbs: READS_AND_WRITES, action: { kind: "hang" }, forMs: 20_000 },
+      { do: "deleteLease" },
+    ],
     // Where watches are cut, too, the view that they fed cannot be had any more.
     () => {
       const action: FaultAction = { kind: "status", status: pick(random, [403, 500, 500]) };

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { createKubeClient } from "../../../src/kube/api-client.ts";
-import { LeadershipLostError, runLeaderElection } from "../../../src/kube/leader-election.ts";
+import { runLeaderElection } from "../../../src/kube/leader-election.ts";
 import type { LeaderElectionOptions } from "../../../src/kube/leader-election.ts";
+import { LeadershipLostError } from "../../../src/kube/lease-term.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeTransport, TransportRequest, TransportResponse } from "../../../src/kube/transport.ts";
 import { abortReason, sleep } from "../../../src/runtime/clock.ts";
@@ -16,9 +17,22 @@ interface StoredLease {
   spec: { holderIdentity: string; leaseTransitions: number; renewTime: string; leaseDurationSeconds: number };
 }
 
+/** A Lease that its last holder has given back. */
+function freeLease(uid: string): StoredLease {
+  return {
+    metadata: { name: "ironfence", namespace: "ironfence-system", uid, resourceVersion: "0" },
+    spec: {
+      holderIdentity: "",
+      leaseTransitions: 0,
+      renewTime: "2025-12-31T00:00:00.000000Z",
+      leaseDurationSeconds: 1,
+    },
+  };
+}
+
 /** The one Lease, kept as an API server keeps it, and a wire for each candidate that can be cut. */
 class LeaseServer {
-  lease: StoredLease | undefined;
+  lease: StoredLease | undefined = freeLease("lease-0");
   readonly writes: string[] = [];
   #version = 0;
 
@@ -48,7 +62,7 @@ class LeaseServer {
     const body = JSON.parse(request.body ?? "") as StoredLease;
     if (request.method === "POST") {
       if (this.lease !== undefined) return answer(409, failure(409, "AlreadyExists", "there is one"));
-      this.lease = { ...body, metadata: { ...body.metadata, uid: `lease-${this.#version}`, resourceVersion: "" } };
+      this.lease = { ...body, metadata: { ...body.metadata, uid: `made-${this.#version}`, resourceVersion: "" } };
     } else {
       const { metadata } = this.lease ?? {};
       if (metadata === undefined) return answer(404, failure(404, "NotFound", "none"));
@@ -152,7 +166,7 @@ test("on a clean stop the lease is held until the work has ended, then given bac
   assert.equal(server.lease?.spec.holderIdentity, "");
   await clock.advance(5_000);
   assert.equal(b.leading.length, 1);
-  assert.equal(server.lease?.spec.leaseTransitions, 1);
+  assert.equal(server.lease?.spec.leaseTransitions, 2);
   b.stop.abort();
   await settle();
 });
@@ -276,6 +290,58 @@ test("work that does not stop when told to ends the process without giving the l
   assert.equal(clock.pending, 0);
 });
 
+test("no two lead while the Lease is deleted under a leader that is cut off from the API", async () => {
+  for (const putBack of [undefined, freeLease("put-back")]) {
+    for (const cutAfterMs of [0, 700, 1_400, 1_999, 3_300]) {
+      clock = new VirtualClock();
+      server = new LeaseServer();
+      const a = candidate("a");
+      await settle();
+      const b = candidate("b");
+      await clock.advance(20_000 + cutAfterMs);
+      a.cut = true;
+      await clock.advance(100);
+      server.lease = putBack;
+      // Who starts now has seen no holder, and cannot tell this from a cluster in which nobody has led before.
+      const late = putBack === undefined ? [candidate("c")] : [];
+      await clock.advance(60_000);
+      const stoppedMs = a.leading[0]?.toMs ?? Infinity;
+      const others = [b, ...late];
+      const tookOverMs = others.flatMap(({ leading }) => leading.map(({ fromMs }) => fromMs));
+      assert.equal(tookOverMs.length, 1);
+      assert.ok(stoppedMs < (tookOverMs[0] ?? 0), `stopped at ${stoppedMs}, taken over at ${tookOverMs.join(", ")}`);
+      for (const { stop } of others) stop.abort();
+      await settle();
+      await a.result;
+    }
+  }
+});
+
+test("the first candidate of all waits for one lease duration, and for no more", async () => {
+  server.lease = undefined;
+  const a = candidate("a");
+  await clock.advance(15_000);
+  assert.deepEqual([a.leading.length, server.writes.length], [0, 0]);
+  await clock.advance(4_400);
+  assert.equal(a.leading.length, 1);
+  a.stop.abort();
+  await settle();
+});
+
+test("a Lease that was given back before it was deleted may have been taken unseen meanwhile", async () => {
+  const b = candidate("b", { identity: "b" });
+  await settle();
+  b.stop.abort();
+  await settle();
+  const a = candidate("a");
+  a.answerMs = 0;
+  server.lease = undefined;
+  await clock.advance(14_000);
+  assert.equal(a.leading.length, 0);
+  a.stop.abort();
+  await settle();
+});
+
 test("a lease that somebody deleted is made anew", async () => {
   const a = candidate("a");
   await settle();
@@ -331,6 +397,80 @@ test("a process that was suspended knows that its lease may be another's before 
   await a.result;
 });
 
+/** How far the wall clock of `clock` is ahead of where it would be. */
+function wallAhead(): { byMs: number } {
+  const ahead = { byMs: 0 };
+  const now = clock.nowMs.bind(clock);
+  clock.nowMs = () => now() + ahead.byMs;
+  return ahead;
+}
+
+/** A candidate with what its work is told of the lease. */
+function asked(identity: string): { self: Candidate; isHeld: () => boolean } {
+  let isHeld: () => boolean = () => false;
+  const self = candidate(identity, {
+    lead: (signal, held) => {
+      isHeld = held;
+      return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+    },
+  });
+  return { self, isHeld: () => isHeld() };
+}
+
+test("a machine that was suspended, while its monotonic clock stood still, has lost the lease as soon as it goes on", async () => {
+  const wall = wallAhead();
+  const { self, isHeld } = asked("a");
+  await clock.advance(5_000);
+  assert.equal(isHeld(), true);
+  wall.byMs = 120_000;
+  assert.equal(isHeld(), false, "before any timer runs");
+  await clock.advance(2_000);
+  assert.match(String(await self.result), /the machine was suspended, its wall clock was set forward/);
+  assert.equal(server.writes.length, 3, "it is not renewed: whoever took it meanwhile keeps it");
+});
+
+test("a machine that was suspended while its renewal was on its way has lost the lease, though the answer says otherwise", async () => {
+  const wall = wallAhead();
+  const { self, isHeld } = asked("a");
+  await clock.advance(1_000);
+  self.answerMs = 2_000;
+  await clock.advance(2_000);
+  wall.byMs = 30_000;
+  await clock.advance(1_500);
+  assert.equal(isHeld(), false);
+  assert.ok((await self.result) instanceof LeadershipLostError);
+});
+
+test("a machine that was suspended as it took the lease does not begin by that", async () => {
+  const wall = wallAhead();
+  const { self, isHeld } = asked("a");
+  self.answerMs = 3_000;
+  await clock.advance(1_000);
+  wall.byMs = 60_000;
+  await clock.advance(2_500);
+  assert.deepEqual([isHeld(), server.writes.length], [false, 1]);
+  self.stop.abort();
+  await settle();
+});
+
+test("a wall clock that is slewed, or set back, neither costs nor extends the lease", async () => {
+  const wall = wallAhead();
+  const { self, isHeld } = asked("a");
+  await clock.advance(1_000);
+  for (let second = 0; second < 120; second += 1) {
+    wall.byMs += 83;
+    await clock.advance(1_000);
+    assert.equal(isHeld(), true);
+  }
+  wall.byMs -= 600_000;
+  self.cut = true;
+  await clock.advance(8_900);
+  assert.equal(isHeld(), true);
+  await clock.advance(100);
+  assert.equal(isHeld(), false);
+  assert.ok((await self.result) instanceof LeadershipLostError);
+});
+
 test("a lease counts from when the request for it was sent: others may have seen it as early", async () => {
   for (const renewals of [0, 1]) {
     clock = new VirtualClock();
@@ -346,6 +486,18 @@ test("a lease counts from when the request for it was sent: others may have seen
     assert.equal(a.leading[0]?.toMs, 10_000 + renewals * 2_000);
     assert.ok((await a.result) instanceof LeadershipLostError);
   }
+});
+
+test("a lease that is made counts from when the request for it was sent, too", async () => {
+  server.lease = undefined;
+  const a = candidate("a");
+  a.answerMs = 3_000;
+  await clock.advance(17_000);
+  assert.deepEqual(server.writes, ["a"], "it looks every 3.2 s, and made the Lease at 16 s");
+  a.cut = true;
+  await clock.advance(30_000);
+  assert.equal(a.leading[0]?.toMs, 26_000);
+  assert.ok((await a.result) instanceof LeadershipLostError);
 });
 
 test("a renewal that hangs leaves the time for another one", async () => {

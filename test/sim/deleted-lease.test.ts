@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { play } from "./explore/play.ts";
+import type { Run } from "./explore/run.ts";
+import { scenario } from "./explore/scenarios.ts";
+
+/** Longer than it takes until the leader gives up, and until another leads. */
+const CUT_OFF_MS = 30_000;
+
+describe("a leader that does not reach its Lease, which somebody deletes meanwhile", () => {
+  it("has stopped before another leads, whatever it was doing", async () => {
+    const base = scenario("drainTimeout");
+    const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
+    const { effects } = await play(run);
+    assert.ok(effects.length > 15, effects.join(", "));
+    // Fences go on for some seconds after these: that is when two holders would be seen to act.
+    const places = effects.flatMap((what, index) => (/^(PATCH nodes|ForceOff|On) ?/.test(what) ? [index] : []));
+    assert.ok(places.length > 4, effects.join(", "));
+    for (const index of places) {
+      const cutOff: Run = { ...run, faults: [{ at: "effect", index, how: "deleteLease", forMs: CUT_OFF_MS }] };
+      const { violations, verdicts } = await play(cutOff);
+      assert.deepEqual(violations, [], `after effect ${index}, ${effects[index]}`);
+      assert.deepEqual(verdicts, ["Succeeded"]);
+    }
+  });
+});
