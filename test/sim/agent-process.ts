@@ -131,6 +131,7 @@ export class AgentProcess {
     this.clock = new AgentClock(cluster.clock, options.clock);
     this.#cluster = cluster;
     this.#options = options;
+    cluster.observer.setRunning(options.name, true);
     if (options.lease === true) cluster.observer.useLease();
     void this.#run().then(
       () => this.#onEnd(new Error("it has ended by itself")),
@@ -165,6 +166,7 @@ export class AgentProcess {
     this.#isDead = true;
     this.#abort.abort(new Error("crashed"));
     this.resume();
+    this.#cluster.observer.setRunning(this.name, false);
     this.#cluster.observer.noteDeath(this.name);
   }
 
@@ -272,7 +274,8 @@ export class AgentProcess {
   #onEnd(why: Error): void {
     this.#hasEnded = true;
     const wasKilled = this.#abort.signal.aborted && !this.#isDead;
-    if (!this.#isDead) this.#isDead = true;
+    if (!this.#isDead) this.#cluster.observer.setRunning(this.name, false);
+    this.#isDead = true;
     if (!wasKilled) this.#options.onEnd?.(why);
   }
 

@@ -106,7 +106,6 @@ export class World extends Cluster {
 
   startAgent(): void {
     this.#agents += 1;
-    this.observer.disturb();
     this.#agent = new AgentProcess(this, {
       name: "agent",
       clock: { aheadMs: this.#aheadMs },

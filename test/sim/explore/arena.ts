@@ -196,7 +196,6 @@ export class Arena extends Cluster {
   #start(agent: number): void {
     const { shape, seed } = this.#run;
     this.#generations += 1;
-    this.observer.disturb();
     const name = `${clientOf(agent)}${this.#generations}`;
     this.#agents[agent] = new AgentProcess(this, {
       name,

@@ -57,6 +57,8 @@ export class Observer {
   #calmSinceMs = 0;
   #hampers = 0;
   readonly #stopped = new Set<string>();
+  /** Undefined in a cluster whose agents run in another one. */
+  #running: Set<string> | undefined;
   readonly #diedMs = new Map<string, number>();
   #devicesWell = true;
   #clocksAgree = true;
@@ -140,6 +142,14 @@ export class Observer {
     else this.#stopped.delete(agent);
   }
 
+  /** An agent begins, having seen nothing, or has ended: while none runs nobody can do anything. */
+  setRunning(agent: string, isRunning: boolean): void {
+    this.disturb();
+    this.#running ??= new Set();
+    if (isRunning) this.#running.add(agent);
+    else this.#running.delete(agent);
+  }
+
   /** An agent has ended without giving its lease back: until that has run out nobody leads. */
   noteDeath(agent: string): void {
     this.disturb();
@@ -155,7 +165,7 @@ export class Observer {
     const atMs = this.#clock.monotonicMs();
     const holder = this.#leader?.holder;
     const isStopped = holder === undefined ? this.#stopped.size > 0 : this.#stopped.has(holder);
-    if (isStopped || this.#hampers > 0) return atMs;
+    if (isStopped || this.#hampers > 0 || this.#running?.size === 0) return atMs;
     const diedMs = holder === undefined ? undefined : this.#diedMs.get(holder);
     if (diedMs === undefined) return this.#calmSinceMs;
     return Math.max(this.#calmSinceMs, Math.min(atMs, diedMs + TAKEOVER_MAX_MS));
@@ -371,5 +381,5 @@ function taintKeys(node: KubeObject | undefined): Set<string> {
 }
 
 function digitless(text: string): string {
-  return text.replaceAll(/\d+ ms/g, "");
+  return text.replaceAll(/[\d.]+ ms/g, "");
 }
