@@ -252,8 +252,8 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "unheard-login-forgotten",
     "service",
     "a BMC that did not hear a log-in may have restarted, whoever tells it",
-    "      this.#noteSilence(error);\n      throw error;\n    }\n  }\n}",
-    "      throw error;\n    }\n  }\n}",
+    "        this.#noteSilence(error);\n        if (!(error",
+    "        if (!(error",
     BMC_DOUBT,
   ),
   mutant(
@@ -310,8 +310,8 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "basic-tried-by-all",
     "service",
     "of many drivers with one wrong password one alone tries it, also with basic authentication",
-    "      this.#breaker.check(this.origin, this.#login, this.origin);\n      const answer",
-    "      const answer",
+    "      this.#breaker.check(this.origin, this.#login, this.origin);\n      for",
+    "      for",
     REDFISH_SESSION,
   ),
   mutant(

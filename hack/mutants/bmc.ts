@@ -1,4 +1,4 @@
-import { IPMI_SESSION, LOGIN_BREAKER, REDFISH_SESSION, TARGETS, WAIT_FOR_POWER } from "./killers.ts";
+import { BMC_STRAY_401, IPMI_SESSION, LOGIN_BREAKER, REDFISH_SESSION, TARGETS, WAIT_FOR_POWER } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -123,6 +123,22 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
 
   // Accounts, which BMCs lock, and passwords.
+  mutant(
+    "strays-without-end",
+    "login-breaker",
+    "a login that has worked is tried three times at most once it is refused",
+    "isRecent && isSame(success, login) && success.strays < STRAYS_MAX",
+    "isRecent && isSame(success, login) && success.strays >= 0",
+    BMC_STRAY_401,
+  ),
+  mutant(
+    "stray-of-another-login",
+    "login-breaker",
+    "a login that has not worked is tried once, whatever other one has",
+    "if (isRecent && isSame(success, login) &&",
+    "if (isRecent &&",
+    BMC_STRAY_401,
+  ),
   mutant(
     "refused-login-again",
     "login-breaker",

@@ -10,9 +10,21 @@ const REFUSED_LOGINS_MAX = 3;
 /** A refusal is remembered for so long, to go on counting from there. */
 const MEMORY_MS = 30 * 60_000;
 
+/** A login that worked within this time, and is refused now, may have met one of the 401s that some BMCs send at random. */
+const WORKED_MS = 24 * 3_600_000;
+/** Tries that such a login gets beyond the first; each comes as much later as there were before. */
+const STRAYS_MAX = 2;
+const STRAY_PAUSE_MS = 1_000;
+
 export interface Login {
   username: string;
   password: Secret;
+}
+
+interface Success extends Login {
+  atMs: number;
+  /** Refusals since, each taken for a stray one. */
+  strays: number;
 }
 
 interface Refusal extends Login {
@@ -29,6 +41,8 @@ export class LoginBreaker {
   readonly #clock: Clock;
   /** By BMC, the longest unchanged first. */
   readonly #refusals = new Map<string, Refusal[]>();
+  /** The login that worked last, by BMC, the longest ago first. */
+  readonly #successes = new Map<string, Success>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -50,6 +64,22 @@ export class LoginBreaker {
     }
   }
 
+  /**
+   * Takes in a refusal of user or password that may be a stray one: HPE, AMI and NVIDIA BMCs send such to valid logins.
+   *
+   * @returns after what time the login may be tried once more; undefined where it is refused for good.
+   */
+  refusedMaybe(bmc: string, login: Login): number | undefined {
+    const success = this.#successes.get(bmc);
+    const isRecent = success !== undefined && this.#clock.monotonicMs() - success.atMs < WORKED_MS;
+    if (isRecent && isSame(success, login) && success.strays < STRAYS_MAX) {
+      success.strays += 1;
+      return success.strays * STRAY_PAUSE_MS;
+    }
+    this.refused(bmc, login);
+    return undefined;
+  }
+
   /** Tells of a refusal of user or password. */
   refused(bmc: string, login: Login): void {
     const nowMs = this.#clock.monotonicMs();
@@ -64,6 +94,13 @@ export class LoginBreaker {
 
   /** Tells of a login that was accepted. */
   accepted(bmc: string, login: Login): void {
+    const atMs = this.#clock.monotonicMs();
+    this.#successes.delete(bmc);
+    this.#successes.set(bmc, { ...login, atMs, strays: 0 });
+    for (const [other, success] of this.#successes) {
+      if (atMs - success.atMs < WORKED_MS) break;
+      this.#successes.delete(other);
+    }
     const others = this.#of(bmc).filter((refusal) => !isSame(refusal, login));
     if (others.length === 0) this.#refusals.delete(bmc);
     else this.#refusals.set(bmc, others);

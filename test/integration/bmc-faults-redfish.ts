@@ -131,6 +131,12 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     { forceOff: "Refused" },
   ),
   fault("status 503 to orders", "later", { match: POST, action: { type: "status", status: 503 } }, orders("Busy")),
+  fault(
+    "status 401 twice to valid sessions",
+    "later",
+    { times: 2, match: { path: `${SYSTEM}($|/)` }, action: { type: "status", status: 401 } },
+    {},
+  ),
   fault("orders that change nothing refused", "later", { action: { type: "refuseNoChange", status: 409 } }, {}),
   fault(
     "status 412 once to a change",

@@ -254,13 +254,14 @@ test("after a new log-in the host is identified anew before an order, once, and 
   assert.equal(logins(bmc), 2);
 });
 
-test("a BMC that refuses every token is AuthFailed, after two logins", async () => {
+test("a BMC that refuses every token is Busy, after three logins in a call: its logins were right", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   bmc.override = ({ path }) => (path === SYSTEM ? { status: 401 } : undefined);
-  await assert.rejects(device.readPower(forever()), hasCode("AuthFailed"));
-  await assert.rejects(device.readPower(forever()), hasCode("AuthFailed"));
-  assert.equal(logins(bmc), 2);
+  await assert.rejects(device.readPower(forever()), hasCode("Busy"));
+  assert.equal(logins(bmc), 3);
+  await assert.rejects(device.readPower(forever()), hasCode("Busy"));
+  assert.equal(logins(bmc), 6);
 });
 
 test("an account that may not do it is PrivilegeTooLow", async () => {

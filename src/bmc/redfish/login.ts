@@ -8,10 +8,14 @@ import { BmcError } from "../errors.ts";
 import type { Login } from "../login-breaker.ts";
 
 /** How requests show who we are. */
-export type Access =
-  | { kind: "Session"; headers: Readonly<Record<string, string>>; path: string }
-  /** `sessionsFull`: basic authentication is tried only because no session was free. */
-  | { kind: "Basic"; headers: Readonly<Record<string, string>>; sessionsFull: boolean };
+export type Access = { kind: "Session"; headers: Readonly<Record<string, string>>; path: string } | BasicAccess;
+
+export interface BasicAccess {
+  kind: "Basic";
+  headers: Readonly<Record<string, string>>;
+  /** Basic authentication is tried only because no session was free. */
+  sessionsFull: boolean;
+}
 
 /** Where nearly all services log in: asking the service root first would cost every fence a request. */
 const SESSIONS = "/redfish/v1/SessionService/Sessions";

@@ -5,7 +5,7 @@ import type { Call, Connection } from "./connection.ts";
 import { EMPTY, stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 import { logIn } from "./login.ts";
-import type { Access } from "./login.ts";
+import type { Access, BasicAccess } from "./login.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { DeviceDeps } from "../driver.ts";
 import { BmcError, orderNotAllowed } from "../errors.ts";
@@ -13,6 +13,7 @@ import type { Login } from "../login-breaker.ts";
 import { sharedOn } from "../shared.ts";
 import type { Shared } from "../shared.ts";
 import type { Turn } from "../turn.ts";
+import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -21,6 +22,8 @@ import type { Logger } from "../../telemetry/logger.ts";
 const CLOSE_TIMEOUT_MS = 5_000;
 /** What a login may take of the time of the call that needs it. */
 const LOGIN_SHARE = 0.9;
+/** Sessions that one call may find denied, of a BMC that has just given them: busy ones evict, and NVIDIA's deny some at random. */
+const SESSIONS_TRIED_MAX = 3;
 const ROOT = "/redfish/v1/";
 
 /** A resource that was read just now. */
@@ -210,39 +213,47 @@ export class Service {
         ? await this.#send(authenticated, signal)
         : await this.#tryBasic(authenticated, access, signal);
       if (answer.status !== 401) return answer;
-      if (access.kind === "Session" && logins === 1) {
-        this.#interruptions += 1;
+      this.#interruptions += 1;
+      if (access.kind === "Session") {
         this.#silences.note(this.origin);
         if (this.#access === login) this.#access = undefined;
-        continue;
+        if (logins < SESSIONS_TRIED_MAX) continue;
+        // User and password were right each time: it is not for them that the session was denied.
+        const what = `${call.method} ${this.origin}${call.path}: HTTP 401`;
+        throw new BmcError("Busy", `${what}: the BMC denies each session that it has just given, ${logins} in a row`);
       }
-      throw this.#refused(call, access);
+      await this.#waitForStray(call, access, signal);
     }
   }
 
   /** Basic authentication shows only at its first use whether it is accepted: that is its login. */
-  #tryBasic(call: Call, access: Access, signal: AbortSignal): Promise<Answer> {
+  #tryBasic(call: Call, access: BasicAccess, signal: AbortSignal): Promise<Answer> {
     return this.#turn.run(signal, async () => {
       this.#breaker.check(this.origin, this.#login, this.origin);
-      const answer = await this.#send(call, signal);
-      // Told before the next one has its turn.
-      if (answer.status === 401) throw this.#refused(call, access);
-      this.#basicAccepted = true;
-      this.#breaker.accepted(this.origin, this.#login);
-      return answer;
+      for (;;) {
+        const answer = await this.#send(call, signal);
+        if (answer.status !== 401) {
+          this.#basicAccepted = true;
+          this.#breaker.accepted(this.origin, this.#login);
+          return answer;
+        }
+        this.#interruptions += 1;
+        // The next one has its turn only after that is settled.
+        await this.#waitForStray(call, access, signal);
+      }
     });
   }
 
-  /** Remembers that the BMC refused our credentials. */
-  #refused(call: Call, access: Access): BmcError {
-    this.#interruptions += 1;
+  /** Waits until basic authentication may be tried again after a 401. @throws BmcError where it may not. */
+  async #waitForStray(call: Call, { sessionsFull }: BasicAccess, signal: AbortSignal): Promise<void> {
     const what = `${call.method} ${this.origin}${call.path}`;
-    if (access.kind === "Basic" && access.sessionsFull) {
-      return new BmcError("Busy", `${what}: no session is free, and basic authentication is refused`);
+    if (sessionsFull) throw new BmcError("Busy", `${what}: no session is free, and basic authentication is refused`);
+    const pauseMs = this.#breaker.refusedMaybe(this.origin, this.#login);
+    if (pauseMs === undefined) {
+      this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
+      throw this.#refusal;
     }
-    this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
-    this.#breaker.refused(this.origin, this.#login);
-    return this.#refusal;
+    await sleep(this.#clock, pauseMs, signal);
   }
 
   async #send(call: Call, signal: AbortSignal): Promise<Answer> {
@@ -296,16 +307,20 @@ export class Service {
     await this.#pace.begin();
     signal.throwIfAborted();
     this.#breaker.check(this.origin, this.#login, this.origin);
-    try {
-      const access = await logIn(this.#connection, (signal) => this.#readRoot(signal), this.#login, signal);
-      this.#logins += 1;
-      // Basic authentication shows at its first use whether it is accepted.
-      if (access.kind === "Session") this.#breaker.accepted(this.origin, this.#login);
-      return access;
-    } catch (error) {
-      if (error instanceof BmcError && error.code === "AuthFailed") this.#breaker.refused(this.origin, this.#login);
-      this.#noteSilence(error);
-      throw error;
+    for (;;) {
+      try {
+        const access = await logIn(this.#connection, (signal) => this.#readRoot(signal), this.#login, signal);
+        this.#logins += 1;
+        // Basic authentication shows at its first use whether it is accepted.
+        if (access.kind === "Session") this.#breaker.accepted(this.origin, this.#login);
+        return access;
+      } catch (error) {
+        this.#noteSilence(error);
+        if (!(error instanceof BmcError) || error.code !== "AuthFailed") throw error;
+        const pauseMs = this.#breaker.refusedMaybe(this.origin, this.#login);
+        if (pauseMs === undefined) throw error;
+        await sleep(this.#clock, pauseMs, signal);
+      }
     }
   }
 }
