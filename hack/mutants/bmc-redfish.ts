@@ -4,6 +4,7 @@ import {
   BMC_LEASE,
   BMC_OFF_WAY,
   BMC_POWER,
+  BMC_WRITES,
   REDFISH_PARSERS,
   REDFISH_SESSION,
 } from "./killers.ts";
@@ -321,5 +322,14 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "  if (pin !== undefined) {",
     "  if (pin !== undefined && !insecureSkipVerify) {",
     "test/integration/bmc-tls.test.ts",
+  ),
+
+  mutant(
+    "boot-order-written",
+    "boot",
+    "a network boot writes the override of one boot, and nothing else of the System",
+    'const once = { BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget',
+    'const once = { BootOrder: [], BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget',
+    BMC_WRITES,
   ),
 ];

@@ -31,6 +31,7 @@ export const GUARDS_SIM = "test/sim/guards.test.ts";
 export const IDENTITY = "test/unit/targets/identity.test.ts";
 export const TURNS_SIM = "test/sim/turns.test.ts";
 export const RENEWALS_SIM = "test/sim/renewals.test.ts";
+export const BMC_WRITES = "test/integration/bmc-writes.test.ts";
 export const CONTACT = "test/unit/kube/contact.test.ts";
 export const SLOW_CALLS_SIM = "test/sim/slow-calls.test.ts";
 export const SAFETY_SIM = "test/sim/safety.test.ts";

@@ -331,4 +331,30 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     'if (owner !== undefined && owner.uid === "") {',
     "test/unit/targets/target-controller.test.ts",
   ),
+
+  // Others who reach the same BMC.
+  mutant(
+    "own-reset-said-to-be-foreign",
+    "target-controller",
+    "a reset while a remediation of ours owned the host is not said to be another's",
+    "    if (target.status?.owner !== undefined) memory.resets = undefined;\n",
+    "",
+    TARGET_CONTROLLER,
+  ),
+  mutant(
+    "recorded-reset-said-to-be-foreign",
+    "reset-history",
+    "a reboot of our own that is on record is not said to be another's",
+    "before === undefined || before.ownReboot !== after.ownReboot",
+    "before === undefined",
+    TARGET_CONTROLLER,
+  ),
+  mutant(
+    "foreign-reset-unsaid",
+    "reset-history",
+    "a reset that we did not order is said: another agent may reach the BMC",
+    "afterMs - beforeMs > SAME_RESET_MS",
+    "afterMs - beforeMs > Infinity",
+    TARGET_CONTROLLER,
+  ),
 ];

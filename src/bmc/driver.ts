@@ -67,6 +67,11 @@ export interface OffObstacle {
 export interface PowerDriver {
   /** The address, without credentials, for messages. */
   readonly address: string;
+  /**
+   * When the host came out of its last reset, by the BMC's clock, as the last call that read it has shown. Absent where the
+   * protocol knows no such thing (IPMI), undefined where the BMC does not say.
+   */
+  readonly lastReset?: string | undefined;
   /** Reads who the host is. */
   identify(signal: AbortSignal): Promise<HostIdentity>;
   /** Reads the power state freshly. */

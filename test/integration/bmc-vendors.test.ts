@@ -64,6 +64,17 @@ function isLoggedIn(bmc: FakeBmc, vendor: Vendor, { headers }: Request): boolean
   return headers.authorization === `Basic ${Buffer.from(`fence:${PASSWORD}`).toString("base64")}`;
 }
 
+/** Whether a request writes no more than a session, a power order or the boot override. */
+function isExpectedWrite(vendor: Vendor, request: Request): boolean {
+  const { method, path, body } = request;
+  const isLoginTried = method === "POST" && path.replace(/\/$/, "").endsWith("/SessionService/Sessions");
+  if (isLoginTried || isLogin(vendor, request) || (method === "DELETE" && path.includes("/Sessions/"))) return true;
+  if (method === "POST") return path === vendor.resetPath && Object.keys(body).join() === "ResetType";
+  const keys = Object.keys(body["Boot"] ?? {});
+  const isBoot = keys.length > 0 && keys.every((key) => key.startsWith("BootSourceOverride"));
+  return method === "PATCH" && Object.keys(body).join() === "Boot" && isBoot;
+}
+
 /** Orders on as the remediator does: again where the BMC will not yet. */
 async function orderOn(device: PowerDriver): Promise<void> {
   try {
@@ -114,6 +125,8 @@ for (const vendor of VENDORS) {
     assert.equal(bmc.sessions.size, 0, "no session is left");
     const logins = bmc.requests.filter(({ body }) => body["Password"] !== undefined);
     assert.ok(logins.length <= 2, bmc.log().join("\n"));
+    const writes = bmc.requests.filter((request) => request.method !== "GET" && !isExpectedWrite(vendor, request));
+    assert.deepEqual(writes, [], "nothing is written but sessions, orders and the boot override");
   });
 }
 

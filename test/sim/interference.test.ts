@@ -149,3 +149,22 @@ describe("a boot override that cannot be cleared", () => {
       assert.match(succeeded?.message ?? "", /boot override by hand/);
     }));
 });
+
+describe("a host that another agent reaches, too", () => {
+  it("is said to have been reset by others, where its BMC's history shows a reset that is not ours", () =>
+    World.run({}, async (world) => {
+      const resets = (): string[] =>
+        world.notes
+          .filter(({ type, reason }) => type === "Warning" && reason === "ResetByOthers")
+          .map(({ regarding }) => regarding.metadata.name);
+      // One host is fenced by us, the other one is not.
+      await world.hang("n1");
+      world.remediate("n1");
+      await world.phase("n1", "Succeeded");
+      await world.clock.advance(1_500_000);
+      assert.deepEqual(resets(), []);
+      world.somebodyOrders("n2", "ForceRestart");
+      await world.clock.advance(1_500_000);
+      assert.deepEqual(resets(), ["n2"]);
+    }));
+});

@@ -7,6 +7,7 @@ import { BmcError, orderNotAllowed } from "../../src/bmc/errors.ts";
 import type { DeviceConfig, openDevice as OpenDevice } from "../../src/bmc/open-device.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { abortReason, sleep } from "../../src/runtime/clock.ts";
+import { toTime } from "../../src/runtime/time.ts";
 
 /** What a call to a simulated BMC takes. */
 const CALL_MS = 20;
@@ -179,6 +180,9 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     });
   return {
     address,
+    get lastReset() {
+      return toTime(bmc.host.lastResetMs);
+    },
     identify: (signal) => call("identify", signal, (fault) => identityOf(bmc, host, lieOf(fault))),
     readPower: (signal) => call("readPower", signal, (fault) => reading(bmc, lieOf(fault))),
     forceOff: (signal) => order("ForceOff", signal),

@@ -64,6 +64,7 @@ export class RedfishDriver implements PowerDriver {
   // Learned at the first read and kept while the driver is open; the power state never is.
   #path: string | undefined;
   #reset: ResetAction | undefined;
+  #lastReset: string | undefined;
 
   constructor(
     address: RedfishAddress,
@@ -84,6 +85,10 @@ export class RedfishDriver implements PowerDriver {
     this.#clock = options.clock;
     this.#offCheck = new OffCheck(service, options.clock, options.powerChassis);
     this.#pushes = sharedOn(options.clock).pushes;
+  }
+
+  get lastReset(): string | undefined {
+    return this.#lastReset;
   }
 
   identify(signal: AbortSignal): Promise<HostIdentity> {
@@ -182,6 +187,7 @@ export class RedfishDriver implements PowerDriver {
   async #readSystem(signal: AbortSignal): Promise<System> {
     const system = parseSystem(this.#service.origin, await this.#readSystemResource(signal));
     this.#reset = system.reset;
+    this.#lastReset = system.lastReset;
     this.#offCheck.noteState(system.power.state);
     return system;
   }

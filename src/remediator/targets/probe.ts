@@ -20,7 +20,7 @@ export type DeviceProbe = {
   /** Position in spec.devices. */
   index: number;
 } & (
-  | { ok: true; identity: HostIdentity; reading: PowerReading; obstacle?: OffObstacle }
+  | { ok: true; identity: HostIdentity; reading: PowerReading; obstacle?: OffObstacle; lastReset?: string }
   | { ok: false; reason: DeviceFailure; message: string }
 );
 
@@ -122,7 +122,15 @@ async function probeDevice(
         const identity = await driver.identify(signal);
         const reading = await driver.readPower(signal);
         const obstacle = await driver.findOffObstacle?.(signal);
-        return { ...at, ok: true, identity, reading, ...(obstacle !== undefined && { obstacle }) };
+        const { lastReset } = driver;
+        return {
+          ...at,
+          ok: true,
+          identity,
+          reading,
+          ...(obstacle !== undefined && { obstacle }),
+          ...(lastReset !== undefined && { lastReset }),
+        };
       },
     );
   } catch (error) {

@@ -21,6 +21,8 @@ import type { LockedLogin, ProbeIntervals, ProbePlan, ProbeTrigger } from "./pro
 import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstDelayMs, lockedLogins, nextDelayMs } from "./probe-schedule.ts";
 import type { ProofsWanted } from "./proofs-wanted.ts";
 import { watchProofsWanted } from "./proofs-wanted.ts";
+import type { ResetsSeen } from "./reset-history.ts";
+import { foreignReset, resetsSeen } from "./reset-history.ts";
 import type { Conflict } from "./target-index.ts";
 import { uuidClaim } from "./target-index.ts";
 import type { TargetFacts } from "./target-status.ts";
@@ -104,6 +106,8 @@ interface Memory extends ProbePlan {
   /** The last probe, until the spec that it was of has changed. */
   probe: { result: ProbeResult; atMs: number; generation: number | undefined } | undefined;
   locked: LockedLogin[];
+  /** Of the last probe of the right host, unless somebody here has owned the host since. */
+  resets: ResetsSeen | undefined;
   /** Probes in the present outage of its node, where its host is to be proven off; else 0. */
   inOutage: number;
 }
@@ -154,6 +158,7 @@ class Prober {
     const trigger = this.#triggerOf(target);
     const memory = this.#memoryOf(target, trigger);
     const trusted = this.#conflictOf(target) === undefined;
+    if (target.status?.owner !== undefined) memory.resets = undefined;
     memory.dueAtMs = dueAtMs(memory, trigger, this.#intervals);
     if (trigger.outage !== memory.trigger.outage) this.#setInOutage(memory, 0);
     let proven: OffProof | undefined | "asBefore" = "asBefore";
@@ -191,6 +196,7 @@ class Prober {
     memory.locked = lockedLogins(refused, result.refused, this.#intervals, nowMs);
     directory.report(target, reportedUuids(target, node, result));
     const healthy = isHealthy(this.#factsOf(target, memory));
+    if (healthy) this.#compareResets(target, memory, resetsSeen(target, result.devices));
     this.#setFailures(memory, healthy ? 0 : memory.failuresInARow + 1);
     const delayMs = nextDelayMs(
       {
@@ -205,6 +211,19 @@ class Prober {
     );
     memory.dueAtMs = nowMs + delayMs;
     return result.offProof;
+  }
+
+  /** Says so where the host was reset, and not by this agent: another one may reach its BMC. */
+  #compareResets(target: FencingTarget, memory: Memory, seen: ResetsSeen): void {
+    const found = foreignReset(memory.resets, seen);
+    memory.resets = seen;
+    if (found === undefined) return;
+    const { runtime } = this.#deps;
+    const { namespace, name } = target.metadata;
+    const note = `the host was reset at ${found.time} (clock of ${found.address}), and not by this agent: its OS rebooted, or a person or another agent that reaches this BMC did it`;
+    runtime.events.record({ regarding: target, type: "Warning", reason: "ResetByOthers", action: "Probe", note });
+    const fields = { target: `${namespace}/${name}`, node: target.spec.nodeName, address: found.address };
+    runtime.logger.warn({ ...fields, resetTime: found.time }, "the host was reset, and not by this agent");
   }
 
   async #writeStatus(
@@ -308,6 +327,7 @@ class Prober {
       failuresInARow: 0,
       probe: undefined,
       locked: [],
+      resets: undefined,
       inOutage: 0,
     };
     this.#memories.set(target.metadata.uid, memory);

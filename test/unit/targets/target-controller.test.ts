@@ -461,3 +461,52 @@ test("when it ends nothing is left: no timer, no subscription, no open device", 
   for (const type of [FENCING_TARGETS, NODES, SECRETS])
     assert.equal(world.collection(type).listenerCount, 0, type.kind);
 });
+
+test("a host that was reset between two probes, and not by this agent, is said to be, once", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  bmc.lastReset = "2026-01-01T00:00:00Z";
+  await start(t, world);
+  const told = (): string[] =>
+    world.events
+      .filter(({ reason }) => reason === "ResetByOthers")
+      .map(({ type, note }) => `${type} ${note.slice(0, 45)}`);
+  await world.clock.advance(15 * MINUTE_MS);
+  assert.deepEqual(told(), []);
+  // One reset, rounded in another way.
+  bmc.lastReset = "2026-01-01T00:00:01+00:00";
+  await world.clock.advance(15 * MINUTE_MS);
+  assert.deepEqual(told(), []);
+  bmc.lastReset = "2026-01-01T00:20:00Z";
+  await world.clock.advance(45 * MINUTE_MS);
+  assert.deepEqual(told(), ["Warning the host was reset at 2026-01-01T00:20:00Z (c"]);
+});
+
+test("a reset while a remediation owned the host is not said to be another's, nor one of our own on record", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1));
+  bmc.lastReset = "2026-01-01T00:00:00Z";
+  await start(t, world);
+  const owner = world.remediation("r1");
+  const { uid } = owner.metadata;
+  const status = (change: object): void => {
+    const target = world.liveTarget("n1");
+    const { spec } = target;
+    world.put<FencingTarget>(FENCING_TARGETS, "n1", { spec, status: { ...target.status, ...change } }, NAMESPACE);
+  };
+  status({
+    owner: { uid, kind: "BareMetalRemediation", namespace: "default", name: "r1", since: "2026-01-01T00:00:00Z" },
+  });
+  await world.clock.advance(MINUTE_MS);
+  bmc.lastReset = "2026-01-01T00:01:00Z";
+  status({ owner: undefined });
+  await world.clock.advance(45 * MINUTE_MS);
+  // Owned and given up again between two looks: what is left of it is the record.
+  bmc.lastReset = "2026-01-01T00:50:00Z";
+  status({ lastReboot: { time: "2026-01-01T00:50:00Z", offConfirmedAt: "2026-01-01T00:49:50Z" } });
+  await world.clock.advance(45 * MINUTE_MS);
+  assert.deepEqual(
+    world.events.filter(({ reason }) => reason === "ResetByOthers"),
+    [],
+  );
+});

@@ -93,6 +93,8 @@ export class FakeBmc {
   readonly orders: string[] = [];
   logins = 0;
   override: BootOverride = "None";
+  /** `LastResetTime`. */
+  lastReset: string | undefined;
   /** Orders are accepted, but nothing happens. */
   deaf = false;
   /** How orders to power off fail. */
@@ -224,6 +226,9 @@ export class World {
       });
     return {
       address: config.address,
+      get lastReset() {
+        return bmc?.lastReset;
+      },
       identify: () => call((bmc) => ({ ...bmc.identity, device: config.address })),
       readPower: () => call((bmc) => bmc.power),
       findOffObstacle: () => call((bmc) => bmc.obstacle),

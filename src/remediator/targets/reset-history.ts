@@ -1,0 +1,43 @@
+import type { FencingTarget } from "../../api/fencing-target.ts";
+import { parseTimeMs } from "../../runtime/time.ts";
+import type { DeviceProbe } from "./probe.ts";
+
+// Resets of a host that this agent did not order, found by comparing what its BMC says of the last one in two probes. Pure.
+
+/** What a probe found of a host's last resets. */
+export interface ResetsSeen {
+  /** `LastResetTime` by device. */
+  byAddress: ReadonlyMap<string, string>;
+  /** Our own last reboot of the host, as on record then. */
+  ownReboot: string | undefined;
+}
+
+export interface ForeignReset {
+  address: string;
+  /** By the BMC's clock. */
+  time: string;
+}
+
+/** What a BMC makes of one and the same reset may differ by the seconds to which it rounds. */
+const SAME_RESET_MS = 2_000;
+
+export function resetsSeen(target: FencingTarget, devices: readonly DeviceProbe[]): ResetsSeen {
+  const told = devices.flatMap((device): [string, string][] =>
+    device.ok && device.lastReset !== undefined ? [[device.address, device.lastReset]] : [],
+  );
+  return { byAddress: new Map(told), ownReboot: target.status?.lastReboot?.time };
+}
+
+/**
+ * A reset between two probes that is not ours. Whatever owned the host in between may have ordered one, so the caller forgets
+ * `before` then; an own reboot that ended in between is on record.
+ */
+export function foreignReset(before: ResetsSeen | undefined, after: ResetsSeen): ForeignReset | undefined {
+  if (before === undefined || before.ownReboot !== after.ownReboot) return undefined;
+  for (const [address, time] of after.byAddress) {
+    const beforeMs = parseTimeMs(before.byAddress.get(address));
+    const afterMs = parseTimeMs(time);
+    if (beforeMs !== undefined && afterMs !== undefined && afterMs - beforeMs > SAME_RESET_MS) return { address, time };
+  }
+  return undefined;
+}
