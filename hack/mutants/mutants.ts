@@ -20,6 +20,7 @@ import { REMEDIATOR_REQUESTS_MUTANTS } from "./remediator-requests.ts";
 import { REMEDIATOR_TARGETS_MUTANTS } from "./remediator-targets.ts";
 import { REMEDIATOR_UNDO_MUTANTS } from "./remediator-undo.ts";
 import { REMEDIATOR_WORKLOADS_MUTANTS } from "./remediator-workloads.ts";
+import { TELEMETRY_MUTANTS } from "./telemetry.ts";
 import type { Mutant } from "./mutant.ts";
 
 /** All of them; each file has those of one folder of `src`, or of one part of the detector's or the remediator's. */
@@ -46,4 +47,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...REMEDIATOR_TARGETS_MUTANTS,
   ...REMEDIATOR_UNDO_MUTANTS,
   ...REMEDIATOR_WORKLOADS_MUTANTS,
+  ...TELEMETRY_MUTANTS,
 ];

@@ -14,6 +14,7 @@ import type { Watched } from "../kube/watched.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { sleep } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
+import { cachedPage } from "../telemetry/cached-page.ts";
 import { servePages } from "../telemetry/http-server.ts";
 import type { Page } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -76,7 +77,7 @@ async function runAgentOn(
   try {
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, running);
-    await servePagesOf(options, registry, () => whyNotReady(nodes, refused), logger, closeServers);
+    await servePagesOf(options, registry, () => whyNotReady(nodes, refused), deps, closeServers);
     background.push(kube.run(running));
     logger.info(
       {
@@ -163,18 +164,18 @@ async function servePagesOf(
   options: RunOptions,
   registry: Registry,
   whyNotReady: () => readonly string[],
-  logger: Logger,
+  { clock, logger }: AgentDeps,
   closeServers: (() => Promise<void>)[],
 ): Promise<void> {
   const text =
     (status: number, body: string): Page =>
     () =>
       Promise.resolve({ status, contentType: "text/plain", body });
-  const metrics: Page = async () => ({
+  const metrics = cachedPage(clock, async () => ({
     status: 200,
     contentType: registry.contentType,
     body: await registry.metrics(),
-  });
+  }));
   const readyz: Page = () => {
     const why = whyNotReady();
     return (why.length === 0 ? text(200, "ok\n") : text(503, `${why.join("\n")}\n`))();

@@ -1,11 +1,16 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { ConnectionPlaces } from "./connection-places.ts";
 
 /** Answers one path. */
 export type Page = () => Promise<{ status: number; contentType: string; body: string }>;
 
-// A scrape or a probe is one short GET; anything slower is not one.
-const REQUEST_TIMEOUT_MS = 10_000;
+/** Until the whole request is there: a scrape or a probe is one short GET, and anything slower is not one. */
+const REQUEST_TIMEOUT_MS = 5_000;
+/** How often it is looked for requests that are late. */
+const LOOK_MS = 1_000;
+/** A connection on which nothing moves, such as that of a client that does not read its answer. */
+const SILENCE_MAX_MS = 10_000;
 const CONNECTIONS_MAX = 64;
 
 /**
@@ -18,12 +23,17 @@ export async function servePages(
   address: { host: string; port: number },
   pages: Readonly<Record<string, Page>>,
 ): Promise<{ port: number; close(): Promise<void> }> {
-  const server = createServer((request, response) => {
+  const limits = {
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    headersTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: LOOK_MS,
+  };
+  const server = createServer(limits, (request, response) => {
     answer(request, response, pages).catch(() => response.destroy());
   });
-  server.requestTimeout = REQUEST_TIMEOUT_MS;
-  server.headersTimeout = REQUEST_TIMEOUT_MS;
-  server.maxConnections = CONNECTIONS_MAX;
+  server.setTimeout(SILENCE_MAX_MS);
+  const places = new ConnectionPlaces(CONNECTIONS_MAX);
+  server.on("connection", (socket) => places.take(socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => {
       reject(new Error(`cannot listen on ${address.host}:${address.port}: ${error.message}`, { cause: error }));

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { after, before, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { request } from "undici";
 import { servePages } from "../../../src/telemetry/http-server.ts";
 
@@ -33,6 +36,52 @@ describe("the page server", () => {
     const response = await get("/healthz", "POST");
     await response.body.dump();
     assert.equal(response.statusCode, 405);
+  });
+
+  for (const [what, sent] of [
+    ["that say nothing", ""],
+    ["whose headers never end", "GET /healthz HTTP/1.1\r\nhost: x\r\n"],
+    ["that are kept alive and busy", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"],
+    ["that ask a hundred things at once", "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(100)],
+  ] as const) {
+    it(`answers a probe beside more connections of one other address than it has places: ${what}`, async () => {
+      const { port } = server;
+      const sockets = Array.from({ length: 200 }, () =>
+        connect({ port, host: "127.0.0.1", localAddress: "127.0.0.2" }),
+      );
+      try {
+        for (const socket of sockets) socket.on("error", () => undefined).on("data", () => undefined);
+        await Promise.all(sockets.map((socket) => once(socket, "connect").catch(() => undefined)));
+        for (const socket of sockets) socket.write(sent);
+        for (let probe = 0; probe < 5; probe++) {
+          const { statusCode, body } = await get("/healthz");
+          await body.dump();
+          assert.equal(statusCode, 200);
+        }
+        const left = (): number => sockets.filter(({ closed }) => !closed).length;
+        for (let waits = 0; left() > 64 && waits < 100; waits++) await delay(50);
+        assert.ok(left() <= 64, `${left()} connections are left`);
+      } finally {
+        for (const socket of sockets) socket.destroy();
+      }
+    });
+  }
+
+  it("ends a connection whose request is not there after 5 s", async () => {
+    const socket = connect(server.port, "127.0.0.1");
+    let text = "";
+    socket.on("data", (chunk) => (text += String(chunk)));
+    await once(socket, "connect");
+    socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n");
+    const startedMs = performance.now();
+    const drip = setInterval(() => socket.write("x: y\r\n"), 500);
+    try {
+      await once(socket, "close");
+    } finally {
+      clearInterval(drip);
+    }
+    assert.ok(performance.now() - startedMs >= 4_500);
+    assert.match(text, /^HTTP\/1\.1 408 /);
   });
 
   it("names the address that it cannot bind", async () => {

@@ -1,0 +1,32 @@
+import { mutantsOf } from "./mutant.ts";
+import type { Mutant } from "./mutant.ts";
+
+const mutant = mutantsOf("src/telemetry");
+const SERVER = "test/unit/telemetry/http-server.test.ts";
+
+export const TELEMETRY_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "probe-behind-connections",
+    "connection-places",
+    "a probe gets through beside any number of connections of one other address",
+    "if (this.#count > this.#max) this.#evict();",
+    "if (this.#count > this.#max) socket.destroy();",
+    SERVER,
+  ),
+  mutant(
+    "slow-headers-for-ever",
+    "http-server",
+    "a connection ends whose request does not arrive",
+    "requestTimeout: REQUEST_TIMEOUT_MS,\n    headersTimeout: REQUEST_TIMEOUT_MS,",
+    "requestTimeout: 0,\n    headersTimeout: 0,",
+    SERVER,
+  ),
+  mutant(
+    "metrics-made-at-each-request",
+    "cached-page",
+    "the metrics are made no more often than a twentieth of the time allows",
+    "if (made !== undefined && nowMs < made.untilMs) return made.answer;",
+    "if (made !== undefined && nowMs < 0) return made.answer;",
+    "test/unit/telemetry/cached-page.test.ts",
+  ),
+];
