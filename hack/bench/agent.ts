@@ -108,7 +108,7 @@ function fill(server: ApiServer, nodeCount: number): void {
     const name = `node-${index}`;
     create(NODES, { name, labels: labelsOf(name) }, { spec: { podCIDR: "10.0.0.0/24" }, status: nodeStatus("True") });
     const devices = [
-      { address: `redfish+http://127.0.0.1:1/redfish/v1/Systems/${index}`, credentialsSecretRef: { name: "bmc" } },
+      { address: `redfish://127.0.0.1:1/redfish/v1/Systems/${index}`, credentialsSecretRef: { name: "bmc" } },
     ];
     // In maintenance: a bench never asks for a BMC.
     create(FENCING_TARGETS, { namespace: NAMESPACE, name }, { spec: { nodeName: name, maintenance: true, devices } });

@@ -1,4 +1,4 @@
-import { MULTIPLE_TEMPLATES_SUPPORT } from "../../src/api/annotations.ts";
+import { ALLOWED_ADDRESSES, MULTIPLE_TEMPLATES_SUPPORT } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
 import { LEASES, SECRETS } from "../../src/api/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
@@ -39,7 +39,7 @@ export function createObjects(server: ApiServer, access: BmcAccess): void {
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   create(
     SECRETS,
-    { namespace: NAMESPACE, name: "bmc-credentials" },
+    { namespace: NAMESPACE, name: "bmc-credentials", annotations: { [ALLOWED_ADDRESSES]: "https://127.0.0.1:*" } },
     {
       data: { username: base64(BMC_USERNAME), password: base64(access.password.reveal()) },
     },

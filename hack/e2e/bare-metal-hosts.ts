@@ -18,7 +18,8 @@ export async function createCredentials(api: KubeApi, namespace: string, { login
   await api.create(`/api/v1/namespaces/${namespace}/secrets`, {
     apiVersion: "v1",
     kind: "Secret",
-    metadata: { name: CREDENTIALS },
+    // As its operator labels the Secrets that it uses.
+    metadata: { name: CREDENTIALS, labels: { "environment.metal3.io": "baremetal" } },
     stringData: login,
   });
 }

@@ -14,7 +14,7 @@ import { startAgent } from "./agent.ts";
 import type { Agent } from "./agent.ts";
 import { eventually } from "./eventually.ts";
 import { HEALTH_CHECK, REMEDIATIONS, TARGETS } from "./scenario.ts";
-import { openClient, startSimulatedHosts } from "./simulated-hosts.ts";
+import { ALL_SIMULATED, openClient, startSimulatedHosts } from "./simulated-hosts.ts";
 import type { SimulatedHosts } from "./simulated-hosts.ts";
 import { NAMESPACE, allReady, install } from "./world.ts";
 
@@ -108,7 +108,7 @@ async function createTargets(api: KubeApi, hosts: SimulatedHosts, targets: reado
   await api.create(`/api/v1/namespaces/${NAMESPACE}/secrets`, {
     apiVersion: "v1",
     kind: "Secret",
-    metadata: { name: "bmc" },
+    metadata: { name: "bmc", annotations: { "ironfence.io/allowed-addresses": ALL_SIMULATED } },
     stringData: hosts.login,
   });
   for (const { name } of targets) {

@@ -28,6 +28,9 @@ export interface SimulatedHosts {
   close(): Promise<void>;
 }
 
+/** The addresses of all of them, for the annotation of their Secret. */
+export const ALL_SIMULATED = "https://127.0.0.1:*, ipmi://127.0.0.1:*";
+
 /** Starts the hosts, with one BMC each. */
 export async function startSimulatedHosts(hosts: readonly HostSpec[]): Promise<SimulatedHosts> {
   const rack = createRack({ ...DEPS, hosts });

@@ -249,6 +249,14 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
     BARE_METAL_HOST,
   ),
   mutant(
+    "any-secret-of-namespace",
+    "host-device",
+    "a Secret that the operator of a BareMetalHost has not used for a BMC is sent to none",
+    "if (allowed === undefined && metadata.labels?.[BMC_SECRET_LABEL] !== BMC_SECRET_VALUE) {",
+    'if (metadata.name === "") {',
+    BARE_METAL_POWER,
+  ),
+  mutant(
     "kubelet-claims-host",
     "host-search",
     "a node's providerID leads to a host without a consumer only where the host's owner has allowed it",

@@ -228,6 +228,22 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     TARGETS,
   ),
   mutant(
+    "secret-sent-anywhere",
+    "devices",
+    "a Secret is sent to no address but those that it allows",
+    "if (origin !== undefined && !isAllowed(secret.metadata.annotations?.[ALLOWED_ADDRESSES], device.address)) {",
+    'if (origin === "") {',
+    TARGETS,
+  ),
+  mutant(
+    "plain-http-unasked",
+    "devices",
+    "a password crosses the network readable only where the device says so",
+    'if (allowPlainHTTP || originText(address)?.startsWith("http:") !== true) return;',
+    'if (allowPlainHTTP !== null || originText(address)?.startsWith("http:") !== true) return;',
+    TARGETS,
+  ),
+  mutant(
     "pin-without-bmc",
     "probe",
     "a node's word about its hardware is pinned only where its BMC says the same",

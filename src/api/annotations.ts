@@ -31,6 +31,9 @@ export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
 export const QUARANTINED_BY = "ironfence.io/quarantined-by";
 
+/** On a Secret with a BMC's credentials: the addresses to which it may be sent (`isAllowed`). */
+export const ALLOWED_ADDRESSES = "ironfence.io/allowed-addresses";
+
 /** On a BareMetalHost: JSON, the remediation that may power it now, and the identity that it has found there. */
 export const HOST_OWNER = "ironfence.io/owner";
 /** On a BareMetalHost: JSON, the last reboot that was proven off. */

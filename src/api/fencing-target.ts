@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { CustomKind } from "./kind.ts";
 import type { KubeObject } from "../kube/resource.ts";
-import { clusterRefSchema, conditionsSchema, timeSchema } from "./meta.ts";
+import { clusterRefSchema, conditionsSchema, nameSchema, timeSchema } from "./meta.ts";
 import { DURATION_PATTERN } from "../runtime/duration.ts";
 
 const deviceSchema = z.object({
@@ -9,9 +9,13 @@ const deviceSchema = z.object({
     description:
       "The BMC, e.g. redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System and may be left out where the BMC has one only.",
   }),
-  credentialsSecretRef: z.object({ name: z.string().min(1) }).meta({
+  allowPlainHTTP: z.boolean().optional().meta({
     description:
-      "A Secret of this namespace with keys username and password, and kg where an IPMI BMC has a key of its own (K_G).",
+      "Speak to an address of plain HTTP. The password then crosses the network readable, and the answers can be forged.",
+  }),
+  credentialsSecretRef: z.object({ name: nameSchema }).meta({
+    description:
+      "A Secret of this namespace with keys username and password, and kg where an IPMI BMC has a key of its own (K_G). Its annotation ironfence.io/allowed-addresses says to which addresses it may be sent.",
   }),
   level: z.int().min(1).max(9).default(1).meta({
     description: "Levels are tried in rising order; all devices of one level must prove the host off.",
@@ -19,7 +23,14 @@ const deviceSchema = z.object({
   tls: z
     .object({
       caSecretRef: z
-        .object({ name: z.string().min(1), key: z.string().default("ca.crt") })
+        .object({
+          name: nameSchema,
+          key: z
+            .string()
+            .max(253)
+            .regex(/^[-._a-zA-Z0-9]+$/)
+            .default("ca.crt"),
+        })
         .optional()
         .meta({ description: "A Secret of this namespace with the PEM bundle that signed the BMC's certificate." }),
       sha256Fingerprint: z
@@ -88,7 +99,7 @@ const deviceSchema = z.object({
 export type Device = z.infer<typeof deviceSchema>;
 
 const fencingTargetSpecSchema = z.object({
-  nodeName: z.string().min(1).meta({ description: "The node that these devices power." }),
+  nodeName: nameSchema.meta({ description: "The node that these devices power." }),
   clusterRef: clusterRefSchema.optional().meta({
     description:
       "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent lives in: a node of the same name in another cluster is another node.",

@@ -53,5 +53,19 @@ export type LabelSelector = z.infer<typeof labelSelectorSchema>;
 /** A point in time (`metav1.Time`). */
 export const timeSchema = z.string().meta({ format: "date-time" });
 
+/** The name of an object (RFC 1123 subdomain): one that is no name would lead into another path of the API. */
+export const nameSchema = z
+  .string()
+  .min(1)
+  .max(253)
+  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+
+/** The name of a namespace (RFC 1123 label). */
+export const namespaceSchema = z
+  .string()
+  .min(1)
+  .max(63)
+  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/);
+
 /** A Cluster of Cluster API (`cluster.x-k8s.io`), by name. */
-export const clusterRefSchema = z.object({ namespace: z.string().min(1), name: z.string().min(1) });
+export const clusterRefSchema = z.object({ namespace: namespaceSchema, name: nameSchema });

@@ -13,6 +13,9 @@ export const INFRASTRUCTURE_VERSIONS = ["v1beta2", "v1beta1"] as const;
 
 /** On a Metal3Machine or an OKD Machine: `namespace/name` of its host. */
 export const BARE_METAL_HOST_ANNOTATION = "metal3.io/BareMetalHost";
+/** On a Secret, set by the operator of a BareMetalHost: it holds the credentials of a BMC. */
+export const BMC_SECRET_LABEL = "environment.metal3.io";
+export const BMC_SECRET_VALUE = "baremetal";
 /** On a host: its operator lets go of it, and says so in operationalStatus. */
 const DETACHED_ANNOTATION = "baremetalhost.metal3.io/detached";
 /** On a host: its operator looks away. The power machinery behind the operator does not. */

@@ -35,6 +35,7 @@ export const REASONS = [
   "SecretNotFound",
   "SecretInvalid",
   "AddressInvalid",
+  "AddressNotAllowed",
   "IdentityMismatch",
   "IdentityUnknown",
   "WrongHost",

@@ -43,7 +43,7 @@ void describe("the shipped operator's rights", () => {
     await api.create(`/api/v1/namespaces/${NAMESPACE}/secrets`, {
       apiVersion: "v1",
       kind: "Secret",
-      metadata: { name: "bmc" },
+      metadata: { name: "bmc", annotations: { "ironfence.io/allowed-addresses": "http://127.0.0.1:*" } },
       data: { username: base64("admin"), password: base64("password") },
     });
     await api.create(`/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`, {
@@ -53,7 +53,7 @@ void describe("the shipped operator's rights", () => {
       spec: {
         nodeName: "worker-1",
         identity: { systemUUID },
-        devices: [{ address: bmc.url, credentialsSecretRef: { name: "bmc" } }],
+        devices: [{ address: bmc.url, allowPlainHTTP: true, credentialsSecretRef: { name: "bmc" } }],
       },
     });
     const template = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };

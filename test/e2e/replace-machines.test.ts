@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { parse } from "yaml";
 import { IMAGE } from "../../hack/e2e/bare-metal-hosts.ts";
+import { ALL_SIMULATED } from "../../hack/e2e/simulated-hosts.ts";
 import type { NodeView, RemediationView } from "../../hack/e2e/chronicle.ts";
 import { conditionOf, readyOf } from "../../hack/e2e/chronicle.ts";
 import type { ObjectView } from "../../hack/e2e/machines.ts";
@@ -75,7 +76,9 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
       .replace('{"namespace":"caps","name":"w1"}', JSON.stringify({ namespace: WHERE.namespace, name: WHERE.cluster }));
     const { spec } = JSON.parse(text) as { spec: object };
     const metadata = { namespace: NAMESPACE, name };
-    await applyObject(world.api, { apiVersion: "v1", kind: "Secret", metadata, stringData: world.hosts.login });
+    const annotations = { "ironfence.io/allowed-addresses": ALL_SIMULATED };
+    const secret = { apiVersion: "v1", kind: "Secret", metadata: { ...metadata, annotations } };
+    await applyObject(world.api, { ...secret, stringData: world.hosts.login });
     const device = {
       address: world.hosts.address(name),
       credentialsSecretRef: { name },

@@ -16,6 +16,7 @@ import type { Host, HostSpec } from "../../hack/rack/host.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
 import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
@@ -82,7 +83,8 @@ export async function startSocketWorld(
   }
   server.collection(LEASES).create(freeLease(NAMESPACE));
   const data = { username: base64("fencing"), password: base64(password), "ca.crt": base64(authority.certPem) };
-  server.collection(SECRETS).create({ metadata: { namespace: describe.namespace, name: "bmc" }, data });
+  const annotations = { [ALLOWED_ADDRESSES]: "https://127.0.0.1:*" };
+  server.collection(SECRETS).create({ metadata: { namespace: describe.namespace, name: "bmc", annotations }, data });
   for (const host of rack.hosts) {
     describe.host(server, host, redfish.url.replace(/^https/, "redfish+https") + redfish.systemPath(host.name));
   }

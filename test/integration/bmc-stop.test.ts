@@ -82,12 +82,13 @@ void describe("a process that gets SIGTERM while it waits for a host to go off e
     create(NAMESPACES, { metadata: { name: NAMESPACE } });
     create(LEASES, freeLease(NAMESPACE));
     const data = { username: btoa(USERNAME), password: btoa(PASSWORD) };
-    create(SECRETS, { metadata: { namespace: NAMESPACE, name: "bmc" }, data });
+    const annotations = { "ironfence.io/allowed-addresses": "http://127.0.0.1:*, ipmi://127.0.0.1:*" };
+    create(SECRETS, { metadata: { namespace: NAMESPACE, name: "bmc", annotations }, data });
     for (const name of ["over-ipmi", "over-redfish"]) {
       const ready = { type: "Ready", status: "Unknown", lastTransitionTime: "2026-03-01T00:00:00Z" };
       create(NODES, { metadata: { name }, status: { conditions: [ready] } });
       const identity = { systemUUID: rack.host(name).spec.systemUUID };
-      const devices = [{ address: address(name), credentialsSecretRef: { name: "bmc" } }];
+      const devices = [{ address: address(name), allowPlainHTTP: true, credentialsSecretRef: { name: "bmc" } }];
       create(FENCING_TARGETS, {
         metadata: { namespace: NAMESPACE, name },
         spec: { nodeName: name, identity, devices },

@@ -12,6 +12,7 @@ import { startKubelets } from "../../hack/rack/kubelet.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { CONFIG_MAPS, NODES, PODS, SECRETS } from "../../src/api/core-types.ts";
 import type { Node, Pod } from "../../src/api/core.ts";
@@ -107,7 +108,7 @@ export class Cluster {
     }
     this.create(
       SECRETS,
-      { namespace: NAMESPACE, name: "bmc" },
+      { namespace: NAMESPACE, name: "bmc", annotations: { [ALLOWED_ADDRESSES]: "redfish://*" } },
       { data: { username: base64("admin"), password: base64(this.faults.password) } },
     );
     for (const { name, spec } of options.targets === false ? [] : rack.hosts) this.createTarget(name, spec.systemUUID);

@@ -1,4 +1,5 @@
 import { X509Certificate } from "node:crypto";
+import { ALLOWED_ADDRESSES } from "../../api/annotations.ts";
 import { SECRETS } from "../../api/core-types.ts";
 import type { SecretObject } from "../../api/core.ts";
 import type { Device, FencingTarget } from "../../api/fencing-target.ts";
@@ -10,6 +11,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
 import { Secret } from "../../runtime/secret.ts";
+import { isAllowed, originText } from "./allowed-addresses.ts";
 import { TargetError } from "./host.ts";
 import { compareIdentity, expectedIdentity } from "./identity.ts";
 
@@ -109,10 +111,23 @@ async function readCredentials(
   readSecret: ReadSecret,
 ): Promise<Credentials> {
   const { name } = device.credentialsSecretRef;
+  refusePlainHttp(device, where);
   const secret = await requireSecret(target, name, "keys username and password", where, readSecret);
+  const origin = originText(device.address);
+  if (origin !== undefined && !isAllowed(secret.metadata.annotations?.[ALLOWED_ADDRESSES], device.address)) {
+    const message = `${secretText(target, name)} does not allow to be sent to the address of ${where}: if that is right, add ${origin} to its annotation ${ALLOWED_ADDRESSES}`;
+    throw new TargetError("AddressNotAllowed", message);
+  }
   const username = readKey(target, secret, name, "username", where);
   const password = readKey(target, secret, name, "password", where);
   return { username: username.reveal(), password };
+}
+
+/** A password that is sent over plain HTTP can be read on the way, so a field of its own has to ask for it. */
+function refusePlainHttp({ address, allowPlainHTTP }: Device, where: string): void {
+  if (allowPlainHTTP || originText(address)?.startsWith("http:") !== true) return;
+  const message = `${where} has an address of plain HTTP, over which the password can be read: use HTTPS, or set allowPlainHTTP`;
+  throw new TargetError("AddressNotAllowed", message);
 }
 
 async function readTls(

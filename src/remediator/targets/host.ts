@@ -141,8 +141,8 @@ export class HostRefusal extends Error {
 /** A target that cannot be used as it is configured. Its message names the object and the next step. */
 export class TargetError extends Error {
   override readonly name = "TargetError";
-  /** SecretNotFound, SecretInvalid, AddressInvalid: shown as the reason of the target's Ready condition. */
-  readonly reason: "SecretNotFound" | "SecretInvalid" | "AddressInvalid";
+  /** Shown as the reason of the target's Ready condition. */
+  readonly reason: "SecretNotFound" | "SecretInvalid" | "AddressInvalid" | "AddressNotAllowed";
   constructor(reason: TargetError["reason"], message: string, options?: { cause?: unknown }) {
     super(message, options);
     this.reason = reason;

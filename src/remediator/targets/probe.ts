@@ -30,6 +30,7 @@ export type DeviceFailure =
   | "SecretInvalid"
   | "SecretUnreadable"
   | "AddressInvalid"
+  | "AddressNotAllowed"
   | "AuthenticationFailed"
   | Exclude<BmcErrorCode, "AuthFailed" | "Aborted">;
 

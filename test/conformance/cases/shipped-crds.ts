@@ -153,6 +153,18 @@ export const SHIPPED_CRDS: readonly ConformanceCase[] = [
     ],
   },
   {
+    name: "a FencingTarget names nothing that would lead into another path of the API",
+    run: async (api) => {
+      const device = { address: "redfish://192.0.2.1", credentialsSecretRef: { name: "../../kube-system/secrets/x" } };
+      return outcome(await target(api, { nodeName: "../n1", devices: [device] }));
+    },
+    answer: {
+      ...INVALID,
+      kind: "FencingTarget",
+      wrong: ["spec.devices[0].credentialsSecretRef.name FieldValueInvalid", "spec.nodeName FieldValueInvalid"],
+    },
+  },
+  {
     name: "a NodeHealthCheck watches Ready for five minutes by default and sets no threshold",
     run: async (api) =>
       fields(await check(api, {}), "spec.unhealthyConditions", "spec.minHealthy", "spec.maxUnhealthy"),

@@ -5,7 +5,7 @@ import type { HostSpec } from "../../../hack/rack/host.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { SECRETS } from "../../../src/api/core-types.ts";
 import type { BareMetalHost } from "../../../src/api/metal3.ts";
-import { readBareMetalHost } from "../../../src/api/metal3.ts";
+import { BMC_SECRET_LABEL, BMC_SECRET_VALUE, readBareMetalHost } from "../../../src/api/metal3.ts";
 import { createKubeClient } from "../../../src/kube/api-client.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
@@ -49,7 +49,11 @@ export class BareMetalHosts {
     cluster.create(NAMESPACES, { name: METAL3 }, {});
     const base64 = (text: string): string => Buffer.from(text).toString("base64");
     const data = { username: base64("admin"), password: base64(cluster.faults.password) };
-    cluster.create(SECRETS, { namespace: METAL3, name: "bmc" }, { data });
+    cluster.create(
+      SECRETS,
+      { namespace: METAL3, name: "bmc", labels: { [BMC_SECRET_LABEL]: BMC_SECRET_VALUE } },
+      { data },
+    );
     for (const { name, spec } of rack.hosts) this.#describe(name, spec.serialNumber, used);
     const client = createKubeClient({
       transport: server.transport({ client: "operator" }),

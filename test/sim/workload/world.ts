@@ -282,7 +282,11 @@ export class WorkloadWorld {
     );
     const { username, password } = { username: "admin", password: workload.faults.password };
     const data = { username: btoa(username), password: btoa(password) };
-    management.create(SECRETS, { namespace: CAPS, name: `${host}-bmc` }, { data });
+    management.create(
+      SECRETS,
+      { namespace: CAPS, name: `${host}-bmc`, labels: { "environment.metal3.io": "baremetal" } },
+      { data },
+    );
     management.create(
       BARE_METAL_HOSTS,
       { namespace: CAPS, name: host, annotations: { "baremetalhost.metal3.io/detached": "" } },

@@ -5,7 +5,7 @@ import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { ALLOW_PROVIDER_ID, HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
+import { ALLOWED_ADDRESSES, ALLOW_PROVIDER_ID, HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
 import { SECRETS } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
@@ -38,6 +38,8 @@ const CRDS = [
 ].map(crd);
 
 const NODE_UUID = "4c4c4544-0044-4710-8053-b7c04f4d3233";
+
+const BMC_LABELS = { "environment.metal3.io": "baremetal" };
 
 class Fixture {
   readonly clock = new VirtualClock();
@@ -88,11 +90,12 @@ class Fixture {
     hosts.mergePatch({ namespace: "metal3", name }, { status: { ...PROVISIONED_STATUS, ...status } }, "status");
   }
 
+  /** Its operator has used it for a BMC. */
   secret(data: Record<string, string> = { username: "admin", password: "geheim\n" }, namespace = "metal3"): void {
     const encoded = Object.fromEntries(
       Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")]),
     );
-    this.server.collection(SECRETS).create({ metadata: { namespace, name: "bmc" }, data: encoded });
+    this.server.collection(SECRETS).create({ metadata: { namespace, name: "bmc", labels: BMC_LABELS }, data: encoded });
   }
 
   annotations(name = "h1"): Record<string, string> {
@@ -360,6 +363,29 @@ describe("a host's BMC", () => {
     await (await fixture.found()).open(undefined, fixture.signal);
     assert.deepEqual(fixture.configs[1]?.tls, { insecureSkipVerify: true });
   });
+
+  for (const [what, metadata, refused] of [
+    ["is used where its operator has labelled it as a BMC's", { labels: BMC_LABELS }, false],
+    ["is not used where its operator has not", {}, true],
+    ["is used where it allows the host's address", { annotations: { [ALLOWED_ADDRESSES]: "redfish://h1" } }, false],
+    [
+      "is not used where it allows others alone",
+      { labels: BMC_LABELS, annotations: { [ALLOWED_ADDRESSES]: "redfish://h2" } },
+      true,
+    ],
+  ] as const) {
+    test(`: its Secret ${what}`, async (fixture) => {
+      fixture.host();
+      fixture.secret();
+      const metadataOfSecret = { labels: null, ...metadata };
+      const secrets = fixture.server.collection(SECRETS);
+      secrets.mergePatch({ namespace: "metal3", name: "bmc" }, { metadata: metadataOfSecret });
+      const opened = (await fixture.found()).open(undefined, fixture.signal);
+      if (refused) await assert.rejects(opened, refusedFor("AddressNotAllowed"));
+      else await opened;
+      assert.equal(fixture.configs.length, refused ? 0 : 1);
+    });
+  }
 
   for (const [what, spec, data, reason] of [
     ["libvirt", { bmc: { address: "libvirt://h1", credentialsName: "bmc" } }, undefined, "AddressInvalid"],

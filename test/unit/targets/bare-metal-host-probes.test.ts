@@ -56,7 +56,10 @@ class World {
 
   secret(): void {
     const data = { username: "YWRtaW4=", password: "Z2VoZWlt" };
-    this.server.collection(SECRETS).create({ metadata: { namespace: NAMESPACE, name: "bmc" }, data });
+    this.server.collection(SECRETS).create({
+      metadata: { namespace: NAMESPACE, name: "bmc", labels: { "environment.metal3.io": "baremetal" } },
+      data,
+    });
   }
 
   edit(name: string, patch: Record<string, unknown>): void {

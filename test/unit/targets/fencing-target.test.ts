@@ -411,6 +411,32 @@ test("a missing Secret, a missing key and a bad address each say what to do, and
   await assert.rejects(open(), failsWith("SecretInvalid", /PEM/));
 });
 
+test("a Secret is sent to no address but those that it allows, and over plain HTTP only where its device says so", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const configs: DeviceConfig[] = [];
+  const recording: typeof world.openDevice = (config, deps) => {
+    configs.push(config);
+    return world.openDevice(config, deps);
+  };
+  const open = () => hostOf(directoryOf(world, recording), "n1").open(undefined, signal);
+  const refused = (text: RegExp) => (error: unknown) =>
+    error instanceof TargetError && error.reason === "AddressNotAllowed" && text.test(error.message);
+  world.target("n1", { devices: [{ ...device("n1"), address: "redfish://attacker.test" }] });
+  await assert.rejects(open(), refused(/n1-bmc does not allow .* add https:\/\/attacker\.test:443 to its annotation/));
+  world.secret("n1-bmc", { username: "admin", password: "secret-1" }, "");
+  world.target("n1", { devices: [device("n1")] });
+  await assert.rejects(open(), refused(/n1-bmc does not allow/));
+  const plain = { ...device("n1"), address: "redfish+http://n1.example" };
+  world.secret("n1-bmc", { username: "admin", password: "secret-1" }, "redfish+http://n1.example");
+  world.target("n1", { devices: [plain] });
+  await assert.rejects(open(), refused(/plain HTTP, .* set allowPlainHTTP/));
+  assert.deepEqual(configs, []);
+  world.target("n1", { devices: [{ ...plain, allowPlainHTTP: true }] });
+  await (await open()).close();
+  assert.equal(configs.length, 1);
+});
+
 test("what a device is to know of IPMI comes from its spec, and the BMC's own key from its Secret", async () => {
   const world = new World();
   world.host("n1", uuid(1));

@@ -1,5 +1,6 @@
 import type { TestContext } from "node:test";
 import { pino } from "pino";
+import { ALLOWED_ADDRESSES } from "../../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { Lease, Node, SecretObject } from "../../../src/api/core.ts";
@@ -140,6 +141,7 @@ export class World {
       ...content,
       metadata: {
         ...key,
+        ...(content.metadata?.annotations !== undefined && { annotations: content.metadata.annotations }),
         uid: before?.metadata.uid ?? `uid-${this.#uid++}`,
         resourceVersion: String(this.#version++),
         generation: (before?.metadata.generation ?? 0) + 1,
@@ -176,9 +178,10 @@ export class World {
     return target;
   }
 
-  secret(name: string, data: Record<string, string>): void {
+  secret(name: string, data: Record<string, string>, allowed = "redfish://*.example, https://127.0.0.1:*"): void {
     const encoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")] as const);
-    this.put<SecretObject>(SECRETS, name, { data: Object.fromEntries(encoded) }, NAMESPACE);
+    const metadata = { annotations: { [ALLOWED_ADDRESSES]: allowed } } as unknown as SecretObject["metadata"];
+    this.put<SecretObject>(SECRETS, name, { metadata, data: Object.fromEntries(encoded) }, NAMESPACE);
   }
 
   /** A node that is Ready and renews its lease, with its BMC, Secret and target, all of one name. */

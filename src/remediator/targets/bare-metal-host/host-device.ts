@@ -1,6 +1,8 @@
+import { ALLOWED_ADDRESSES } from "../../../api/annotations.ts";
 import { SECRETS } from "../../../api/core-types.ts";
 import type { SecretObject } from "../../../api/core.ts";
 import type { BareMetalHost } from "../../../api/metal3.ts";
+import { BMC_SECRET_LABEL, BMC_SECRET_VALUE } from "../../../api/metal3.ts";
 import type { PowerDriver } from "../../../bmc/driver.ts";
 import { DEFAULT_DEVICE_TIMEOUTS } from "../../../bmc/driver.ts";
 import { BmcError } from "../../../bmc/errors.ts";
@@ -8,6 +10,7 @@ import type { openDevice } from "../../../bmc/open-device.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { Secret } from "../../../runtime/secret.ts";
+import { isAllowed, originText } from "../allowed-addresses.ts";
 import { decodeValue } from "../devices.ts";
 import { TargetError } from "../host.ts";
 import { hostText } from "./power-path.ts";
@@ -33,7 +36,17 @@ export async function openHostDevice(
   if (address === undefined) throw new TargetError("AddressInvalid", `${text} has no spec.bmc.address`);
   if (credentialsName === undefined) throw new TargetError("SecretNotFound", `${text} has no spec.bmc.credentialsName`);
   const name = `Secret ${host.metadata.namespace}/${credentialsName}, spec.bmc.credentialsName of ${text},`;
-  const data = await readSecret(runtime, host.metadata.namespace, credentialsName, name, signal);
+  const { data = {}, metadata } = await readSecret(runtime, host.metadata.namespace, credentialsName, name, signal);
+  const allowed = metadata.annotations?.[ALLOWED_ADDRESSES];
+  if (allowed !== undefined && !isAllowed(allowed, address)) {
+    const message = `${name} does not allow to be sent to ${originText(address) ?? "that address"}: add it to annotation ${ALLOWED_ADDRESSES} if that is right`;
+    throw new TargetError("AddressNotAllowed", message);
+  }
+  // Its operator labels each Secret that it uses for a BMC; what it has not taken for one is nobody's password here.
+  if (allowed === undefined && metadata.labels?.[BMC_SECRET_LABEL] !== BMC_SECRET_VALUE) {
+    const message = `${name} is not labelled ${BMC_SECRET_LABEL}=${BMC_SECRET_VALUE}, so the host's operator has not used it for a BMC yet`;
+    throw new TargetError("AddressNotAllowed", message);
+  }
   const valueOf = (key: string): Secret => {
     const value = decodeValue(data[key]);
     if (value === undefined)
@@ -63,10 +76,9 @@ async function readSecret(
   secretName: string,
   text: string,
   signal: AbortSignal,
-): Promise<Record<string, string>> {
+): Promise<SecretObject> {
   try {
-    const secret = await runtime.client.get<SecretObject>(SECRETS, { namespace, name: secretName }, signal);
-    return secret.data ?? {};
+    return await runtime.client.get<SecretObject>(SECRETS, { namespace, name: secretName }, signal);
   } catch (error) {
     if (isKubeError(error, "NotFound")) {
       throw new TargetError("SecretNotFound", `${text} does not exist: create it with keys username and password`);
