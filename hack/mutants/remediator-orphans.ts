@@ -1,4 +1,4 @@
-import { ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM } from "./killers.ts";
+import { ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM, VERSIONS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -68,5 +68,29 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "if (deleting && !hasFinalizer && snapshot.status.target === undefined)",
     "if (deleting && !hasFinalizer)",
     UNVOUCHED_SIM,
+  ),
+  mutant(
+    "later-state-acted-on",
+    "state",
+    "a status of a later state version is not acted on",
+    "if (stateVersion > STATE_VERSION) {",
+    "if (stateVersion < STATE_VERSION) {",
+    VERSIONS_SIM,
+  ),
+  mutant(
+    "unknown-state-keeps-taint",
+    "decide-unknown",
+    "the taint of a remediation whose state is not known comes off at once",
+    'if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });',
+    'if (seen.taintCleared && mayWrite) return run({ do: "untaint" });',
+    VERSIONS_SIM,
+  ),
+  mutant(
+    "unknown-order-forgotten",
+    "decide-unknown",
+    "an order that cannot be read counts as one that may have turned the host off",
+    'action: "Inherited"',
+    'action: "None"',
+    VERSIONS_SIM,
   ),
 ];

@@ -129,8 +129,8 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "time-runs-while-away",
     "decide-away",
     "an attempt is not spent on a cluster that is away",
-    'if (waitedFor === undefined || state.name === "Resolving"',
-    'if (waitedFor === undefined || state.name !== "Resolving"',
+    'if (state.name === "Resolving") return undefined;\n  const { step',
+    'if (state.name !== "Resolving") return undefined;\n  const { step',
     DECIDE,
   ),
   mutant(

@@ -60,6 +60,11 @@ const taintSchema = z.object({
 const bareMetalRemediationStatusSchema = z.object({
   observedGeneration: z.int().optional(),
   phase: z.string().optional().meta({ description: "The step that the remediation is at, for people." }),
+  stateVersion: z.int().min(1).optional().meta({
+    description:
+      "Version of what this status says, which an agent of an older one does not act on. Absent: 1, that of agents up to 0.1.0.",
+  }),
+  writtenBy: z.string().optional().meta({ description: "Version of the agent that wrote the phase." }),
   conditions: conditionsSchema.optional(),
   attempt: z
     .object({
@@ -172,6 +177,18 @@ const bareMetalRemediationStatusSchema = z.object({
     )
     .max(200)
     .optional(),
+});
+/** The fields from which the next step is decided. */
+export const bareMetalRemediationStateSchema = bareMetalRemediationStatusSchema.pick({
+  stateVersion: true,
+  attempt: true,
+  outcome: true,
+  node: true,
+  machine: true,
+  target: true,
+  backup: true,
+  installation: true,
+  replacement: true,
 });
 export type BareMetalRemediationStatus = z.infer<typeof bareMetalRemediationStatusSchema>;
 

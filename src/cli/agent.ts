@@ -20,7 +20,7 @@ import type { Page } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CONTROLLER_NAME, runComponents } from "./components.ts";
 import { RefusedWatches } from "./refused-watches.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../runtime/version.ts";
 
 /**
  * How long an agent that has handed its lease over stays away from it before it ends and is started anew: others look after

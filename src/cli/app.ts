@@ -23,7 +23,7 @@ import { powerCommands } from "./power.ts";
 import { probeCommand } from "./probe.ts";
 import { runCommand } from "./run.ts";
 import { statusCommand } from "./status.ts";
-import { VERSION } from "./version.ts";
+import { VERSION } from "../runtime/version.ts";
 
 /** @param command the first word of the command line, by which messages name the next step. */
 const buildCli = (command: string): Application<CliContext> =>

@@ -3,7 +3,7 @@ import type { Away } from "./node-clusters.ts";
 import type { Plan } from "./plan.ts";
 import type { Reason } from "./reasons.ts";
 import type { Decision, Effect, Now, Snapshot } from "./snapshot.ts";
-import type { StateName } from "./state.ts";
+import type { State } from "./state.ts";
 import { isFinal } from "./state.ts";
 import { conditionOf, processing } from "./status.ts";
 import { clusterKey } from "./subject.ts";
@@ -12,7 +12,7 @@ import { CLUSTER_LOOK_MS, POWER_REREAD_MS } from "./timings.ts";
 // What becomes of a remediation whose node lies in a cluster that cannot be reached, or that is another by now. Pure.
 
 /** States that can do nothing without the node's cluster. In the others the power is looked after meanwhile. */
-const WAITING_STATES: readonly StateName[] = ["Verifying", "Provisioning", "Rejoining", "Restoring"];
+const WAITING_STATES: readonly State["name"][] = ["Verifying", "Provisioning", "Rejoining", "Restoring"];
 
 /** What acts on the node's cluster. A power-off is no more sent while nobody can say what runs on the host. */
 const NEEDS_CLUSTER: ReadonlySet<Effect["do"]> = new Set<Effect["do"]>([
@@ -37,6 +37,7 @@ const BACK: ReadonlyMap<string, { step: string; message: string }> = new Map(
   Object.entries({
     ClusterUnreachable: { step: "ClusterReached", message: "the node's cluster can be reached again" },
     ClusterExchanged: { step: "ClusterReached", message: "the node's cluster can be reached again" },
+    UnknownState: { step: "StateKnown", message: "the agent knows the state that is stored again" },
     InputUnread: { step: "InputRead", message: "everything that the remediation needs can be read again" },
   } satisfies Partial<Record<Reason, { step: string; message: string }>>),
 );
@@ -105,7 +106,8 @@ function decideGone(snapshot: Snapshot, now: Now, { abort, usual }: Parameters<t
 export function decideBack(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, plan } = snapshot;
   const waitedFor = BACK.get(conditionOf(snapshot.status, "Processing")?.reason ?? "");
-  if (waitedFor === undefined || state.name === "Resolving" || !("attempt" in state)) return undefined;
+  if (waitedFor === undefined || !("attempt" in state) || state.attempt === undefined) return undefined;
+  if (state.name === "Resolving") return undefined;
   const { step, message } = waitedFor;
   return move(snapshot, now, {
     to: state.name,
@@ -116,7 +118,7 @@ export function decideBack(snapshot: Snapshot, now: Now): Decision | undefined {
   });
 }
 
-function timeoutOf(state: StateName, plan: Plan): number {
+function timeoutOf(state: State["name"], plan: Plan): number {
   switch (state) {
     case "Releasing":
       return plan.drainTimeoutMs;

@@ -10,6 +10,7 @@ import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from ".
 import { decideResolving } from "./decide-resolving.ts";
 import { decideVerifying } from "./decide-verifying.ts";
 import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
+import { decideUnknown } from "./decide-unknown.ts";
 import { decideUnread } from "./decide-unread.ts";
 import { decideInstallation } from "./reprovision/host-installation.ts";
 import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./reprovision/machine-deletion.ts";
@@ -20,6 +21,7 @@ import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./rep
  */
 export function decide(snapshot: Snapshot, now: Now): Decision {
   const { away, unread, state } = snapshot;
+  if (state.name === "Unknown") return decideState(snapshot, now);
   if (unread !== undefined && !isFinal(state.name)) return decideUnread(snapshot, now, unread);
   if (away === undefined) return decideBack(snapshot, now) ?? decideState(snapshot, now);
   return decideAway(snapshot, now, away, { abort: decideAbort, usual: decideState });
@@ -28,6 +30,8 @@ export function decide(snapshot: Snapshot, now: Now): Decision {
 function decideState(snapshot: Snapshot, now: Now): Decision {
   const { state } = snapshot;
   switch (state.name) {
+    case "Unknown":
+      return decideUnknown(snapshot, state, now);
     case "Succeeded":
     case "Failed":
       return decideFinal(snapshot, now);

@@ -5,6 +5,7 @@ import { HostRefusal, TargetError } from "./targets/host.ts";
 /** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/remediation.md lists them. */
 export const REASONS = [
   "InputUnread",
+  "UnknownState",
   "MachineNotFound",
   "MachineUnreadable",
   "SubjectMismatch",

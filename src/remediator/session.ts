@@ -17,7 +17,7 @@ import { readAnyMachine } from "./resolve-subject.ts";
 import type { Seen } from "./seen.ts";
 import type { Now } from "./snapshot.ts";
 import { nothingSeen } from "./seen.ts";
-import type { State, StateName } from "./state.ts";
+import type { State } from "./state.ts";
 import { parseState } from "./state.ts";
 import type { NodeCluster, NodeClusters } from "./node-clusters.ts";
 import type { Subject } from "./subject.ts";
@@ -27,7 +27,7 @@ import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
 
 type WatchName = "lease" | "pods" | "machine";
 
-const WATCHES_LEASE: readonly StateName[] = [
+const WATCHES_LEASE: readonly State["name"][] = [
   "Verifying",
   "PoweringOff",
   "Releasing",
@@ -62,6 +62,7 @@ export class Session {
   #release: () => void = () => undefined;
   #targetVersion: string | undefined;
   #deadline: { key: string; atMs: number } | undefined;
+  #state: { of: BareMetalRemediationStatus | undefined; state: State } | undefined;
   #unreadSinceMs: number | undefined;
   #plan: { generation: number | undefined; plan: Plan } | undefined;
 
@@ -110,9 +111,11 @@ export class Session {
     return this.remediation.status ?? {};
   }
 
-  /** @throws Error where the status is not one that this version wrote. */
   get state(): State {
-    return parseState(this.remediation.status);
+    const { status } = this.remediation;
+    // It is asked for at every step, and each version of the object has a status of its own.
+    if (this.#state === undefined || this.#state.of !== status) this.#state = { of: status, state: parseState(status) };
+    return this.#state.state;
   }
 
   /** @throws Error where the spec breaks the schema. */
@@ -191,7 +194,7 @@ export class Session {
    * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, and the Machine
    * while it has not named its node.
    */
-  watch(state: StateName, signal: AbortSignal): void {
+  watch(state: State["name"], signal: AbortSignal): void {
     const { nodeName, machine } = this.subject;
     const { runtime, away } = this.cluster;
     const inReach = away === undefined ? nodeName : undefined;

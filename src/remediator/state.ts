@@ -1,4 +1,5 @@
 import type { BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
+import { bareMetalRemediationStateSchema } from "../api/bare-metal-remediation.ts";
 import { parseTimeMs, toMicroTime } from "../runtime/time.ts";
 
 /**
@@ -19,6 +20,12 @@ export const STATE_NAMES = [
   "Failed",
 ] as const;
 export type StateName = (typeof STATE_NAMES)[number];
+
+/**
+ * The version of what a status says. It is counted up with each change that an agent which does not know of it would act on wrongly;
+ * a field that it may overlook is no such change. 1 is that of 0.1.0, which does not write it.
+ */
+export const STATE_VERSION = 1;
 
 /** One power cycle of the host, as it is stored before anything of it is done. */
 export interface Attempt {
@@ -58,12 +65,51 @@ export type State =
   | { name: WalkStateName; attempt: Attempt }
   /** What was begun is taken back before the verdict is given. */
   | { name: "Undoing"; attempt: Attempt; outcome: Outcome }
-  | { name: "Succeeded" | "Failed" };
+  | { name: "Succeeded" | "Failed" }
+  | UnknownState;
 
-/** Reads the state that a status holds. @throws Error where it is not one that this version wrote. */
+/** What an agent of another version has stored, on which this one does not act. */
+export interface UnknownState {
+  name: "Unknown";
+  /** What this version does not know, in words. */
+  why: string;
+  /** Where that much can be read. */
+  attempt: Attempt | undefined;
+}
+
+/** Reads the state that a status holds. */
 export function parseState(status: BareMetalRemediationStatus | undefined): State {
+  try {
+    return parseKnown(status);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { name: "Unknown", why, attempt: readableAttempt(status) };
+  }
+}
+
+function readableAttempt(status: BareMetalRemediationStatus | undefined): Attempt | undefined {
+  const read = bareMetalRemediationStateSchema.shape.attempt.safeParse(status?.attempt);
+  if (!read.success || read.data === undefined) return undefined;
+  try {
+    return parseAttempt(read.data);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws Error where it is not a state that this version knows. */
+function parseKnown(status: BareMetalRemediationStatus | undefined): Exclude<State, UnknownState> {
+  const { stateVersion = 1 } = status ?? {};
+  if (stateVersion > STATE_VERSION) {
+    throw new Error(`status.stateVersion is ${stateVersion}, and this agent knows ${STATE_VERSION}`);
+  }
   const name = STATE_NAMES.find((known) => known === (status?.phase ?? "Resolving"));
   if (name === undefined) throw new Error(`status.phase "${status?.phase}" is not a state of this version`);
+  const read = bareMetalRemediationStateSchema.safeParse(status ?? {});
+  if (!read.success) {
+    const [issue] = read.error.issues;
+    throw new Error(`status.${issue?.path.join(".")} is not of this version: ${issue?.message}`);
+  }
   const attempt = status?.attempt === undefined ? undefined : parseAttempt(status.attempt);
   switch (name) {
     case "Succeeded":

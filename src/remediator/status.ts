@@ -2,8 +2,9 @@ import type { BareMetalRemediationStatus } from "../api/bare-metal-remediation.t
 import type { Condition } from "../api/meta.ts";
 import { toMicroTime, toTime } from "../runtime/time.ts";
 import type { Note, Now, Snapshot } from "./snapshot.ts";
-import type { Attempt, Outcome, StateName } from "./state.ts";
-import { formatAttempt } from "./state.ts";
+import { VERSION } from "../runtime/version.ts";
+import type { Attempt, Outcome, State } from "./state.ts";
+import { formatAttempt, STATE_VERSION } from "./state.ts";
 
 /** Entries kept of `status.timeline`: the oldest go first. */
 const TIMELINE_MAX = 100;
@@ -29,7 +30,8 @@ export interface ConditionChange {
 
 /** What a step changes in the status. */
 export interface StatusChange {
-  to: StateName;
+  /** Unknown: the state stays as another version has stored it. */
+  to: State["name"];
   /** Names the step in the timeline and in the event. */
   step: string;
   message: string;
@@ -70,7 +72,7 @@ export function changeStatus(
   const next: BareMetalRemediationStatus = {
     ...status,
     ...change.fields,
-    phase: change.to,
+    ...(change.to !== "Unknown" && { phase: change.to, stateVersion: STATE_VERSION, writtenBy: VERSION }),
     conditions: withConditions(status.conditions ?? [], change.conditions ?? [], remediation.generation, now),
     timeline: timeline.slice(-TIMELINE_MAX),
   };

@@ -20,7 +20,7 @@ import { etcdNodes } from "./quorum.ts";
 import type { Session } from "./session.ts";
 import type { Decision, Note } from "./snapshot.ts";
 import { seenAfter } from "./seen.ts";
-import type { State, StateName } from "./state.ts";
+import type { State } from "./state.ts";
 import { conditionOf } from "./status.ts";
 import { clusterKey } from "./subject.ts";
 import type { HostDirectory } from "./targets/host.ts";
@@ -155,7 +155,7 @@ async function inTime(
 }
 
 /** States in which a taint may stand, or a Node be deleted, for a host that is proven off. */
-const PROVEN_STATES: readonly StateName[] = ["PoweringOff", "Releasing", "Provisioning"];
+const PROVEN_STATES: readonly State["name"][] = ["PoweringOff", "Releasing", "Provisioning"];
 
 /** Effects beside which the power may not be read: they call the devices themselves. */
 const CALLS_DEVICES: readonly string[] = [...DEVICE_EFFECTS, "examine", "forceOff", "powerOn", "setBootOverride"];

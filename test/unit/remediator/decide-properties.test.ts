@@ -6,7 +6,7 @@ import type { Seen } from "../../../src/remediator/seen.ts";
 import type { Decision, Effect, Snapshot } from "../../../src/remediator/snapshot.ts";
 import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
-import type { Attempt, StateName } from "../../../src/remediator/state.ts";
+import type { Attempt, State } from "../../../src/remediator/state.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "../../../src/remediator/timings.ts";
 import { node, NOW, OWNER, snapshot } from "./snapshots.ts";
 
@@ -212,7 +212,7 @@ describe("whatever was stored and seen, decide", () => {
 
   it("always does something, waits for a time, or rests in a state that only others can move", () =>
     check((given, decision) => {
-      const rests: readonly StateName[] = ["Succeeded", "Failed"];
+      const rests: readonly State["name"][] = ["Succeeded", "Failed"];
       const acts = decision.status !== undefined || decision.effects.length > 0 || decision.nextCheckMs !== undefined;
       return acts || rests.includes(given.state.name) || given.stop !== undefined;
     }));

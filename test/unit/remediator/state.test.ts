@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import type { Attempt } from "../../../src/remediator/state.ts";
 import { formatAttempt, isUnderWay, mayHaveTurnedOff, parseState, STATE_NAMES } from "../../../src/remediator/state.ts";
 import { attempt, NOW } from "./snapshots.ts";
@@ -34,11 +35,33 @@ describe("a stored state", () => {
       { phase: "Verifying", attempt: { ...STORED, deadline: "soon" } },
       /status\.attempt\.deadline is not a time/u,
     ],
+    [
+      "is of a later version",
+      { phase: "Verifying", attempt: STORED, stateVersion: 2 },
+      /status\.stateVersion is 2, and this agent knows 1/u,
+    ],
+    [
+      "has an order that this version does not know",
+      { phase: "PoweringOff", attempt: { ...STORED, action: "Cycle" as "On" } },
+      /status\.attempt\.action is not of this version/u,
+    ],
   ] as const) {
     it(`that ${what} is not taken for another: it is said what is wrong`, () => {
-      assert.throws(() => parseState(status), message);
+      const state = parseState(status);
+      assert.equal(state.name, "Unknown");
+      assert.match(state.why, message);
     });
   }
+
+  it("of another version has its attempt where that can be read, and none of a guess where not", () => {
+    const attemptOf = (status: BareMetalRemediationStatus): unknown => {
+      const state = parseState(status);
+      return state.name === "Unknown" ? state.attempt : "known";
+    };
+    assert.equal((attemptOf({ phase: "Melting", attempt: STORED }) as Attempt).action, "ForceOff");
+    assert.equal(attemptOf({ phase: "Melting", attempt: { ...STORED, action: "Cycle" as "On" } }), undefined);
+    assert.equal(attemptOf({ phase: "Melting", attempt: { ...STORED, deadline: "soon" } }), undefined);
+  });
 
   it("has a host under way from the look before the power-off until the verdict", () => {
     const busy = STATE_NAMES.filter((phase) => isUnderWay({ phase, attempt: STORED }, NOW.epochMs));

@@ -1,0 +1,36 @@
+import { newAttempt, run, undo, waitBecause } from "./moves.ts";
+import type { Decision, Now, Snapshot } from "./snapshot.ts";
+import type { UnknownState } from "./state.ts";
+import { STATE_VERSION } from "./state.ts";
+import { UNREAD_RECHECK_MS } from "./timings.ts";
+
+/**
+ * Decides about a remediation whose stored state is not one of this version: an agent of a newer version wrote it, or one of an
+ * older version that is too old. The out-of-service taint comes off, since nobody proves the host off; the rest stays as it is, and
+ * the remediation says which version wrote it. Where it is deleted all of it is taken back that this version can take back. Pure.
+ */
+export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now): Decision {
+  const { remediation, status, seen, away, plan } = snapshot;
+  if (remediation.deleting) {
+    // No host was taken, and the object goes without us.
+    if (!remediation.hasFinalizer && status.target === undefined) return { notes: [], effects: [] };
+    const message = `the remediation is being deleted; ${whatIsUnknown(snapshot, state)}`;
+    // An attempt that cannot be read may have turned the host off.
+    const attempt =
+      state.attempt ??
+      ({ ...newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs), action: "Inherited" } as const);
+    const outcome = { verdict: "Deleted", reason: "RemediationDeleted", message } as const;
+    return undo({ ...snapshot, state: { ...state, attempt } }, now, outcome);
+  }
+  const mayWrite = away === undefined && (seen.kube === undefined || seen.kube.retryAtMs <= now.monotonicMs);
+  if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });
+  const next = "run that version again until the remediation has ended, or delete the remediation to call it off";
+  const message = `${whatIsUnknown(snapshot, state)}: its out-of-service taint is off, and nothing is done to the host, which may be OFF; ${next}`;
+  return waitBecause(snapshot, now, "UnknownState", message, seen.taintCleared ? undefined : UNREAD_RECHECK_MS);
+}
+
+function whatIsUnknown({ status }: Snapshot, { why }: UnknownState): string {
+  const writer =
+    status.writtenBy === undefined ? "an agent that does not say its version" : `agent ${status.writtenBy}`;
+  return `${writer} wrote a status that this one cannot act on, since it knows state version ${STATE_VERSION} (${why})`;
+}
