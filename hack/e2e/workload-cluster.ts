@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
-import { applyObject } from "../lib/apply.ts";
+import { applyManifests, applyObject } from "../lib/apply.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
+import { repositoryPath } from "./world.ts";
 
 /** Where Clusters, their Machines and kubeconfigs lie in the management cluster. */
 export const CLUSTER_NAMESPACE = "default";
@@ -32,6 +33,10 @@ export async function startWorkloadCluster(name: string, signal: AbortSignal): P
   const { api } = controlPlane;
   const publishFile = async (management: KubeApi, path: string, namespace = CLUSTER_NAMESPACE): Promise<void> => {
     const value = (await readFile(path)).toString("base64");
+    await applyManifests(management, repositoryPath("examples/workload-cluster-kubeconfigs.yaml"), (manifest) => ({
+      ...manifest,
+      metadata: { ...manifest.metadata, namespace },
+    }));
     await applyObject(management, {
       apiVersion: "v1",
       kind: "Secret",

@@ -49,6 +49,10 @@ void describe("with the health checks of Cluster API's documents, without a reme
     await install(api);
     await applyManifests(api, repositoryPath("deploy/families/cluster-api"));
     await createCluster(options);
+    await applyManifests(api, repositoryPath("examples/workload-cluster-kubeconfigs.yaml"), (manifest) => ({
+      ...manifest,
+      metadata: { ...manifest.metadata, namespace: WHERE.namespace },
+    }));
     await applyObject(api, {
       apiVersion: "v1",
       kind: "Secret",

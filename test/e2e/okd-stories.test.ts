@@ -85,7 +85,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
       await applyManifests(api, repositoryPath(`hack/foreign-crds/${group}.yaml`));
     }
     await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });
-    for (const family of ["okd-machine", "okd-machine-health-check", "bare-metal-host"]) {
+    for (const family of ["okd", "okd-machine", "okd-machine-health-check", "bare-metal-host"]) {
       await applyManifests(api, repositoryPath(`deploy/families/${family}`));
     }
     await applyManifests(api, repositoryPath("examples/bare-metal-host-credentials.yaml"), (manifest) => ({

@@ -35,7 +35,7 @@ void describe("on a cluster with OKD's Machines", () => {
       await applyManifests(api, repositoryPath(`hack/foreign-crds/${group}.yaml`));
     }
     await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });
-    for (const family of ["okd-machine", "okd-machine-health-check"]) {
+    for (const family of ["okd", "okd-machine", "okd-machine-health-check"]) {
       await applyManifests(api, repositoryPath(`deploy/families/${family}`));
     }
     await createMachines(api);

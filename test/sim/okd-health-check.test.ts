@@ -285,6 +285,7 @@ describe("the rights of OKD's families", () => {
   const base = [
     ...readRules("deploy/kustomize/role-agent.yaml"),
     ...readRules("deploy/kustomize/role-remediators.yaml"),
+    ...rulesOf("okd"),
   ];
   const record = (world: World): RequestRecord[] => {
     const records: RequestRecord[] = [];

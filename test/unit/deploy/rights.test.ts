@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parseAllDocuments } from "yaml";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+
+interface Rule {
+  apiGroups: string[];
+  resources: string[];
+  resourceNames?: string[];
+  verbs: string[];
+}
+interface Manifest {
+  kind: string;
+  metadata: { name: string; namespace?: string };
+  rules?: Rule[];
+  roleRef?: { kind: string; name: string };
+}
+
+const manifestsOf = (pattern: string): Manifest[] =>
+  globSync(pattern, { cwd: ROOT }).flatMap((path) =>
+    parseAllDocuments(readFileSync(join(ROOT, path), "utf8")).map((document) => document.toJS() as Manifest),
+  );
+const all = manifestsOf("deploy/**/role-*.yaml");
+/** Roles of the agent's own ServiceAccount; the others are for people, and lent to other controllers. */
+const agents = all.filter(
+  ({ kind, metadata: { name } }) =>
+    kind.endsWith("Role") &&
+    !["ironfence-operator", "ironfence-view", "ironfence-bare-metal-remediation"].includes(name),
+);
+const rules = agents.flatMap(({ metadata, rules: held }) =>
+  (held ?? []).flatMap((rule) => rule.resources.map((resource) => ({ role: metadata, resource, ...rule }))),
+);
+
+describe("the rights of the agent", () => {
+  it("hold no verb that it never uses: it patches, and reads no subresource", () => {
+    assert.ok(rules.length > 20);
+    for (const { role, resource, verbs } of rules) {
+      assert.ok(!verbs.includes("update"), `${role.name}: update ${resource}`);
+      assert.ok(!verbs.includes("*") && resource !== "*", `${role.name}: a wildcard`);
+      if (resource.includes("/")) assert.deepEqual(verbs, ["patch"], `${role.name}: ${resource}`);
+    }
+  });
+
+  it("reach Secrets by no binding for the whole cluster", () => {
+    const bound = all.filter(({ kind }) => kind === "ClusterRoleBinding").map(({ roleRef }) => roleRef?.name);
+    const reading = rules.filter(({ resource }) => resource === "secrets");
+    assert.equal(reading.length, 3);
+    const wide = reading.filter(({ role }) => role.namespace === undefined);
+    for (const { role } of wide) assert.ok(!bound.includes(role.name), role.name);
+  });
+
+  it("reach by name what has one name", () => {
+    const own = rules.filter(({ role }) => role.namespace === "ironfence-system");
+    for (const { resource, resourceNames = [], verbs } of own) {
+      if (resource === "configmaps") assert.deepEqual(resourceNames, ["ironfence-pause"]);
+      if (resource === "leases") assert.deepEqual(verbs.includes("create") ? [] : ["ironfence"], resourceNames);
+    }
+  });
+
+  it("name in the base no kind of a platform that may not be there", () => {
+    const base = manifestsOf("deploy/kustomize/role-agent.yaml").flatMap(({ rules: held }) => held ?? []);
+    const groups = new Set(base.flatMap(({ apiGroups }) => apiGroups));
+    const foreign = [...groups].filter((group) => /openshift|x-k8s\.io$|metal3/.test(group));
+    assert.deepEqual(foreign, []);
+  });
+});
