@@ -11,8 +11,16 @@ import type { KubeletClient } from "./kubelet.ts";
 
 const MIRROR_POD = "kubernetes.io/config.mirror";
 
+export interface PodDeps {
+  client: KubeletClient;
+  clock: Clock;
+  /** Whether the volumes of claims (`namespace/name`) are attached to the host. */
+  areAttached: (host: string, claims: readonly string[]) => boolean;
+}
+
 /** One look at the pods: starts new ones, ends terminating ones, and kills those that the API no longer knows. */
-export async function syncPods(client: KubeletClient, clock: Clock, host: Host, signal: AbortSignal): Promise<void> {
+export async function syncPods(deps: PodDeps, host: Host, signal: AbortSignal): Promise<void> {
+  const { client, clock } = deps;
   const { items } = await client.list<Pod>(PODS, { fieldSelector: `spec.nodeName=${host.name}` }, signal);
   // The answer may have come while the host froze; a frozen kubelet starts and stops nothing.
   signal.throwIfAborted();
@@ -29,7 +37,7 @@ export async function syncPods(client: KubeletClient, clock: Clock, host: Host, 
         await reportRunning(client, clock, pod, signal);
       else if (!isTerminal(pod)) {
         taints ??= (await client.get<Node>(NODES, { name: host.name }, signal)).spec.taints ?? [];
-        await admitPod(client, clock, host, pod, taints, signal);
+        await admitPod(deps, host, pod, taints, signal);
       }
     } catch (error) {
       // Changed or gone since the list: the next look shows what became of it.
@@ -46,8 +54,7 @@ async function finishPod(client: KubeletClient, host: Host, pod: Pod, signal: Ab
 
 /** Starts a pod that this boot has not seen yet, or rejects it as a real kubelet does for NoExecute taints. */
 async function admitPod(
-  client: KubeletClient,
-  clock: Clock,
+  { client, clock, areAttached }: PodDeps,
   host: Host,
   pod: Pod,
   taints: readonly Taint[],
@@ -66,6 +73,7 @@ async function admitPod(
   const claims = (pod.spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
     persistentVolumeClaim === undefined ? [] : [`${namespace}/${persistentVolumeClaim.claimName}`],
   );
+  if (!areAttached(host.name, claims)) return;
   host.workloads.set(uid, { pod: `${namespace}/${name}`, claims });
   await reportRunning(client, clock, pod, signal);
 }

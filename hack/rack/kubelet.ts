@@ -26,6 +26,8 @@ export interface KubeletOptions {
   leasePeriodMs?: number;
   /** What draws the jitter of that period, up to 4 %, as a real kubelet's; none where absent. */
   random?: Random;
+  /** Whether the volumes of these claims are attached to a host, for which a real kubelet waits: they are, where absent. */
+  areAttached?: (host: string, claims: readonly string[]) => boolean;
   /** How far the clocks of hosts are ahead, by host, in milliseconds. */
   aheadMs?: Readonly<Record<string, number>>;
   /** 40 */
@@ -130,7 +132,7 @@ async function runKubelet(
     every(
       () => podPeriodMs,
       "pods",
-      () => syncPods(client, clock, host, signal),
+      () => syncPods({ client, clock, areAttached: options.areAttached ?? (() => true) }, host, signal),
     ),
   ]);
 }

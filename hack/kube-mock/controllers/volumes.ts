@@ -15,6 +15,11 @@ export interface VolumeOptions {
   attachLagMs: number;
   detachLagMs: number;
   forceDetachMs: number;
+  /**
+   * ControllerUnpublish of the CSI driver, called before an attachment goes. False: it fails, and is called again a second later, the
+   * attachment staying there.
+   */
+  unpublish?: (attachment: VolumeAttachment) => boolean;
 }
 
 /**
@@ -155,15 +160,17 @@ function startAttachDetach(server: ApiServer, clock: Clock, options: VolumeOptio
   };
 
   /** external-attacher: carries out what an attachment asks for. */
-  const carryOut = (name: string): undefined => {
+  const carryOut = (name: string): number | undefined => {
     const attachment = attachments.get({ name });
-    if (attachment === undefined) return;
+    if (attachment === undefined) return undefined;
     if (attachment.metadata.deletionTimestamp !== undefined) {
+      if (options.unpublish?.(attachment) === false) return RECHECK_MS;
       uselessSinceMs.delete(name);
       attachments.mergePatch({ name }, { metadata: { finalizers: null } });
     } else if (attachment.status?.attached !== true) {
       attachments.mergePatch({ name }, { status: { attached: true } }, "status");
     }
+    return undefined;
   };
 
   const all = new KeyQueue(clock, reconcile);

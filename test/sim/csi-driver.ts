@@ -1,0 +1,95 @@
+import { isOutOfService } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import type { ClusterNode, PersistentVolumeClaim } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import { CLAIMS } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import type { Host } from "../../hack/rack/host.ts";
+import { NODES, VOLUME_ATTACHMENTS } from "../../src/api/core-types.ts";
+import type { VolumeAttachment } from "../../src/api/core.ts";
+import type { Cluster } from "./cluster.ts";
+
+/** From when on a host that is on the blocklist by its address takes itself off. */
+const COOL_DOWN_MS = 300_000;
+
+/**
+ * A CSI driver that fences as ceph-csi does. A client is a mapping on one host in one boot; which one a volume has stands in the volume's
+ * own metadata. ControllerUnpublish puts it on the storage's blocklist where the node bears the out-of-service taint at that moment,
+ * and does nothing else. The storage itself keeps nobody else out: a volume with two clients that may write is lost.
+ *
+ * `client`: the blocklist has that one client. `address`: it has the whole host, whose node plugin takes it off again when it runs
+ * and some minutes have passed.
+ */
+export class CsiDriver {
+  readonly #by: "client" | "address";
+  /** ControllerUnpublish fails. */
+  isAway = false;
+  readonly losses: string[] = [];
+  /** Each ControllerUnpublish that worked: of which node, and whether that bore the taint. */
+  readonly unpublished: { node: string; sawTaint: boolean; blocked: string | undefined }[] = [];
+  /** Since when a client or a host is on it. */
+  readonly #blocklist = new Map<string, number>();
+  /** The client of each claim, as staged last. */
+  readonly #staged = new Map<string, string>();
+  #cluster: Cluster | undefined;
+
+  constructor(by: "client" | "address") {
+    this.#by = by;
+  }
+
+  /** For the stand-ins of the cluster's controllers. */
+  readonly unpublish = ({ spec }: VolumeAttachment): boolean => {
+    if (this.isAway || this.#cluster === undefined) return false;
+    const { server } = this.#cluster;
+    const node = server.collection<ClusterNode>(NODES).get({ name: spec.nodeName });
+    const sawTaint = node !== undefined && isOutOfService(node);
+    const volume = spec.source.persistentVolumeName;
+    const claims = [...server.collection<PersistentVolumeClaim>(CLAIMS).values()];
+    const claim = claims.find((known) => known.spec.volumeName === volume)?.metadata;
+    const client = this.#staged.get(`${claim?.namespace}/${claim?.name}`);
+    const blocked = sawTaint && client?.startsWith(`${spec.nodeName}/`) === true ? client : undefined;
+    const entry = this.#by === "client" ? blocked : spec.nodeName;
+    if (blocked !== undefined && entry !== undefined) this.#blocklist.set(entry, this.#cluster.clock.monotonicMs());
+    this.unpublished.push({ node: spec.nodeName, sawTaint, blocked });
+    return true;
+  };
+
+  /** For kubelets, which wait for the attachments of a pod's volumes before they start it. */
+  readonly areAttached = (host: string, claims: readonly string[]): boolean => {
+    const attachments = [...(this.#cluster?.server.collection<VolumeAttachment>(VOLUME_ATTACHMENTS).values() ?? [])];
+    return claims.every((key) => {
+      const [namespace = "", name = ""] = key.split("/");
+      const volume = this.#cluster?.server.collection<PersistentVolumeClaim>(CLAIMS).get({ namespace, name })
+        ?.spec.volumeName;
+      return attachments.some(
+        ({ metadata, spec, status }) =>
+          spec.nodeName === host &&
+          spec.source.persistentVolumeName === volume &&
+          status?.attached === true &&
+          metadata.deletionTimestamp === undefined,
+      );
+    });
+  };
+
+  /** Looks at who can write from now on. */
+  watch(cluster: Cluster): void {
+    this.#cluster = cluster;
+    const look = (): void => this.#look(cluster.rack.hosts, cluster.clock.monotonicMs());
+    cluster.server.onChange(look);
+    cluster.rack.subscribe(look);
+  }
+
+  #look(hosts: readonly Host[], nowMs: number): void {
+    const writers = new Map<string, string>();
+    for (const host of hosts) {
+      const blockedSinceMs = this.#blocklist.get(host.name) ?? Infinity;
+      if (host.os === "running" && nowMs - blockedSinceMs >= COOL_DOWN_MS) this.#blocklist.delete(host.name);
+      if (!host.canWrite) continue;
+      const client = `${host.name}/${host.bootID}`;
+      for (const claim of [...host.workloads.values()].flatMap(({ claims }) => claims)) {
+        if (host.os === "running") this.#staged.set(claim, client);
+        if (this.#blocklist.has(client) || this.#blocklist.has(host.name)) continue;
+        const other = writers.get(claim);
+        if (other !== undefined && other !== client) this.losses.push(`${claim}: ${other} and ${client}`);
+        writers.set(claim, client);
+      }
+    }
+  }
+}

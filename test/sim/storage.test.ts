@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { STATEFUL_SETS } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import { NODES, PODS } from "../../src/api/core-types.ts";
+import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { CsiDriver } from "./csi-driver.ts";
+import { bears, World } from "./world.ts";
+
+// Whether storage that fences by the out-of-service taint (ceph-csi) loses data by our order: the taint goes after the drain, before On.
+
+const QUICK = { retryLimit: 0, drainTimeout: "20s", timeout: "120s" };
+
+/** A database with a single-writer volume; `host` is where it runs. */
+async function startDatabase(driver: CsiDriver): Promise<{ world: World; host: string }> {
+  const volumes = { attachLagMs: 500, detachLagMs: 500, forceDetachMs: 360_000, unpublish: driver.unpublish };
+  const world = new World({
+    hosts: ["n1", "n2", "n3"],
+    kubelets: { areAttached: driver.areAttached },
+    controllers: { statefulSets: { lagMs: 20 }, scheduler: { lagMs: 20 }, volumes },
+  });
+  driver.watch(world);
+  world.startAgent();
+  const spec = {
+    replicas: 1,
+    serviceName: "db",
+    selector: { matchLabels: { app: "db" } },
+    template: {
+      metadata: { labels: { app: "db" } },
+      spec: {
+        containers: [{ name: "db", image: "none" }],
+      },
+    },
+    volumeClaimTemplates: [
+      {
+        metadata: { name: "data" },
+        spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+      },
+    ],
+  };
+  world.create(STATEFUL_SETS, { namespace: "default", name: "db" }, { spec });
+  await world.until("the database runs", () => runsOn(world) !== undefined, 60_000);
+  await world.clock.advance(15_000);
+  return { world, host: runsOn(world) ?? assert.fail("it runs") };
+}
+
+/** Where the database writes; undefined while it does nowhere. */
+function runsOn(world: World): string | undefined {
+  return world.rack.hosts.find((host) => host.os === "running" && host.workloads.size > 0)?.name;
+}
+
+async function play(
+  by: "client" | "address",
+  test: (world: World, driver: CsiDriver, host: string) => Promise<void>,
+): Promise<CsiDriver> {
+  const driver = new CsiDriver(by);
+  const { world, host } = await startDatabase(driver);
+  try {
+    await test(world, driver, host);
+    assert.deepEqual(world.violations, [], "safety rules");
+  } finally {
+    await world.stop();
+  }
+  return driver;
+}
+
+async function isBack(world: World, host: string): Promise<void> {
+  await world.phase(host, "Succeeded");
+  await world.until("the database runs", () => runsOn(world) !== undefined);
+  await world.clock.advance(600_000);
+}
+
+function somebodyTaints(world: World, name: string, on: boolean): void {
+  const taints = (world.node(name)?.spec.taints ?? []).filter(({ key }) => key !== OUT_OF_SERVICE.key);
+  const next = on ? [...taints, OUT_OF_SERVICE] : taints;
+  world.server.collection(NODES).mergePatch({ name }, { spec: { taints: next } });
+}
+
+for (const by of ["client", "address"] as const)
+  describe(`storage that fences by the out-of-service taint, each ${by}`, () => {
+    it("has blocked the host's client before the taint goes, in a fence that drains; nothing is lost", async () => {
+      const driver = await play(by, async (world, _driver, host) => {
+        await world.hang(host);
+        world.remediate(host, QUICK);
+        await isBack(world, host);
+      });
+      assert.deepEqual(driver.losses, []);
+      assert.ok(driver.unpublished.length > 0);
+      assert.ok(driver.unpublished.every(({ sawTaint, blocked }) => sawTaint && blocked !== undefined));
+    });
+
+    for (const [name, backAt] of [
+      ["as the host is powered on", "PoweringOn"],
+      ["as the node joins", "Rejoining"],
+      ["long after the fence", undefined],
+    ] as const) {
+      it(`loses nothing where its detach works only ${name}, after the drain timeout: the client that was not blocked ended with the power`, async () => {
+        const driver = await play(by, async (world, csi, host) => {
+          csi.isAway = true;
+          await world.hang(host);
+          world.remediate(host, QUICK);
+          if (backAt !== undefined) {
+            await world.phase(host, backAt);
+          } else {
+            await world.phase(host, "Succeeded");
+            await world.clock.advance(300_000);
+          }
+          assert.equal(world.condition(host, "WorkloadsReleased"), "False DrainTimeout");
+          assert.equal(bears(world.node(host) ?? assert.fail("there is the node"), OUT_OF_SERVICE), false);
+          csi.isAway = false;
+          await isBack(world, host);
+        });
+        assert.deepEqual(driver.losses, []);
+        assert.deepEqual(
+          driver.unpublished.map(({ sawTaint }) => sawTaint),
+          driver.unpublished.map(() => false),
+        );
+      });
+    }
+
+    it("loses nothing where it never detaches: the volume stays with its host, and is used nowhere else", async () => {
+      const driver = await play(by, async (world, csi, host) => {
+        csi.isAway = true;
+        await world.hang(host);
+        world.remediate(host, QUICK);
+        await world.phase(host, "Succeeded");
+        await world.clock.advance(900_000);
+        assert.equal(runsOn(world), undefined);
+      });
+      assert.deepEqual(driver.losses, []);
+      assert.deepEqual(driver.unpublished, []);
+    });
+
+    it("loses nothing where somebody powers the host on while its volumes are still to be detached", async () => {
+      const driver = await play(by, async (world, csi, host) => {
+        csi.isAway = true;
+        await world.hang(host);
+        world.remediate(host, { ...QUICK, drainTimeout: "120s" });
+        await world.phase(host, "Releasing");
+        world.somebodyOrders(host, "On");
+        await world.clock.advance(20_000);
+        csi.isAway = false;
+        await isBack(world, host);
+      });
+      assert.deepEqual(driver.losses, []);
+    });
+
+    it("is held off the host for as long as the drain timeout says, and detaches with the taint on within that", async () => {
+      const driver = await play(by, async (world, csi, host) => {
+        csi.isAway = true;
+        await world.hang(host);
+        world.remediate(host, { ...QUICK, drainTimeout: "30m" });
+        await world.phase(host, "Releasing");
+        await world.clock.advance(1_200_000);
+        assert.equal(world.rack.host(host).power, "Off");
+        csi.isAway = false;
+        await isBack(world, host);
+        assert.equal(world.condition(host, "WorkloadsReleased"), "True Drained");
+      });
+      assert.deepEqual(driver.losses, []);
+      assert.ok(driver.unpublished.every(({ sawTaint }) => sawTaint));
+    });
+  });
+
+describe("the same storage without a fence, by which the model is seen to lose data", () => {
+  for (const early of [false, true]) {
+    it(`${early ? "loses it" : "keeps it"} where a person taints a host that runs${early ? ", and untaints it before the driver has looked" : ": the client is blocked"}`, async () => {
+      const driver = new CsiDriver("client");
+      const { world, host } = await startDatabase(driver);
+      driver.isAway = early;
+      await world.hang(host);
+      somebodyTaints(world, host, true);
+      for (const pod of world.pods(host))
+        world.server.collection(PODS).delete({ ...pod.metadata }, { gracePeriodSeconds: 0 });
+      await world.clock.advance(10_000);
+      if (early) somebodyTaints(world, host, false);
+      driver.isAway = false;
+      await world.clock.advance(60_000);
+      assert.equal(driver.losses.length > 0, early, JSON.stringify(driver.unpublished));
+      await world.stop();
+    });
+  }
+});
