@@ -38,6 +38,8 @@ const CONTROLLERS = [
 
 /** How long the API server may take to be ready again. */
 const RESTART_TIMEOUT_MS = 60_000;
+/** From this grace period on nodes have stock leases: two renewals have to be missed. */
+const STOCK_LEASES_GRACE_MS = 20_000;
 
 export interface ControlPlaneOptions {
   progress: Progress;
@@ -209,7 +211,9 @@ async function start(
     },
     startKwok: async (node) => {
       kwoks += 1;
-      const kwok = launch("kwok", kwokArguments(node, admin, binaries.kwokStages), `kwok-${node ?? "all"}-${kwoks}`);
+      const leaseSeconds = leaseSecondsOf(node, options.nodeMonitorGracePeriodMs);
+      const args = kwokArguments(node, { kubeconfig: admin, stages: binaries.kwokStages, leaseSeconds });
+      const kwok = launch("kwok", args, `kwok-${node ?? "all"}-${kwoks}`);
       return {
         kill: async () => {
           expectedEnds.add(kwok);
@@ -236,17 +240,26 @@ async function start(
 }
 
 /** The command line of the kwok of one node or, without a name, of every node annotated `kwok.x-k8s.io/node: fake`. */
-export function kwokArguments(node: string | undefined, kubeconfig: string, stages: string): string[] {
+export function kwokArguments(
+  node: string | undefined,
+  { kubeconfig, stages, leaseSeconds }: { kubeconfig: string; stages: string; leaseSeconds: number },
+): string[] {
   return [
     `--kubeconfig=${kubeconfig}`,
     `--config=${stages}`,
     node === undefined
       ? "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
       : `--manage-single-node=${node}`,
-    // Stock nodes renew a 40 s lease every 10 s; with many fake nodes that saves CPU. A single one dies for the sake of a
-    // test, whose grace period is short: its lease must be old news by then, as it is with the stock 40 s and 50 s.
-    `--node-lease-duration-seconds=${node === undefined ? 40 : 4}`,
+    `--node-lease-duration-seconds=${leaseSeconds}`,
   ];
+}
+
+/**
+ * Stock nodes renew a 40 s lease every 10 s; with many fake nodes that saves CPU. A single one dies for the sake of a test, mostly
+ * with a short grace period: then its lease must be old news in that time, as it is with the stock 40 s and 50 s.
+ */
+function leaseSecondsOf(node: string | undefined, graceMs: number): number {
+  return node === undefined || graceMs >= STOCK_LEASES_GRACE_MS ? 40 : 4;
 }
 
 async function writePki(folder: string): Promise<{ ca: CertificateAuthority; file(name: string): string }> {
