@@ -12,6 +12,7 @@ import { REMEDIATOR_MUTANTS } from "./remediator.ts";
 import { REMEDIATOR_BARE_METAL_HOST_MUTANTS } from "./remediator-bare-metal-host.ts";
 import { REMEDIATOR_BEGINNING_MUTANTS } from "./remediator-beginning.ts";
 import { REMEDIATOR_CALLS_MUTANTS } from "./remediator-calls.ts";
+import { REMEDIATOR_HOLDS_MUTANTS } from "./remediator-holds.ts";
 import { REMEDIATOR_ORPHANS_MUTANTS } from "./remediator-orphans.ts";
 import { REMEDIATOR_POWER_OFF_MUTANTS } from "./remediator-power-off.ts";
 import { REMEDIATOR_RELEASE_MUTANTS } from "./remediator-release.ts";
@@ -39,6 +40,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...REMEDIATOR_BARE_METAL_HOST_MUTANTS,
   ...REMEDIATOR_BEGINNING_MUTANTS,
   ...REMEDIATOR_CALLS_MUTANTS,
+  ...REMEDIATOR_HOLDS_MUTANTS,
   ...REMEDIATOR_ORPHANS_MUTANTS,
   ...REMEDIATOR_POWER_OFF_MUTANTS,
   ...REMEDIATOR_RELEASE_MUTANTS,

@@ -205,17 +205,17 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "on-though-stopped",
     "decide-return",
-    "the stop switch stops the power-on, too",
-    "return stopGate(walk, now, attempt, plan.powerOnTimeoutMs) ?? identityGate(walk, now) ?? orderOn(walk, order, now);",
-    "return identityGate(walk, now) ?? orderOn(walk, order, now);",
+    "maintenance stops the power-on, too",
+    'stopGate(walk, now, "On", attempt, plan.powerOnTimeoutMs) ?? identityGate',
+    "identityGate",
     DECIDE,
   ),
   mutant(
     "on-unverified",
     "decide-return",
     "no On without a verified identity",
-    "return stopGate(walk, now, attempt, plan.powerOnTimeoutMs) ?? identityGate(walk, now) ?? orderOn(walk, order, now);",
-    "return stopGate(walk, now, attempt, plan.powerOnTimeoutMs) ?? orderOn(walk, order, now);",
+    "?? identityGate(walk, now) ?? orderOn(walk, order, now)",
+    "?? orderOn(walk, order, now)",
     DECIDE,
   ),
   mutant(

@@ -303,8 +303,8 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "remade-target-written",
     "target-store",
     "a target that was made anew is another one",
-    "    if (uid !== ref.uid) {",
-    '    if (uid === "") {',
+    "if (target.metadata.uid === ref.uid) return target;",
+    'if (target.metadata.uid !== "") return target;',
     TARGETS,
   ),
   mutant(

@@ -113,6 +113,10 @@ const bareMetalRemediationStatusSchema = z.object({
         }),
       uid: z.string().optional(),
       bootID: z.string().optional().meta({ description: "The boot that the present attempt ends." }),
+      bootIDAtStart: z.string().optional().meta({
+        description:
+          "The boot in which the node was when the remediation began: Ready in another one, it has come back.",
+      }),
       wasReady: z.boolean().optional().meta({
         description:
           "Whether the node was Ready when the remediation began: one that was not, and is Ready before any power order, needs none.",

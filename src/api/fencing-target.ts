@@ -107,7 +107,7 @@ const fencingTargetSpecSchema = z.object({
   maintenance: z
     .boolean()
     .default(false)
-    .meta({ description: "Hands off: no power order is sent while this is true." }),
+    .meta({ description: "Hands off: no power order is sent while this is true, neither Off nor On." }),
   identity: z
     .object({
       systemUUID: z

@@ -47,7 +47,7 @@ const buildCli = (command: string): Application<CliContext> =>
           "their workloads, powers them on again and gives the nodes back their place; and escalates where that does not help.",
           "",
           "Start the agent with `ironfence run`; look at what it does with `ironfence status`, and why with `ironfence explain`; stop",
-          "every new power order with `ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
+          "every new power-off with `ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
           "it, `ironfence power` reads or changes one host's power. Each command has `--help` with examples.",
         ].join("\n"),
       },

@@ -24,10 +24,7 @@ export const pauseCommand = buildCommand<FlagTexts, [], CliContext>({
         this.signal,
       ),
     );
-    printLine(
-      this,
-      `paused: no new power order is sent (ConfigMap ${options.namespace}/${STOP_SWITCH_NAME}: ${reason})`,
-    );
+    printLine(this, `paused: no new power-off is sent (ConfigMap ${options.namespace}/${STOP_SWITCH_NAME}: ${reason})`);
     printLine(this, "go on with: ironfence resume");
   },
   parameters: {
@@ -43,9 +40,9 @@ export const pauseCommand = buildCommand<FlagTexts, [], CliContext>({
     },
   },
   docs: {
-    brief: "Stop switch: no new power order is sent until `ironfence resume`",
+    brief: "Stop switch: no new power-off is sent until `ironfence resume`",
     fullDescription:
-      "Remediations under way wait where they are and say so. A host that was powered off stays off until power orders are allowed again.",
+      "Remediations that would power a host off wait and say so. A host that was powered off is still powered on; spec.maintenance of its FencingTarget holds that, too.",
     customUsage: [{ input: '--reason "rack 4 is being rewired"', brief: "with a reason that everybody sees" }],
   },
 });
@@ -57,7 +54,7 @@ export const resumeCommand = buildCommand<FlagTexts, [], CliContext>({
     await withCluster(this, options, (client) =>
       writeSwitch(client, options.namespace, { [STOP_SWITCH_PAUSED]: "false" }, this.signal),
     );
-    printLine(this, "resumed: power orders are sent again");
+    printLine(this, "resumed: power-offs are sent again");
   },
   parameters: { flags: flagsOf(CLUSTER_OPTIONS) },
   docs: { brief: "Release the stop switch" },

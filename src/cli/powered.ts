@@ -103,7 +103,8 @@ async function withTarget<T>(
         if (obstacles.length > 0) throw new Refusal(`${name}: no order is sent, since ${obstacles.join("; and ")}`);
         const verdict = await power.verifyIdentity(live.node, signal);
         if (!verdict.verified) throw new Refusal(`${name}: no order is sent: ${verdict.message}`);
-        const paused = live.paused === undefined ? [] : [live.paused];
+        // The stop switch holds power-offs alone.
+        const paused = live.paused === undefined || order === "On" ? [] : [live.paused];
         const concerns = [...nodeConcerns(live.node, order), ...clusterConcerns(live.target), ...paused];
         return { identity: verdict.message, concerns };
       },

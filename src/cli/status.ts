@@ -140,9 +140,7 @@ function nodeText({ name = "-", cluster }: { name?: string | undefined; cluster?
 function renderOverview(overview: Overview): string[] {
   const { stopSwitch, healthChecks, machineHealthChecks, remediations, targets, bareMetalHosts } = overview;
   return [
-    ...(stopSwitch.paused
-      ? [`PAUSED: no new power order is sent (${stopSwitch.reason ?? "no reason given"})`, ""]
-      : []),
+    ...(stopSwitch.paused ? [`PAUSED: no new power-off is sent (${stopSwitch.reason ?? "no reason given"})`, ""] : []),
     ...section(
       "NodeHealthCheck",
       ["NAME", "OBSERVED", "HEALTHY", "PHASE", "REASON"],

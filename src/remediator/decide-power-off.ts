@@ -1,16 +1,5 @@
-import { disputeGate, endIfBack, orderOff, quorumGate } from "./decide-verifying.ts";
-import {
-  deviceGate,
-  fail,
-  failAttempt,
-  identityGate,
-  identityVerdict,
-  move,
-  ownNodeGate,
-  run,
-  stopGate,
-  wait,
-} from "./moves.ts";
+import { disputeGate, endIfBack, endIfReturned, endWhileHeld, orderOff, quorumGate } from "./decide-verifying.ts";
+import { deviceGate, fail, failAttempt, identityGate, move, ownNodeGate, run, stopGate, wait } from "./moves.ts";
 import { heardAtMs, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
 import { silentAtMs } from "./renewals.ts";
 import type { LeaseSeen, Seen, SentOrder } from "./seen.ts";
@@ -47,6 +36,10 @@ export function decidePoweringOff(walk: Walk, now: Now): Decision {
   if (attempt.sent && power.provenAtMs !== undefined) return decideProven(walk, power.provenAtMs, now);
   // The taint is put on before that is recorded, so it may stand here, and the proof that it needs does not.
   if (!seen.taintCleared) return run({ do: "untaint" });
+  const spent = isSpent(attempt, "ForceOff", order);
+  const due = !spent && needsNewOrder(walk, order, now);
+  const held = due ? holdOrder(walk, now) : undefined;
+  if (held !== undefined) return held;
   if (walk.remainingMs <= 0) {
     const { reason, message } = seen.device ??
       order?.problem ?? {
@@ -57,9 +50,8 @@ export function decidePoweringOff(walk: Walk, now: Now): Decision {
   }
   const waiting = deviceGate(walk, now);
   if (waiting !== undefined) return waiting;
-  const spent = isSpent(attempt, "ForceOff", order);
-  if (spent && hasTurnedOn(walk, order, now)) return failTurnedOn(walk, now);
-  if (!spent && needsNewOrder(walk, order, now)) return reorder(walk, order, now);
+  if (spent && hasTurnedOn(walk, order, now)) return endIfReturned(walk, now) ?? failTurnedOn(walk, now);
+  if (due) return reorder(walk, order, now);
   return readDue(walk, now) ?? wait(walk, untilNextRead(walk, now));
 }
 
@@ -98,23 +90,28 @@ function failTurnedOn(walk: Walk, now: Now): Decision {
 function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
   return (
     endIfUntouched(walk, order, now) ??
+    endIfReturned(walk, now) ??
     disputeGate(walk, now) ??
     ownNodeGate(walk, now) ??
-    stopGate(walk, now, walk.attempt, walk.plan.powerOffTimeoutMs) ??
     memberGate(walk, now) ??
     identityGate(walk, now) ??
     orderOff(walk, now, walk.freshId, "the host is to be powered off once more: the last order did not do it for good")
   );
 }
 
-/** A node whose member of etcd may be up still: the others are looked at anew, since it may have taken long to get here. */
+/**
+ * A further power-off that is held, and with it the state's time. A node that comes back meanwhile ends the remediation all the
+ * same. Undefined where nothing holds it.
+ */
+function holdOrder(walk: Walk, now: Now): Decision | undefined {
+  const { attempt, plan } = walk;
+  return endWhileHeld(walk, now) ?? stopGate(walk, now, "ForceOff", attempt, plan.powerOffTimeoutMs);
+}
+
+/** A node whose member of etcd may be up still: the others were looked at together with the node. */
 function memberGate(walk: Walk, now: Now): Decision | undefined {
   const { attempt, seen } = walk;
-  if (attempt.offConfirmedAtMs !== undefined) return undefined;
-  // A process that took this over has not looked at any.
-  if (seen.examined === undefined) return run({ do: "examine" });
-  if (seen.members.length === 0) return undefined;
-  return identityVerdict(walk, now) === undefined ? run({ do: "examine" }) : quorumGate(walk, now);
+  return attempt.offConfirmedAtMs !== undefined || seen.members.length === 0 ? undefined : quorumGate(walk, now);
 }
 
 /** Ends the remediation where no order so far was taken, and meanwhile the node has come back by itself. */

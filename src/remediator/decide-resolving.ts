@@ -1,9 +1,10 @@
 import { isReady } from "./marks.ts";
-import { fail, move, newAttempt, ownNodeMessage, run, untouched } from "./moves.ts";
+import { fail, holds, move, newAttempt, ownNodeMessage, run, untouched } from "./moves.ts";
 import { nodeRecord } from "./decide-verifying.ts";
 import type { Reason } from "./reasons.ts";
 import type { Decision, HostFacts, Now, Snapshot } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
+import { mayHaveTurnedOff } from "./state.ts";
 import { conditionOf, processing } from "./status.ts";
 import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "./timings.ts";
 import type { KnownCluster } from "./subject.ts";
@@ -22,7 +23,10 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
     return blocked("NodeNotFound", `there is no node ${nodeName}`);
   }
   if (!host.found) return blocked(host.reason, host.message);
-  if (snapshot.stop !== undefined) return blocked(snapshot.stop.reason, snapshot.stop.message);
+  // A host that its last owner may have left off is taken under the stop switch, too: it may be owed an On.
+  const mayBeOff = attempt !== undefined && mayHaveTurnedOff(attempt);
+  const { stop } = snapshot;
+  if (stop !== undefined && (!mayBeOff || holds(stop, "On"))) return blocked(stop.reason, stop.message);
   if (snapshot.runsHere) {
     const waiting = block(snapshot, attempt, now, "OwnNode", ownNodeMessage(snapshot));
     return waiting.status?.phase === "Resolving" ? { ...waiting, effects: [{ do: "handOver" }] } : waiting;
@@ -147,10 +151,12 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
   const { node, status, zone, subject } = snapshot;
   const waited = status.node?.wasReady !== undefined;
+  const bootIDAtStart = waited ? status.node?.bootIDAtStart : node?.status.nodeInfo?.bootID;
   return {
     node: {
       ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
       wasReady: status.node?.wasReady ?? (node !== undefined && isReady(node)),
+      ...(bootIDAtStart !== undefined && { bootIDAtStart }),
       ...(zone !== undefined && { zone }),
     },
     ...(subject.machine !== undefined && { machine: subject.machine }),

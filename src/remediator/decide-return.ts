@@ -22,7 +22,7 @@ export function decidePoweringOn(walk: Walk, now: Now): Decision {
   const unsent = order === undefined || (order.outcome === "Rejected" && last !== undefined && last.runs !== true);
   const due = isOnDue(attempt, order, now, { runs: last?.runs }) && (unsent || last?.state === "Off");
   if (due && order === undefined) {
-    const paused = stopGate(walk, now, attempt, plan.powerOnTimeoutMs);
+    const paused = stopGate(walk, now, "On", attempt, plan.powerOnTimeoutMs);
     if (paused !== undefined) return paused;
   }
   if (walk.remainingMs <= 0) {
@@ -36,7 +36,9 @@ export function decidePoweringOn(walk: Walk, now: Now): Decision {
   const waiting = deviceGate(walk, now);
   if (waiting !== undefined) return waiting;
   if (due) {
-    return stopGate(walk, now, attempt, plan.powerOnTimeoutMs) ?? identityGate(walk, now) ?? orderOn(walk, order, now);
+    return (
+      stopGate(walk, now, "On", attempt, plan.powerOnTimeoutMs) ?? identityGate(walk, now) ?? orderOn(walk, order, now)
+    );
   }
   const inMs = untilNextRead(walk, now);
   return inMs <= 0 ? run({ do: "readWhole" }) : wait(walk, inMs);

@@ -1,8 +1,8 @@
 import { untilNextRead } from "./decide-power-off.ts";
 import { orderOn, restoreLabels } from "./decide-return.ts";
 import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
-import { identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
-import { hadNoEffect, heardAtMs, isOnDue, isSpent, readsOn } from "./orders.ts";
+import { holds, identityVerdict, move, run, stopGate, waitBecause } from "./moves.ts";
+import { isOnDue, isSettled, isSpent, isUntouched, readsOn } from "./orders.ts";
 import type { Reason } from "./reasons.ts";
 import { restoreInstallation } from "./reprovision/host-installation.ts";
 import { awaitDeprovisioning } from "./reprovision/machine-deletion.ts";
@@ -15,7 +15,7 @@ import { conditionOf, nodeRejoined } from "./status.ts";
 import { groupOf } from "./subject.ts";
 import { holdKey } from "./targets/bare-metal-host/host-store.ts";
 import type { IdentityVerdict } from "./targets/host.ts";
-import { IDENTITY_AGE_MAX_MS, REORDER_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "./timings.ts";
+import { IDENTITY_AGE_MAX_MS, SUCCESSOR_AGE_MAX_MS } from "./timings.ts";
 
 /**
  * Takes back what was done, in the order in which it is safe: the out-of-service taint off, the boot override cleared, the
@@ -108,9 +108,11 @@ function restorePower(walk: Walk, now: Now): Decision | undefined {
     if (successor === undefined) return run({ do: "checkSuccessor" });
     const isOld = now.monotonicMs - successor.atMs > SUCCESSOR_AGE_MAX_MS;
     if (isOld && walk.siblings.some((sibling) => sibling.waiting)) return run({ do: "checkSuccessor" });
-    if (successor.waiting && !attempt.bootOverride) return undefined;
+    // A successor orders nothing off while power-offs are held, so the host would stay off for as long.
+    if (successor.waiting && !attempt.bootOverride && walk.stop === undefined) return undefined;
   }
-  const resumed = walk.stop === undefined ? stopGate(walk, now, attempt, walk.plan.powerOnTimeoutMs) : undefined;
+  const isHeld = holds(walk.stop, "On");
+  const resumed = isHeld ? undefined : stopGate(walk, now, "On", attempt, walk.plan.powerOnTimeoutMs);
   if (resumed !== undefined) return resumed;
   if (hasGivenUp(walk)) return undefined;
   const device = deviceWait(walk, now);
@@ -130,7 +132,7 @@ const FINAL_TRIES = 2;
 /** A remediation that is being deleted keeps trying, where nobody else would power the host on again. */
 function hasGivenUp(walk: Walk): boolean {
   const { device } = walk.seen;
-  if ((walk.remediation.deleting && !isTakenBack(walk)) || walk.stop !== undefined || readsOn(walk) !== undefined)
+  if ((walk.remediation.deleting && !isTakenBack(walk)) || holds(walk.stop, "On") || readsOn(walk) !== undefined)
     return false;
   return device?.final === true ? device.failures >= FINAL_TRIES : walk.remainingMs <= 0;
 }
@@ -176,7 +178,8 @@ function powerOn(walk: Walk, now: Now): Decision {
   }
   const due = isOnDue(attempt, order, now, { unbounded: walk.remediation.deleting, runs: last?.runs });
   if (isOn || (last?.state === "Off" && due && !isTakenBack(walk))) {
-    if (walk.stop !== undefined) return waitBecause(walk, now, walk.stop.reason, walk.stop.message);
+    const held = stopGate(walk, now, "On", attempt, plan.powerOnTimeoutMs);
+    if (held !== undefined) return held;
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
     if (!verdict.verified) return waitForIdentity(walk, verdict, now);
@@ -205,7 +208,7 @@ function waitForIdentity(walk: Walk, verdict: Extract<IdentityVerdict, { verifie
 function isOnOwed(walk: Walk, now: Now): boolean {
   const { attempt, seen, stop, remainingMs } = walk;
   const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
-  if (stop !== undefined || isTakenBack(walk) || remainingMs <= 0 || isSpent(attempt, "On", order)) return false;
+  if (holds(stop, "On") || isTakenBack(walk) || remainingMs <= 0 || isSpent(attempt, "On", order)) return false;
   if (order !== undefined && (order.action === "On" ? wasSent(order) : isUntouched(walk, order))) return false;
   return identityVerdict(walk, now)?.verified !== false;
 }
@@ -213,25 +216,6 @@ function isOnOwed(walk: Walk, now: Now): boolean {
 /** Whether an order has left this process: its intent, which is stored before, says nothing of that. */
 function wasSent({ outcome, problem }: SentOrder): boolean {
   return outcome !== "Rejected" || problem !== undefined;
-}
-
-/** Whether nothing has powered the host off: the last order was refused, and there was none before it. */
-function isUntouched({ attempt, status }: Walk, last: SentOrder): boolean {
-  return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;
-}
-
-/**
- * Whether On as read at `readAtMs` can be believed: an order to power off that had not been seen to work by then may still have
- * been about to.
- */
-function isSettled(walk: Walk, readAtMs: number, now: Now): boolean {
-  const { attempt, seen } = walk;
-  if (attempt.action !== "ForceOff" || attempt.done) return true;
-  const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
-  if (order !== undefined && isUntouched(walk, order)) return true;
-  const ageMs =
-    order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - (heardAtMs(order) ?? order.atMs);
-  return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;
 }
 
 /**

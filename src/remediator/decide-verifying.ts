@@ -6,6 +6,7 @@ import {
   deviceGate,
   fail,
   failAttempt,
+  holds,
   identityGate,
   identityVerdict,
   move,
@@ -13,25 +14,37 @@ import {
   ownNodeMessage,
   run,
   stopGate,
+  wait,
   waitBecause,
 } from "./moves.ts";
-import { withIntent } from "./orders.ts";
+import { isSettled, withIntent } from "./orders.ts";
 import { keepsQuorum } from "./quorum.ts";
 import type { Reason } from "./reasons.ts";
 import { refuseReprovision, replaceTurnGate } from "./reprovision/refuse.ts";
 import { BACKUP_BYTES_MAX, backupBytes, backupOf } from "./restore.ts";
-import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
+import type { Decision, Now, Snapshot, Stop, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
+import { mayHaveTurnedOff } from "./state.ts";
 import { conditionOf, nodeRejoined, processing } from "./status.ts";
 import { clusterOf } from "./subject.ts";
-import { IDENTITY_AGE_MAX_MS, RENEWAL_TIMEOUT_MS } from "./timings.ts";
+import {
+  CLAIM_RECHECK_MS,
+  IDENTITY_AGE_MAX_MS,
+  OFF_CONFIRM_GAP_MS,
+  POLL_SLOW_MS,
+  RENEWAL_TIMEOUT_MS,
+} from "./timings.ts";
 import { quorumMessage } from "./turn.ts";
 
 /** Looks at the live node, its lease and the host's identity, and stores the intent to power off. */
 export function decideVerifying(walk: Walk, now: Now): Decision {
   const { attempt, seen, plan } = walk;
   if (walk.stop !== undefined && attempt.action === "None") return standBack(walk, walk.stop, now);
-  const paused = stopGate(walk, now, attempt, plan.powerOffTimeoutMs);
+  const ended = endWhileHeld(walk, now);
+  if (ended !== undefined) return ended;
+  const owed = walk.stop === undefined ? undefined : powerOnMeanwhile(walk, walk.stop, now);
+  if (owed !== undefined) return owed;
+  const paused = stopGate(walk, now, "ForceOff", attempt, plan.powerOffTimeoutMs);
   if (paused !== undefined) return paused;
   const queued = replaceTurnGate(walk, now);
   if (queued !== undefined) return queued;
@@ -143,6 +156,24 @@ function standBack(walk: Walk, stop: NonNullable<Walk["stop"]>, now: Now): Decis
   });
 }
 
+/**
+ * Power-offs are held, perhaps for good, and the host may be off by an earlier order: it is not left so. Where it reads Off the
+ * remediation is undone. Undefined where it does not, or no order at all may be sent.
+ */
+function powerOnMeanwhile(walk: Walk, stop: Stop, now: Now): Decision | undefined {
+  const { attempt, seen } = walk;
+  if (holds(stop, "On") || !mayHaveTurnedOff(attempt)) return undefined;
+  const { last } = seen.power;
+  const readInMs = last === undefined ? 0 : last.atMs + CLAIM_RECHECK_MS - now.monotonicMs;
+  if (readInMs <= 0) {
+    const inMs = (seen.device?.retryAtMs ?? now.monotonicMs) - now.monotonicMs;
+    return inMs <= 0 ? run({ do: "readPower" }) : waitBecause(walk, now, stop.reason, stop.message, inMs);
+  }
+  if (last?.state !== "Off") return waitBecause(walk, now, stop.reason, stop.message, readInMs);
+  const message = `the host is off, and is not to stay so for as long as power-offs are held (${stop.message}): it is powered on`;
+  return fail(walk, now, stop.reason, message);
+}
+
 /** Waits while etcd needs the node, by its members as they were looked at last. Undefined where it does not. */
 export function quorumGate(walk: Walk, now: Now): Decision | undefined {
   const { seen, nodeName, remainingMs } = walk;
@@ -173,24 +204,22 @@ function whyNotVerified(walk: Walk): { reason: Reason; message: string } {
  */
 export function endIfBack(walk: Walk, node: Node, action: Attempt["action"], now: Now): Decision | undefined {
   const { nodeName, seen, attempt, status } = walk;
-  const before = status.node?.bootID;
-  const present = node.status.nodeInfo?.bootID;
-  // Of a Machine that had no node when its host was powered off no boot is on record: a renewal of the lease tells as much.
-  const differs = before === undefined ? hasJoinedSince(walk, now) : present !== undefined && present !== before;
-  const rebooted = action !== "None" && differs;
+  const rebooted = action !== "None" && (isRebooted(walk, node) || hasJoinedSince(walk, now));
   const recovered = (action === "None" || action === "Inherited") && status.node?.wasReady === false;
   if (!isReady(node) || !(rebooted || recovered)) return undefined;
   if (action !== "None") {
-    const { last } = seen.power;
-    if (last === undefined) return deviceGate(walk, now) ?? run({ do: "readPower" });
-    if (last.state !== "On") return undefined;
+    const power = lookIfOn(walk, now);
+    if (power === "Off") return undefined;
+    if (power !== "On") return power;
   }
   if (!seen.marksCleared) return run({ do: "clearMarks" });
   const [step, message] = !rebooted
     ? ["Recovered", `node ${nodeName} is Ready again by itself: its host is not powered off`]
-    : action === "Inherited"
-      ? ["BroughtBack", `node ${nodeName} was brought back by another remediation while this one waited for its host`]
-      : ["BackLate", `node ${nodeName} came back after the time of its attempt`];
+    : walk.state.name === "PoweringOff"
+      ? ["BroughtBack", `node ${nodeName} is Ready in another boot, and its host On: it is not powered off again`]
+      : action === "Inherited"
+        ? ["BroughtBack", `node ${nodeName} was brought back by another remediation while this one waited for its host`]
+        : ["BackLate", `node ${nodeName} came back after the time of its attempt`];
   const wasDeleted = conditionOf(status, "PermanentNodeDeletionExpected") !== undefined;
   return move(walk, now, {
     to: "Restoring",
@@ -203,15 +232,69 @@ export function endIfBack(walk: Walk, node: Node, action: Attempt["action"], now
       deadlineMs: now.epochMs + walk.plan.timeoutMs,
     },
     conditions: [...processing("Restoring", message), ...(wasDeleted ? [nodeRejoined(message)] : [])],
+    // Only what it was in before the outage is no new boot.
+    ...(rebooted && { fields: { node: withBoot(status.node, status.node?.bootIDAtStart) } }),
   });
 }
 
-/** Whether a Machine that had no node when its host was powered off has become one whose kubelet lives since the power-on. */
+/**
+ * Ends the remediation where the live node is back in another boot: it may have been brought back while the agent was away or
+ * held, or before its proof was lost. Every further power-off rests on that look.
+ */
+export function endIfReturned(walk: Walk, now: Now): Decision | undefined {
+  const { attempt, seen } = walk;
+  if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });
+  const named = recordNode(walk, now);
+  if (named !== undefined) return named;
+  const { node } = seen.examined;
+  return node === undefined ? undefined : endIfBack(walk, node, attempt.action, now);
+}
+
+/** The same while power orders are held, where the watched node seems to be back: there is nothing to wait for then. */
+export function endWhileHeld(walk: Walk, now: Now): Decision | undefined {
+  const { stop, node, seen } = walk;
+  const seemsBack = node !== undefined && isReady(node) && isRebooted(walk, node);
+  const mayLook = seen.device === undefined || (!seen.device.final && seen.device.retryAtMs <= now.monotonicMs);
+  return stop !== undefined && seemsBack && mayLook ? endIfReturned(walk, now) : undefined;
+}
+
+type NodeRecord = Snapshot["status"]["node"];
+
+function withBoot(record: NodeRecord, bootID: string | undefined): NodeRecord {
+  return record === undefined || bootID === undefined ? record : { ...record, bootID };
+}
+
+/** Whether a node is in another boot than the attempt found it in, or than when the remediation began. */
+export function isRebooted({ status }: Pick<Walk, "status">, node: Node): boolean {
+  const present = node.status.nodeInfo?.bootID;
+  const { bootID, bootIDAtStart } = status.node ?? {};
+  return present !== undefined && [bootID, bootIDAtStart].some((known) => known !== undefined && known !== present);
+}
+
+/**
+ * Whether the host of a node that says that it is back is on: what a Node says may be older than that. Off takes two readings in a
+ * row, and what tells neither is read again.
+ */
+function lookIfOn(walk: Walk, now: Now): "On" | "Off" | Decision {
+  const { last, offReads } = walk.seen.power;
+  const ageMs = last === undefined ? Infinity : now.monotonicMs - last.atMs;
+  if (last !== undefined && ageMs <= IDENTITY_AGE_MAX_MS) {
+    // A power-off that has had no effect so far may be about to.
+    if (last.state === "On" && isSettled(walk, last.atMs, now)) return "On";
+    if (last.state === "Off" && offReads >= 2) return "Off";
+  }
+  const inMs = (last?.state === "Off" ? OFF_CONFIRM_GAP_MS : POLL_SLOW_MS) - ageMs;
+  return deviceGate(walk, now) ?? (inMs <= 0 ? run({ do: "readPower" }) : wait(walk, inMs));
+}
+
+/** Whether a Machine that had no node when its host was powered off has become one whose kubelet lives since the last order. */
 function hasJoinedSince({ subject, status, attempt, seen }: Walk, now: Now): boolean {
-  const renewedAtMs = seen.lease?.renewedAtMs;
-  if (subject.machine === undefined || status.node?.uid !== undefined || renewedAtMs === undefined) return false;
-  const renewedAgoMs = now.monotonicMs - renewedAtMs;
-  return attempt.action === "On" && renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;
+  if (subject.machine === undefined || status.node?.uid !== undefined) return false;
+  const { renewedAtMs, renewTimeMs } = seen.lease ?? {};
+  // Before a further power-off the node's own clock is believed, too: a process that has just begun has seen no renewal.
+  const byNodeMs = attempt.action === "ForceOff" && renewTimeMs !== undefined ? now.epochMs - renewTimeMs : Infinity;
+  const renewedAgoMs = renewedAtMs === undefined ? byNodeMs : now.monotonicMs - renewedAtMs;
+  return renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;
 }
 
 /** Refuses to power a host off whose Node would have to be deleted, and cannot be saved before. */
@@ -265,7 +348,7 @@ function targetRecord({ host }: Walk): Pick<Snapshot["status"], "target"> {
 
 /** The node as it is now, with what is on record of it for good. */
 export function nodeRecord(walk: Snapshot, node: Node | undefined): NonNullable<Snapshot["status"]["node"]> {
-  const { wasReady, zone, cluster } = walk.status.node ?? {};
+  const { wasReady, bootIDAtStart, zone, cluster } = walk.status.node ?? {};
   if (node === undefined) return walk.status.node ?? { name: walk.nodeName };
   const bootID = node.status.nodeInfo?.bootID;
   return {
@@ -273,6 +356,7 @@ export function nodeRecord(walk: Snapshot, node: Node | undefined): NonNullable<
     ...(cluster !== undefined && { cluster }),
     uid: node.metadata.uid,
     ...(bootID !== undefined && { bootID }),
+    ...(bootIDAtStart !== undefined && { bootIDAtStart }),
     ...(wasReady !== undefined && { wasReady }),
     ...(zone !== undefined && { zone }),
   };

@@ -1,6 +1,6 @@
 import { decideAway, decideBack } from "./decide-away.ts";
 import { isReady } from "./marks.ts";
-import { fail, run, undo } from "./moves.ts";
+import { fail, run, saysHeld, undo } from "./moves.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome, State } from "./state.ts";
 import { isFinal } from "./state.ts";
@@ -9,6 +9,7 @@ import { decideNetworkBoot, decideReleasing } from "./decide-release.ts";
 import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from "./decide-return.ts";
 import { decideResolving } from "./decide-resolving.ts";
 import { decideVerifying } from "./decide-verifying.ts";
+import { STOP_LOOK_MS } from "./timings.ts";
 import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
 import { decideUnknown } from "./decide-unknown.ts";
 import { decideUnread } from "./decide-unread.ts";
@@ -20,6 +21,20 @@ import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./rep
  * alone, and called again with the same it says the same.
  */
 export function decide(snapshot: Snapshot, now: Now): Decision {
+  return lookAtStops(snapshot, now, decideNow(snapshot, now));
+}
+
+/** A wait for what holds power orders is over without an event, too, where a live look has found it: the watch is late then. */
+function lookAtStops(snapshot: Snapshot, now: Now, decision: Decision): Decision {
+  const { stop } = snapshot.seen;
+  const isWait = decision.status === undefined && decision.effects.length === 0;
+  if (stop?.found === undefined || !isWait || !saysHeld(snapshot)) return decision;
+  const inMs = stop.atMs + STOP_LOOK_MS - now.monotonicMs;
+  if (inMs <= 0) return run({ do: "lookAtStops" });
+  return { ...decision, nextCheckMs: Math.min(decision.nextCheckMs ?? Infinity, inMs) };
+}
+
+function decideNow(snapshot: Snapshot, now: Now): Decision {
   const { away, unread, state } = snapshot;
   if (state.name === "Unknown") return decideState(snapshot, now);
   if (unread !== undefined && !isFinal(state.name)) return decideUnread(snapshot, now, unread);

@@ -70,7 +70,7 @@ export async function orderPower(
   const isLate = identity === undefined || session.now().monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS;
   const heardBeforeMs = previous?.action === action ? heardAtMs(previous) : undefined;
   const heardBefore = heardBeforeMs === undefined ? {} : { heardBeforeMs };
-  if (isLate || !context.mayOrder()) {
+  if (isLate || !context.mayOrder(action)) {
     // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now; or the
     // order was stopped, or its target edited, while the intent was being stored.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");

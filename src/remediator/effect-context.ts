@@ -1,6 +1,7 @@
 import type { Node } from "../api/core.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Session } from "./session.ts";
+import type { SentOrder } from "./seen.ts";
 import type { Sibling } from "./snapshot.ts";
 import { clusterKey } from "./subject.ts";
 import type { FencedHost } from "./targets/host.ts";
@@ -24,7 +25,9 @@ export interface EffectContext {
   /** The nodes that run etcd, as watched. */
   etcdNodes(): Node[];
   /** Whether a power order may still go out now: the decision for it was stored first, which takes its time. */
-  mayOrder(): boolean;
+  mayOrder(action: SentOrder["action"]): boolean;
+  /** Why no power-off may be sent, by a live look at the stop switch. @throws KubeError */
+  readStopSwitch(signal: AbortSignal): Promise<{ reason: string } | undefined>;
   /** Finds out which cluster the agent lives in. @throws KubeError */
   identifyOwnCluster(signal: AbortSignal): Promise<void>;
 }

@@ -12,6 +12,7 @@ import { parseTimeMs, toTime } from "../runtime/time.ts";
 import { isNewBoot } from "./decide-return.ts";
 import { orderPower, readPower, readWhole, setBootOverride, verifyIdentity } from "./device-effects.ts";
 import type { EffectContext } from "./effect-context.ts";
+import { lookAtStops } from "./look-at-stops.ts";
 import type { MarkChange, MarksPutOn } from "./marks.ts";
 import { isReady, markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
 import { getNode, patchNode } from "./node-writes.ts";
@@ -70,7 +71,9 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "examine":
       return examineWithIdentity(context, signal);
     case "verifyIdentity":
-      return verifyIdentity(context, signal);
+      return verifyWithStops(context, signal);
+    case "lookAtStops":
+      return saw(await lookAtStops(context, signal));
     case "readLease":
       return readLease(context, signal);
     case "readPower":
@@ -246,11 +249,21 @@ async function examineWithIdentity(context: EffectContext, signal: AbortSignal):
   }
 }
 
+/** What an order rests on that does nothing to pods: who the host is, and what holds orders. */
+async function verifyWithStops(context: EffectContext, signal: AbortSignal): Promise<void> {
+  const { session } = context;
+  const startedMs = session.now().monotonicMs;
+  const [looked] = await Promise.all([lookAtStops(context, signal), verifyIdentity(context, signal)]);
+  const isOld = session.now().monotonicMs - startedMs > EXAMINED_AGE_MAX_MS;
+  session.seen = { ...session.seen, ...(isOld ? await lookAtStops(context, signal) : looked) };
+}
+
 /** The live node, with what else decides about its power-off. */
 async function examine(context: EffectContext, signal: AbortSignal): Promise<Partial<Seen>> {
   const { session, nodeRuntime } = context;
-  const [node] = await Promise.all([
+  const [node, stops] = await Promise.all([
     getNode(nodeRuntime.client, session.nodeName, signal),
+    lookAtStops(context, signal),
     readLease(context, signal),
     readMachine(context, signal),
   ]);
@@ -258,7 +271,7 @@ async function examine(context: EffectContext, signal: AbortSignal): Promise<Par
   const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
   const { subject, cluster } = session;
   const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);
-  return { examined: { node, dispute }, members, ...(!isTainted && { taintCleared: true }) };
+  return { examined: { node, dispute }, members, ...stops, ...(!isTainted && { taintCleared: true }) };
 }
 
 /** Reads the Machine on record live, where it says more than who asked: it may have been deleted, or named its node. */

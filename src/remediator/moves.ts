@@ -1,5 +1,6 @@
 import type { Reason } from "./reasons.ts";
-import type { Decision, Effect, Now, Snapshot, Walk } from "./snapshot.ts";
+import type { SentOrder } from "./seen.ts";
+import type { Decision, Effect, Now, Snapshot, Stop, Walk } from "./snapshot.ts";
 import type { Attempt, Outcome } from "./state.ts";
 import type { ConditionChange, StatusChange } from "./status.ts";
 import { changeStatus, conditionOf, processing } from "./status.ts";
@@ -38,14 +39,25 @@ export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, messag
   });
 }
 
+/** Whether `stop` holds an order: the stop switch holds power-offs alone, so that no host stays off for it. */
+export function holds(stop: Stop | undefined, action: SentOrder["action"]): boolean {
+  return stop !== undefined && (action === "ForceOff" || stop.reason === "Maintenance");
+}
+
 /**
- * The stop switch, in a state that is about to send a power order. While it is on the remediation waits and its time stands
- * still: once it is off again, the state starts anew with `timeoutMs`.
+ * What holds a power order, in a state that is about to send it. While it does the remediation waits and its time stands
+ * still: once the order may be sent, the state starts anew with `timeoutMs`.
  */
-export function stopGate(snapshot: Snapshot, now: Now, attempt: Attempt, timeoutMs: number): Decision | undefined {
-  if (snapshot.stop !== undefined) return waitBecause(snapshot, now, snapshot.stop.reason, snapshot.stop.message);
-  const said = conditionOf(snapshot.status, "Processing")?.reason;
-  if (said !== "Paused" && said !== "Maintenance") return undefined;
+export function stopGate(
+  snapshot: Snapshot,
+  now: Now,
+  action: SentOrder["action"],
+  attempt: Attempt,
+  timeoutMs: number,
+): Decision | undefined {
+  const { stop } = snapshot;
+  if (stop !== undefined && holds(stop, action)) return waitBecause(snapshot, now, stop.reason, stop.message);
+  if (!saysHeld(snapshot)) return undefined;
   const message = "power orders are allowed again";
   return move(snapshot, now, {
     to: snapshot.state.name,
@@ -54,6 +66,12 @@ export function stopGate(snapshot: Snapshot, now: Now, attempt: Attempt, timeout
     attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },
     conditions: processing("Resumed", message),
   });
+}
+
+/** Whether the remediation says that power orders of it are held. */
+export function saysHeld({ status }: Snapshot): boolean {
+  const said = conditionOf(status, "Processing")?.reason;
+  return said === "Paused" || said === "Maintenance";
 }
 
 /**

@@ -36,6 +36,25 @@ export function hadNoEffect(order: SentOrder): boolean {
   return heardAtMs(order) === undefined;
 }
 
+/** Whether nothing has powered the host off: the last order was refused, and there was none before it. */
+export function isUntouched({ attempt, status }: Walk, last: SentOrder): boolean {
+  return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;
+}
+
+/**
+ * Whether On as read at `readAtMs` can be believed: an order to power off that had not been seen to work by then may still have
+ * been about to.
+ */
+export function isSettled(walk: Walk, readAtMs: number, now: Now): boolean {
+  const { attempt, seen } = walk;
+  if (attempt.action !== "ForceOff" || attempt.done) return true;
+  const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
+  if (order !== undefined && isUntouched(walk, order)) return true;
+  const ageMs =
+    order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - (heardAtMs(order) ?? order.atMs);
+  return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;
+}
+
 /** Whether no further order of that action may go out in this power cycle. */
 export function isSpent(attempt: Attempt, action: SentOrder["action"], last: SentOrder | undefined): boolean {
   return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";

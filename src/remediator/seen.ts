@@ -6,6 +6,7 @@ import type { DeviceProblem } from "./reasons.ts";
 import type { InstalledHost, MachineLook, NodeMachine, ReplacementLook } from "./reprovision/looks.ts";
 import type { MachineSeen } from "./resolve-subject.ts";
 import type { ApiTrouble } from "./api-troubles.ts";
+import type { Stop } from "./snapshot.ts";
 import type { State } from "./state.ts";
 import type { HostOwner, IdentityVerdict } from "./targets/host.ts";
 
@@ -31,6 +32,8 @@ export interface Seen {
   members: readonly EtcdMember[];
   /** Used up by the next power order. */
   identity: { verdict: IdentityVerdict; atMs: number } | undefined;
+  /** What holds power orders by a live look; one that failed holds power-offs. */
+  stop: { found: Stop | undefined; atMs: number } | undefined;
   lease: LeaseSeen | undefined;
   /** The last order that this process sent. */
   order: SentOrder | undefined;
@@ -135,6 +138,9 @@ export function seenAfter(seen: Seen, from: State, to: State): Seen {
       // A host that was given up just before is another's by now, or has to be taken anew.
       return again ? seen : { ...seen, ...nothingSeenOfAttempt(), claim: ownsHost(seen) ? seen.claim : undefined };
     }
+    case "PoweringOff":
+      // A further order rests on a look at the node, too, which a check of the identity alone is not.
+      return begins && from.name !== "Verifying" ? { ...seen, identity: undefined } : seen;
     case "Releasing":
       return begins ? { ...seen, released: false, drain: undefined } : seen;
     case "Undoing":
@@ -173,6 +179,7 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
     cluster: undefined,
     members: [],
     identity: undefined,
+    stop: undefined,
     order: undefined,
     power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
     device: undefined,

@@ -50,8 +50,8 @@ export interface Snapshot {
   /** The node as watched: it may lag, so it wakes and informs, but nothing unsafe rests on it alone. */
   node: Node | undefined;
   host: { found: true; facts: HostFacts } | LookupFailure;
-  /** Why no new power order may be sent. */
-  stop: { reason: "Paused" | "Maintenance"; message: string } | undefined;
+  /** What holds power orders; undefined where nothing does. */
+  stop: Stop | undefined;
   /** What it was told when it asked for its turn; undefined where it has not. */
   turn: Turn | undefined;
   /** The node's failure zone by its label. */
@@ -65,6 +65,12 @@ export interface Snapshot {
   /** An id nobody has used, for whatever this decision begins. */
   freshId: string;
   seen: Seen;
+}
+
+/** Why power orders are held. Paused: no new power-off is sent. Maintenance: no order at all, an On included. */
+export interface Stop {
+  reason: "Paused" | "Maintenance";
+  message: string;
 }
 
 export type HostFacts = Pick<
@@ -96,9 +102,12 @@ export type Effect =
   /** Hands the lease over to another agent, since this one runs on the node. */
   | { do: "handOver" }
   | { do: "claimHost" }
-  /** Reads node, lease, Machine and identity at once. */
+  /** Reads node, lease, Machine, identity and what holds power orders at once. */
   | { do: "examine" }
+  /** The same without the node. */
   | { do: "verifyIdentity" }
+  /** Reads live what holds power orders. */
+  | { do: "lookAtStops" }
   | { do: "readLease" }
   | { do: "quarantine"; attemptId: string }
   | { do: "forceOff"; attemptId: string }

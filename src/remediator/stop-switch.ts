@@ -2,16 +2,20 @@ import { CONFIG_MAPS } from "../api/core-types.ts";
 import type { ConfigMap } from "../api/core.ts";
 import { STOP_SWITCH_NAME, stoppedBy } from "../api/stop-switch.ts";
 import { trimMeta } from "../api/trim.ts";
+import { findObject } from "../kube/find-object.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { Change, Watched } from "../kube/watched.ts";
+import type { Stop } from "./snapshot.ts";
 
-/** The cluster-wide switch that stops every new power order. */
+/** The cluster-wide switch that stops every new power-off. */
 export interface StopSwitch {
-  /** Why no new power order may be sent; undefined where one may. Before the switch has been read it is stopped. */
+  /** Why no new power-off may be sent; undefined where one may. Before the switch has been read it is stopped. */
   readonly stopped: { reason: string } | undefined;
   /** Whether the switch has been read. */
   readonly known: boolean;
+  /** Why no new power-off may be sent, by a live look. @throws KubeError */
+  look(signal: AbortSignal): Promise<{ reason: string } | undefined>;
   /** Calls `listener` whenever `stopped` or `known` may have changed. */
   subscribe(listener: () => void): () => void;
 }
@@ -59,11 +63,21 @@ function stopSwitchOf(
       const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
       return stoppedBy(configMap);
     },
+    look: async (signal) =>
+      stoppedBy(
+        await findObject<ConfigMap>(runtime.client, CONFIG_MAPS, { namespace, name: STOP_SWITCH_NAME }, signal),
+      ),
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
+}
+
+/** What holds power orders. @param paused, maintenance why, in the words of the stop switch and of the target. */
+export function stopFor(paused: string | undefined, maintenance: string | undefined): Stop | undefined {
+  if (maintenance !== undefined) return { reason: "Maintenance", message: `no power order is sent: ${maintenance}` };
+  return paused === undefined ? undefined : { reason: "Paused", message: `no power-off is sent: ${paused}` };
 }
 
 function trimSwitch(raw: KubeObject): ConfigMap {
@@ -78,6 +92,6 @@ function trimSwitch(raw: KubeObject): ConfigMap {
 
 function logChange(runtime: KubeRuntime, change: Change<ConfigMap>): void {
   const stopped = stoppedBy(change.type === "deleted" ? undefined : change.object);
-  if (stopped === undefined) runtime.logger.info("power orders are allowed: the stop switch is off");
-  else runtime.logger.warn({ reason: stopped.reason }, "no new power orders: the stop switch is on");
+  if (stopped === undefined) runtime.logger.info("power-offs are allowed: the stop switch is off");
+  else runtime.logger.warn({ reason: stopped.reason }, "no new power-offs: the stop switch is on");
 }

@@ -7,9 +7,10 @@ import type { NodeClusters } from "./node-clusters.ts";
 import { isWaiting } from "./ownership.ts";
 import type { Lookup } from "./find-host.ts";
 import type { Session } from "./session.ts";
-import type { HostFacts, Sibling, Snapshot } from "./snapshot.ts";
+import type { HostFacts, Sibling, Snapshot, Stop } from "./snapshot.ts";
 import type { State } from "./state.ts";
 import type { StopSwitch } from "./stop-switch.ts";
+import { stopFor } from "./stop-switch.ts";
 import type { Subject } from "./subject.ts";
 import { isUnresolved } from "./subject.ts";
 import type { FencedHost } from "./targets/host.ts";
@@ -62,7 +63,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State,
     zone: zoneOf(node, deps.zoneLabel),
     runsHere: deps.clusters.isLocal(subject.cluster, nodeName, deps.ownNode),
     host: lookup.found ? { found: true, facts: factsOf(lookup.host, subject) } : lookup,
-    stop: stopOf(deps.stopSwitch, lookup),
+    stop: strictest(stopOf(deps.stopSwitch, lookup), session.seen.stop?.found),
     siblings: deps.siblingsOf(session).map(siblingOf),
     remainingMs: session.remainingMs(state, plan),
     freshId: deps.runtime.random.uuid(),
@@ -79,12 +80,14 @@ function factsOf(host: FencedHost, subject: Subject): HostFacts {
   return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack: host.takenBack(subject), isInUse };
 }
 
-/** Why no new power order may be sent, for the host that was found; undefined where one may. */
-export function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Snapshot["stop"] {
-  const { stopped } = stopSwitch;
-  if (stopped !== undefined) return { reason: "Paused", message: `no power order is sent: ${stopped.reason}` };
-  if (!lookup.found || lookup.host.maintenance === undefined) return undefined;
-  return { reason: "Maintenance", message: `no power order is sent: ${lookup.host.maintenance}` };
+/** What holds orders to the host that was found, as it is watched; undefined where nothing does. */
+export function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Stop | undefined {
+  return stopFor(stopSwitch.stopped?.reason, lookup.found ? lookup.host.maintenance : undefined);
+}
+
+/** Maintenance holds more than the stop switch does. */
+function strictest(watched: Stop | undefined, live: Stop | undefined): Stop | undefined {
+  return live?.reason === "Maintenance" ? live : (watched ?? live);
 }
 
 function siblingOf(sibling: BareMetalRemediation): Sibling {

@@ -32,6 +32,8 @@ export const ON_PAUSE_MAX_MS = 300_000;
 export const IDENTITY_AGE_MAX_MS = 5_000;
 /** How much older than the host's identity the look at the node may be that the order rests on as well. */
 export const EXAMINED_AGE_MAX_MS = 1_000;
+/** How often what holds a power order by a live look is looked at again, beside the watch that usually tells. */
+export const STOP_LOOK_MS = 5_000;
 /**
  * A kubelet's time-out for one renewal of its lease (its status update interval). A renewal that is seen later than this
  * after the host was proven off was sent by a kubelet that runs on another host.

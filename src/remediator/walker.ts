@@ -19,8 +19,10 @@ import type { NodeCluster } from "./node-clusters.ts";
 import { etcdNodes } from "./quorum.ts";
 import type { Session } from "./session.ts";
 import type { Decision, Note } from "./snapshot.ts";
+import type { SentOrder } from "./seen.ts";
 import { seenAfter } from "./seen.ts";
 import type { State } from "./state.ts";
+import { holds } from "./moves.ts";
 import { conditionOf } from "./status.ts";
 import { clusterKey } from "./subject.ts";
 import type { HostDirectory } from "./targets/host.ts";
@@ -78,7 +80,8 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
       turns: deps.turns,
       handOver: deps.handOver,
       etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
-      mayOrder: () => mayOrder(deps, session, host),
+      mayOrder: (action) => mayOrder(deps, session, host, action),
+      readStopSwitch: (looking) => deps.stopSwitch.look(looking),
       identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),
     };
     const work = (signal: AbortSignal): Promise<void> => perform(deps, context, decision, attempt, signal);
@@ -290,10 +293,15 @@ function isSameHost(decidedOn: Lookup, present: Lookup): boolean {
   return present.host.version === decidedOn.host.version;
 }
 
-/** Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. */
-function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup): boolean {
+/**
+ * Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. What stops
+ * it was looked at live together with the identity, which is as old as an order allows.
+ */
+function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup, action: SentOrder["action"]): boolean {
   const host = findHost(deps.directory, session);
   if (!host.found || !isSameHost(decidedOn, host)) return false;
   if (host.host.takenBack(session.subject) !== undefined) return false;
-  return stopOf(deps.stopSwitch, host) === undefined;
+  const { stop } = session.seen;
+  if (stop === undefined) return false;
+  return !holds(stopOf(deps.stopSwitch, host), action) && !holds(stop.found, action);
 }

@@ -7,7 +7,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "120s", drainTimeout: "600s", timeout: "60s" };
 
-describe("a host that switches itself on again each time it is off", () => {
+describe("a host that switches itself on again each time it is off, and whose system does not come up", () => {
   it("is not cut off for ever: the attempt fails and says why, and the host is left on, without marks", () =>
     World.run({}, async (world) => {
       await world.holdPod();
@@ -69,6 +69,22 @@ describe("a host that switches itself on again each time it is off", () => {
     }));
 });
 
+describe("a host that switches itself on again, and whose node is Ready then", () => {
+  it("has been rebooted: its remediation ends as a success", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      const stop = keepOn(world);
+      world.rack.host("n1").replaceDisk();
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Succeeded");
+      stop();
+      assert.ok(offOrders(world) < ORDERS_MAX);
+      assert.ok(world.isReady("n1"));
+      world.freePod();
+      world.assertClean();
+    }));
+});
+
 describe("a host that heeds no order to power on", () => {
   it("is given a few, further and further apart, by the walk and by the undo; the verdict says that it is off", () =>
     World.run({}, async (world) => {
@@ -107,6 +123,7 @@ describe("a host that heeds no order to power on", () => {
 
 /** Something else powers n1 on again each time, `afterMs` after it is off. @returns what makes an end of that. */
 function keepOn(world: World, afterMs = 3_000): () => void {
+  world.rack.host("n1").failDisk();
   const timers = new Set<{ cancel(): void }>();
   const stop = world.rack.subscribe((event) => {
     if (event.host !== "n1" || event.type !== "powerChanged" || event.power !== "Off") return;

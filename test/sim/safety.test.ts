@@ -328,21 +328,22 @@ describe("the stop switch and maintenance", () => {
 });
 
 describe("an undo", () => {
-  it("that the stop switch holds back powers the host on once it is lifted, however late", () =>
+  it("that maintenance holds back powers the host on once it is over, however late", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);
       await world.phase("n1", "Releasing");
-      world.pause(true);
+      const key = { namespace: NAMESPACE, name: "n1" };
+      world.server.collection(FENCING_TARGETS).mergePatch(key, { spec: { maintenance: true } });
       await world.clock.advance(500);
       const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
       world.server
         .collection(BARE_METAL_REMEDIATIONS)
         .mergePatch({ namespace: NAMESPACE, name: "n1" }, { metadata: { annotations } });
-      await world.until("it says so", () => world.condition("n1", "Processing") === "True Paused", 5_000);
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True Maintenance", 5_000);
       await world.clock.advance(600_000);
       assert.equal(world.rack.host("n1").power, "Off");
-      world.pause(false);
+      world.server.collection(FENCING_TARGETS).mergePatch(key, { spec: { maintenance: false } });
       await world.phase("n1", "Failed", 10_000);
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       world.freePod();

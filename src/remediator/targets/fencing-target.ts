@@ -15,7 +15,7 @@ import { identityJudge } from "./identity.ts";
 import { NodeUuids } from "./node-uuids.ts";
 import type { Conflict } from "./target-index.ts";
 import { conflictText, sharedText, TargetIndex } from "./target-index.ts";
-import { claimTarget, recordReboot, releaseTarget } from "./target-store.ts";
+import { claimTarget, readTarget, recordReboot, releaseTarget } from "./target-store.ts";
 
 export interface FencingTargetDirectoryDeps {
   runtime: KubeRuntime;
@@ -134,7 +134,8 @@ function hostOf(
     // A person has said whose host it is, not the node.
     disputeOf: () => Promise.resolve(undefined),
     identity: identityOf(index, uid),
-    maintenance: target.spec.maintenance ? `${target.kind} ${deps.namespace}/${name} has spec.maintenance` : undefined,
+    maintenance: maintenanceOf(target),
+    lookAtMaintenance: async (signal) => maintenanceOf(await readTarget(runtime, ref, signal)),
     owner: target.status?.owner,
     lastReboot: lastRebootOf(target),
     claim: (owner, signal) => claimTarget(runtime, ref, owner, signal),
@@ -142,6 +143,10 @@ function hostOf(
     recordReboot: (reboot, signal) => recordReboot(runtime, ref, reboot, signal),
     open: (_owner, signal) => openHost(deps, conflictOf, target, signal),
   };
+}
+
+function maintenanceOf({ kind, metadata, spec }: FencingTarget): string | undefined {
+  return spec.maintenance ? `${kind} ${metadata.namespace}/${metadata.name} has spec.maintenance` : undefined;
 }
 
 function identityOf(index: TargetIndex, uid: string): FencedHost["identity"] {

@@ -57,6 +57,8 @@ export interface FencedHost {
   readonly identity: { systemUUID?: string; serialNumber?: string } | undefined;
   /** Hands off: why no power order may be sent; undefined where it may. */
   readonly maintenance: string | undefined;
+  /** The same by a live look. @throws KubeError, NotFound where the target is gone or was made anew. */
+  lookAtMaintenance(signal: AbortSignal): Promise<string | undefined>;
   readonly owner: HostOwner | undefined;
   /** The last reboot that was proven off, for `requireReboot`. */
   readonly lastReboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string } | undefined;

@@ -103,12 +103,9 @@ export async function updateTargetStatus(
   const key = { namespace: ref.namespace, name: ref.name };
   let known = seen;
   for (let tries = 1; ; tries++) {
-    const target = known ?? (await runtime.client.get<FencingTarget>(FENCING_TARGETS, key, signal));
+    const target = requireSame(known ?? (await runtime.client.get<FencingTarget>(FENCING_TARGETS, key, signal)), ref);
     known = undefined;
     const { uid, resourceVersion } = target.metadata;
-    if (uid !== ref.uid) {
-      throw new KubeError("NotFound", `FencingTarget ${ref.namespace}/${ref.name} was deleted and made anew`);
-    }
     const status = await change(target);
     if (status === undefined) return;
     try {
@@ -119,6 +116,17 @@ export async function updateTargetStatus(
       if (tries >= WRITE_TRIES_MAX || !isKubeError(error, "Conflict", "Network", "Timeout")) throw error;
     }
   }
+}
+
+/** Reads the target live. @throws KubeError, NotFound where it is gone or was made anew. */
+export async function readTarget(runtime: KubeRuntime, ref: TargetRef, signal: AbortSignal): Promise<FencingTarget> {
+  const key = { namespace: ref.namespace, name: ref.name };
+  return requireSame(await runtime.client.get<FencingTarget>(FENCING_TARGETS, key, signal), ref);
+}
+
+function requireSame(target: FencingTarget, ref: TargetRef): FencingTarget {
+  if (target.metadata.uid === ref.uid) return target;
+  throw new KubeError("NotFound", `FencingTarget ${ref.namespace}/${ref.name} was deleted and made anew`);
 }
 
 /** The kinds that own hosts. */

@@ -1,4 +1,5 @@
 import { imageAfterReboots } from "./bare-metal-host.ts";
+import { holdsFromStored, noOffOfReturned } from "./came-back.ts";
 import { healthBudget, limitsHold } from "./budget.ts";
 import { noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
 import type { Invariant } from "./facts.ts";
@@ -41,4 +42,6 @@ export const INVARIANTS: readonly Invariant[] = [
   onlyTheLeader,
   finalHasNothing,
   oneOwner,
+  noOffOfReturned,
+  holdsFromStored,
 ];

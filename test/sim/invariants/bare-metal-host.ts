@@ -5,6 +5,7 @@ import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
 import { readBareMetalHost } from "../../../src/api/metal3.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { heldBy, storedOwner } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { maintenanceOf } from "../../../src/remediator/targets/bare-metal-host/power-path.ts";
 import type { Change, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite } from "./facts.ts";
 
@@ -22,7 +23,7 @@ export function asTarget(object: KubeObject): FencingTarget {
     apiVersion,
     kind,
     metadata,
-    spec: { nodeName: metadata.name, maintenance: false, identity, devices },
+    spec: { nodeName: metadata.name, maintenance: maintenanceOf(host) !== undefined, identity, devices },
     status: owner === undefined ? {} : { owner: { ...owner, since } },
   };
 }

@@ -54,6 +54,12 @@ export interface Facts {
   readonly warnings: ReadonlyMap<string, ReadonlySet<string>>;
   /** By UID of a remediation that has failed, the agent that stored so, before this step. */
   readonly failedBy: ReadonlyMap<string, { agent: string; atMs: number }>;
+  /** By UID of a remediation, its node as an agent first stored it. */
+  readonly begun: ReadonlyMap<string, { node: string; bootID: string | undefined; wasReady: boolean }>;
+  /** By name of a node that is Ready by storage, in which boot and since when. */
+  readonly readySince: ReadonlyMap<string, { bootID: string; sinceMs: number }>;
+  /** What holds power orders by storage, and since when: `PAUSED`, and names of targets in maintenance. */
+  readonly heldSinceMs: ReadonlyMap<string, number>;
   /** By UID of the Node, the taints (`taintKey`) that agents have put there. */
   readonly ownTaints: ReadonlyMap<string, ReadonlySet<string>>;
   /** Since when nothing hampers the agent that leads: a crash, a stop, a fault of the API server, a change of leader. */

@@ -10,6 +10,7 @@ import { FENCED as FENCED_TAINT, OUT_OF_SERVICE, QUARANTINE } from "../../../src
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import { INVARIANTS } from "./all.ts";
+import { PAUSED } from "./came-back.ts";
 import { unsettled } from "./endings.ts";
 import type { Change, Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
 import { signerOf } from "./facts.ts";
@@ -67,6 +68,9 @@ function world(parts: Partial<Facts> = {}): Facts {
     operated: new Set(),
     warnings: none,
     failedBy: none,
+    begun: none,
+    readySince: none,
+    heldSinceMs: none,
     ownTaints: none,
     calmSinceMs: 0,
     devicesWell: true,
@@ -550,6 +554,50 @@ describe("S10", () => {
       /verdict of n1 changed/,
     );
     assertHolds("S10", world(), wrote(verdict("False", "Failed"), verdict("False", "Failed")));
+  });
+});
+
+describe("S11", () => {
+  const step: Step = { type: "ordered", record: { ...ORDER, atMs: 100_000 } };
+  const begun = (bootID: string | undefined, wasReady: boolean): Pick<Facts, "begun"> => ({
+    begun: new Map([["r1", { node: "n1", bootID, wasReady }]]),
+  });
+  const ready = (sinceMs: number): Pick<Facts, "readySince"> => ({
+    readySince: new Map([["n1", { bootID: "b2", sinceMs }]]),
+  });
+
+  it("breaks where a node that has been Ready in a new boot for a while is powered off", () => {
+    const facts = world({ ...begun("b1", false), ...ready(80_000) });
+    assertBroken("S11", facts, step, /n1 has been Ready in a new boot for 20000 ms/);
+    assertHolds("S11", facts, { type: "ordered", record: { ...step.record, outcome: "NoChange" } });
+    assertHolds("S11", facts, { type: "ordered", record: { ...step.record, order: "On" } });
+  });
+
+  it("holds for a node that was Ready from the start, is in its old boot, has just come back, or is not Ready", () => {
+    assertHolds("S11", world({ ...begun("b1", true), ...ready(80_000) }), step);
+    assertHolds("S11", world({ ...begun("b2", false), ...ready(80_000) }), step);
+    assertHolds("S11", world({ ...begun(undefined, false), ...ready(80_000) }), step);
+    assertHolds("S11", world({ ...begun("b1", false), ...ready(95_000) }), step);
+    assertHolds("S11", world(begun("b1", false)), step);
+  });
+});
+
+describe("S12", () => {
+  const off: Step = { type: "ordered", record: { ...ORDER, atMs: 100_000 } };
+  const on: Step = { type: "ordered", record: { ...ORDER, atMs: 100_000, order: "On" } };
+  const held = (what: string, sinceMs: number): Facts => world({ heldSinceMs: new Map([[what, sinceMs]]) });
+
+  it("breaks where a host is powered off although the stop switch has been on for a while; it does not hold an On", () => {
+    assertBroken("S12", held(PAUSED, 80_000), off, /ordered ForceOff although the stop switch is on for 20000 ms/);
+    assertHolds("S12", held(PAUSED, 95_000), off);
+    assertHolds("S12", held(PAUSED, 80_000), on);
+  });
+
+  it("breaks where any order goes to a host in maintenance, and holds for other hosts", () => {
+    assertBroken("S12", held("n1", 80_000), off, /ordered ForceOff although its target is in maintenance/);
+    assertBroken("S12", held("n1", 80_000), on, /ordered On although its target is in maintenance/);
+    assertHolds("S12", held("n2", 80_000), off);
+    assertHolds("S12", held("n1", 95_000), on);
   });
 });
 

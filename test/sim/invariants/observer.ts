@@ -9,7 +9,9 @@ import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { DeviceEvent, RackDevices } from "../rack-driver.ts";
+import { STOP_SWITCH_NAME } from "../../../src/api/stop-switch.ts";
 import { asTarget, holdOrder, isOperated } from "./bare-metal-host.ts";
+import { isPaused, PAUSED, readyBoot } from "./came-back.ts";
 import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
 import { keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
@@ -51,6 +53,9 @@ export class Observer {
   readonly #operated = new Set<string>();
   readonly #warnings = new Map<string, Set<string>>();
   readonly #failedBy = new Map<string, { agent: string; atMs: number }>();
+  readonly #begun = new Map<string, { node: string; bootID: string | undefined; wasReady: boolean }>();
+  readonly #readySince = new Map<string, { bootID: string; sinceMs: number }>();
+  readonly #heldSinceMs = new Map<string, number>();
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
   #leader: { holder: string } | undefined;
@@ -209,6 +214,7 @@ export class Observer {
       case "Node":
         if (type !== "DELETED" && signerOf(object as Node, "outOfService") !== undefined) this.#fenced.add(name);
         else this.#fenced.delete(name);
+        this.#learnReady(name, type === "DELETED" ? undefined : readyBoot(object as Node));
         return keep(this.#nodes, name);
       case "Pod":
         return keep(this.#pods, `${namespace}/${name}`);
@@ -216,10 +222,12 @@ export class Observer {
         return keep(this.#attachments, name);
       case "FencingTarget":
         this.#learnTarget(type, object as FencingTarget, previous as FencingTarget | undefined);
+        this.#learnHeld(name, type !== "DELETED" && (object as FencingTarget).spec.maintenance);
         return keep(this.#targets, name);
       case "BareMetalHost":
         if (type === "DELETED") this.#targets.delete(name);
         else this.#targets.set(name, asTarget(object));
+        this.#learnHeld(name, type !== "DELETED" && asTarget(object).spec.maintenance);
         if (type !== "DELETED" && isOperated(object)) this.#operated.add(name);
         else this.#operated.delete(name);
         return;
@@ -227,8 +235,12 @@ export class Observer {
         return keep(this.#checks, name);
       case "BareMetalRemediation":
         this.#remediations.set(uid, object as BareMetalRemediation);
+        this.#learnBegun(object as BareMetalRemediation);
         if (type === "DELETED") this.#present.delete(uid);
         else this.#present.add(uid);
+        return;
+      case "ConfigMap":
+        if (name === STOP_SWITCH_NAME) this.#learnHeld(PAUSED, type !== "DELETED" && isPaused(object));
         return;
       case "Metal3Remediation":
         this.#asked.add(uid);
@@ -250,6 +262,26 @@ export class Observer {
     if (record === undefined) return;
     this.orders.push(record);
     this.#step({ type: "ordered", record });
+  }
+
+  #learnReady(name: string, bootID: string | undefined): void {
+    if (bootID === undefined) this.#readySince.delete(name);
+    else if (this.#readySince.get(name)?.bootID !== bootID) {
+      this.#readySince.set(name, { bootID, sinceMs: this.#clock.monotonicMs() });
+    }
+  }
+
+  #learnHeld(what: string, isHeld: boolean): void {
+    if (!isHeld) this.#heldSinceMs.delete(what);
+    else if (!this.#heldSinceMs.has(what)) this.#heldSinceMs.set(what, this.#clock.monotonicMs());
+  }
+
+  #learnBegun({ metadata, status }: BareMetalRemediation): void {
+    const { name, bootID, wasReady, cluster } = status?.node ?? {};
+    // Nodes of other clusters are not among the facts.
+    const isElsewhere = cluster !== undefined && cluster.own !== true;
+    if (isElsewhere || wasReady === undefined || name === undefined || this.#begun.has(metadata.uid)) return;
+    this.#begun.set(metadata.uid, { node: name, bootID, wasReady });
   }
 
   /** A target that is gone, or names another node, is of no help to a host that is off. */
@@ -371,6 +403,9 @@ export class Observer {
       operated: this.#operated,
       warnings: this.#warnings,
       failedBy: this.#failedBy,
+      begun: this.#begun,
+      readySince: this.#readySince,
+      heldSinceMs: this.#heldSinceMs,
     };
   }
 }

@@ -120,7 +120,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
       state: "PoweringOff",
       seen: { taintCleared: true, order: ordered("Acknowledged", 21_000), power: READ_ON, examined: { node: node() } },
     },
-    expected: "verifyIdentity",
+    expected: "examine",
   },
   {
     name: "a node that is Ready again is left alone only where no cycle before may have powered its host off",
@@ -307,7 +307,13 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "PoweringOff",
       attempt: { orders: 4, offConfirmedAtMs: NOW.epochMs - 60_000 },
-      seen: { taintCleared: true, order: ordered("Acknowledged", 21_000), power: READ_ON },
+      seen: {
+        taintCleared: true,
+        order: ordered("Acknowledged", 21_000),
+        power: READ_ON,
+        identity: VERIFIED,
+        examined: { node: node() },
+      },
       plan: { type: "Escalate", retryLimit: 0 },
       status: { provenReboots: 1 },
     },
@@ -449,7 +455,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "wait",
   },
   {
-    name: "a power-on that was sent runs out of its time under the stop switch, too",
+    name: "a power-on that was sent runs out of its time under maintenance, too",
     changes: {
       state: "PoweringOn",
       plan: { retryLimit: 0 },
@@ -459,14 +465,14 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
           problem: { reason: "BMCRefused", message: "no", final: false },
         }),
       },
-      other: { remainingMs: 0, stop: { reason: "Paused", message: "by a test" } },
+      other: { remainingMs: 0, stop: { reason: "Maintenance", message: "by a test" } },
     },
     expected: "→ Undoing (BMCRefused)",
   },
   {
-    name: "a power-on that the stop switch holds back does not run out of its time",
-    changes: { state: "PoweringOn", other: { remainingMs: 0, stop: { reason: "Paused", message: "by a test" } } },
-    expected: "stay (Paused)",
+    name: "a power-on that maintenance holds back does not run out of its time",
+    changes: { state: "PoweringOn", other: { remainingMs: 0, stop: { reason: "Maintenance", message: "by a test" } } },
+    expected: "stay (Maintenance)",
   },
   {
     name: "the Node that has joined for the one that was deleted is back in its new boot",
@@ -739,9 +745,9 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "quarantine",
   },
   {
-    name: "… nor one whose host was not powered on yet",
+    name: "… and before a further power-off, too, once its host reads On",
     changes: { ...joinedLate(30_000), attempt: { action: "ForceOff", done: true, actionAtMs: NOW.epochMs - 30_000 } },
-    expected: "quarantine",
+    expected: "readPower",
   },
   {
     name: "the lease is handed over once: who has said so waits for its time",

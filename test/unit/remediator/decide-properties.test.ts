@@ -113,7 +113,11 @@ const snapshots: fc.Arbitrary<Snapshot> = fc
     }),
     other: fc.record({
       node: fc.constantFrom(undefined, node(), node({ ready: "True", bootID: "new-boot" }), node({ uid: "new-uid" })),
-      stop: fc.constantFrom(undefined, { reason: "Paused", message: "by a test" } as const),
+      stop: fc.constantFrom(
+        undefined,
+        { reason: "Paused", message: "by a test" } as const,
+        { reason: "Maintenance", message: "by a test" } as const,
+      ),
       remainingMs: fc.constantFrom(0, 60_000),
     }),
   })
@@ -167,8 +171,13 @@ describe("whatever was stored and seen, decide", () => {
       return implies(does(decision, "powerOn", "forceOff"), verified);
     }));
 
-  it("orders no power while the stop switch is on", () =>
-    check((given, decision) => implies(given.stop !== undefined, !does(decision, "powerOn", "forceOff"))));
+  it("orders nothing off while anything holds orders, and nothing on in maintenance", () =>
+    check((given, decision) => {
+      const { stop } = given;
+      const isHeld =
+        stop?.reason === "Maintenance" ? does(decision, "powerOn", "forceOff") : does(decision, "forceOff");
+      return implies(stop !== undefined, !isHeld);
+    }));
 
   it("touches no power and marks nothing on a host that it does not own (S10)", () =>
     check((given, decision) =>

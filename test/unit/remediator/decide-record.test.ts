@@ -184,7 +184,14 @@ describe("what is stored with a decision", () => {
       decide(snapshot({ state: "Resolving", seen: { claim }, status: {}, ...changes }), NOW).status?.node;
     const there = { zone: "z1", node: node({ ready: "True", bootID: "boot-2" }) };
     const first = { node: undefined };
-    const begun = { name: "n1", uid: "node-uid", bootID: "boot-2", wasReady: true, zone: "z1" };
+    const begun = {
+      name: "n1",
+      uid: "node-uid",
+      bootID: "boot-2",
+      bootIDAtStart: "boot-2",
+      wasReady: true,
+      zone: "z1",
+    };
     assert.deepEqual(recordOf({ status: first, other: there }), begun);
     const waited = { name: "n1", uid: "node-uid", bootID: "boot-1", wasReady: false };
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
@@ -244,7 +251,13 @@ describe("what is stored with a decision", () => {
           state: "PoweringOff",
           attempt: { kind, orders: ORDERS_MAX, offConfirmedAtMs: NOW.epochMs - 60_000 },
           plan: { retryLimit: 3 },
-          seen: { taintCleared: true, power: READ_ON, order: ordered("Acknowledged", 30_000) },
+          seen: {
+            taintCleared: true,
+            power: READ_ON,
+            order: ordered("Acknowledged", 30_000),
+            identity: VERIFIED,
+            examined: { node: node() },
+          },
           status: { provenReboots: 2 },
         }),
         NOW,

@@ -66,13 +66,13 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "an undo that the stop switch holds back does not run out of its time",
+    name: "an undo that maintenance holds back does not run out of its time",
     changes: {
       state: "Undoing",
       seen: { ...UNDOING, power: READ_OFF },
-      other: { remainingMs: 0, stop: { reason: "Paused", message: "by a test" } },
+      other: { remainingMs: 0, stop: { reason: "Maintenance", message: "by a test" } },
     },
-    expected: "stay (Paused)",
+    expected: "stay (Maintenance)",
   },
   {
     name: "an undo orders no other host on",
@@ -190,11 +190,11 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "… nor while power orders are stopped",
+    name: "… nor while maintenance holds all orders",
     changes: {
       state: "Undoing",
       seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
-      other: { stop: { reason: "Paused", message: "by a test" } },
+      other: { stop: { reason: "Maintenance", message: "by a test" } },
     },
     expected: "stay (PoweredOnAgain)",
   },

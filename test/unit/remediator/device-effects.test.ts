@@ -73,8 +73,10 @@ function context(
     nodeRuntime: runtime,
     session,
     host: {
+      ref: { kind: "FencingTarget", namespace: "ns", name: "n1", uid: "target-uid" },
       open: () => Promise.resolve(power),
       ensureOurs: () => Promise.resolve(),
+      lookAtMaintenance: () => Promise.resolve(undefined),
       disputeOf: () => Promise.resolve(undefined),
     } as unknown as NonNullable<EffectContext["host"]>,
     node: undefined,
@@ -84,6 +86,7 @@ function context(
     etcdNodes: () => [],
     identifyOwnCluster: () => Promise.resolve(),
     mayOrder: () => true,
+    readStopSwitch: () => Promise.resolve(undefined),
     closed: () => closed,
   };
 }

@@ -91,6 +91,7 @@ function start(status: BareMetalRemediationStatus = {}): EffectContext {
     handOver: () => undefined,
     etcdNodes: () => [],
     mayOrder: () => true,
+    readStopSwitch: () => Promise.resolve(undefined),
     identifyOwnCluster: () => Promise.resolve(),
   };
 }

@@ -162,6 +162,7 @@ class World {
       etcdNodes: () => [],
       identifyOwnCluster: () => Promise.resolve(),
       mayOrder: () => true,
+      readStopSwitch: () => Promise.resolve(undefined),
     };
     await runReprovisionEffect(context, effect, SIGNAL);
     const ofNodes = this.records.filter(({ path }) => !path.includes("/nodes/"));

@@ -432,7 +432,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     changes: {
       state: "PoweringOff",
       attempt: { orders: 1, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
-      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
     },
     expected: "stay (PoweringOffAgain), forceOff",
   },
@@ -451,7 +451,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       state: "PoweringOff",
       attempt: { orders: ORDERS_MAX, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
       plan: { retryLimit: 0 },
-      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED },
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
     },
     expected: "→ Undoing (HostTurnsItselfOn)",
   },
@@ -607,7 +607,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "stay (Paused)",
   },
   {
-    name: "nor does a further On",
+    name: "nor, in maintenance, a further On",
     changes: {
       state: "PoweringOn",
       seen: {
@@ -615,9 +615,9 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
         power: READ_OFF,
         order: { attemptId: "a1", action: "On", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
       },
-      other: { stop: { reason: "Paused", message: "by a test" } },
+      other: { stop: { reason: "Maintenance", message: "by a test" } },
     },
-    expected: "stay (Paused)",
+    expected: "stay (Maintenance)",
   },
   {
     name: "nor that of an undo",
@@ -629,9 +629,9 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
         identity: VERIFIED,
         successor: NO_SUCCESSOR,
       },
-      other: { stop: { reason: "Paused", message: "by a test" } },
+      other: { stop: { reason: "Maintenance", message: "by a test" } },
     },
-    expected: "stay (Paused)",
+    expected: "stay (Maintenance)",
   },
   {
     name: "a refused On may have turned another device on: all are read before it is repeated",
@@ -1055,7 +1055,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
       seen: {
         examined: { node: node({ ready: "True", bootID: "new-boot" }) },
         identity: VERIFIED,
-        power: READ_OFF,
+        power: { ...READ_OFF, offReads: 2 },
         quarantined: true,
       },
     },

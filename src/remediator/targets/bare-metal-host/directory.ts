@@ -144,6 +144,7 @@ function fencedHost(
       (await disputeWithTaker(deps.runtime, host, index.takerOf(host), subject, signal)),
     identity: identityOf(host),
     maintenance: maintenanceOf(host),
+    lookAtMaintenance: async (signal) => maintenanceOf(await readHost(runtime, ref, signal)),
     owner: ownerOf(host),
     lastReboot: storedReboot(host),
     claim: (owner, signal) => claimHost(runtime, ref, owner, signal),

@@ -1,0 +1,116 @@
+import { mutantsOf } from "./mutant.ts";
+import type { Mutant } from "./mutant.ts";
+
+const mutant = mutantsOf("src/remediator");
+const CAME_BACK_SIM = "test/sim/came-back.test.ts";
+const HELD_SIM = "test/sim/held-orders.test.ts";
+const RETURNED = "test/unit/remediator/returned.test.ts";
+
+/** What a further power-off rests on, and what holds power orders. */
+export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "returned-powered-off",
+    "decide-power-off",
+    "a node that is back in a new boot is not powered off once more",
+    "    endIfReturned(walk, now) ??\n    disputeGate(walk, now) ??\n",
+    "    disputeGate(walk, now) ??\n",
+    CAME_BACK_SIM,
+  ),
+  mutant(
+    "returned-by-old-look",
+    "decide-verifying",
+    "the look at the node before a further power-off is as fresh as the identity",
+    'if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });\n  const named',
+    'if (seen.examined === undefined) return run({ do: "examine" });\n  const named',
+    CAME_BACK_SIM,
+    "test/unit/remediator/decide-guards.test.ts",
+  ),
+  mutant(
+    "returned-by-other-look",
+    "seen",
+    "a check of the identity for something else is no look at the node",
+    'return begins && from.name !== "Verifying" ? { ...seen, identity: undefined } : seen;',
+    "return seen;",
+    RETURNED,
+  ),
+  mutant(
+    "returned-in-one-off",
+    "decide-verifying",
+    "one reading of Off says nothing against a node that is back",
+    'if (last.state === "Off" && offReads >= 2) return "Off";',
+    'if (last.state === "Off") return "Off";',
+    RETURNED,
+  ),
+  mutant(
+    "returned-since-attempt-alone",
+    "decide-verifying",
+    "a node is back in a boot that is new since the remediation began",
+    "[bootID, bootIDAtStart].some(",
+    "[bootID].some(",
+    RETURNED,
+  ),
+  mutant(
+    "returned-unseen-while-held",
+    "decide-verifying",
+    "a node that is back while its power-off is held ends its remediation",
+    "return stop !== undefined && seemsBack && mayLook ? endIfReturned(walk, now) : undefined;",
+    "return stop !== undefined && seemsBack && !mayLook ? endIfReturned(walk, now) : undefined;",
+    RETURNED,
+  ),
+  mutant(
+    "stops-not-looked-at",
+    "effects",
+    "what holds power-offs is looked at live before each",
+    "return { examined: { node, dispute }, members, ...stops,",
+    "return { examined: { node, dispute }, members, stop: stops.stop && { ...stops.stop, found: undefined },",
+    HELD_SIM,
+  ),
+  mutant(
+    "maintenance-not-looked-at",
+    "effects",
+    "what holds an On is looked at live before it",
+    "session.seen = { ...session.seen, ...(isOld ? await lookAtStops(context, signal) : looked) };",
+    "session.seen = { ...session.seen, stop: { found: undefined, atMs: startedMs + Number(isOld) * Number(looked.stop?.atMs) * 0 } };",
+    HELD_SIM,
+  ),
+  mutant(
+    "failed-look-allows",
+    "look-at-stops",
+    "a look that fails holds power-offs",
+    "return stopFor(reason ?? failed, held);",
+    "return stopFor(failed === undefined ? reason : undefined, held);",
+    HELD_SIM,
+  ),
+  mutant(
+    "live-stop-for-good",
+    "decide",
+    "what a live look found to hold an order is looked at again",
+    'if (inMs <= 0) return run({ do: "lookAtStops" });',
+    "",
+    RETURNED,
+  ),
+  mutant(
+    "pause-holds-on",
+    "moves",
+    "the stop switch holds no power-on",
+    'return stop !== undefined && (action === "ForceOff" || stop.reason === "Maintenance");',
+    'return stop !== undefined && (action === "ForceOff" || stop.reason !== undefined);',
+    HELD_SIM,
+  ),
+  mutant(
+    "paused-hand-over",
+    "decide-undo",
+    "no host is handed over as it is while power-offs are held",
+    "if (successor.waiting && !attempt.bootOverride && walk.stop === undefined) return undefined;",
+    "if (successor.waiting && !attempt.bootOverride) return undefined;",
+    RETURNED,
+  ),
+  mutant(
+    "paused-host-left-off",
+    "decide-verifying",
+    "a host that an earlier attempt has left off is powered on while power-offs are held",
+    'if (last?.state !== "Off") return waitBecause',
+    "if (last !== undefined) return waitBecause",
+    RETURNED,
+  ),
+];

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+// What holds power orders: the stop switch power-offs alone, maintenance of a target every order.
+
+const KEY = { namespace: NAMESPACE, name: "n1" };
+
+function hold(world: World, how: "pause" | "maintenance", on: boolean): void {
+  if (how === "pause") world.pause(on);
+  else world.server.collection(FENCING_TARGETS).mergePatch(KEY, { spec: { maintenance: on } });
+}
+
+/** n1 is off and fenced, and a pod does not leave. */
+async function fence(world: World, strategy: Record<string, unknown> = {}): Promise<void> {
+  await world.holdPod();
+  world.remediate("n1", { retryLimit: 0, drainTimeout: "30m", ...strategy });
+  await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+}
+
+for (const how of ["pause", "maintenance"] as const) {
+  describe(`${how} that is stored`, () => {
+    it("keeps a host from being powered off though no watch shows it", () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        const group = how === "pause" ? "/api/v1/namespaces" : "/apis/ironfence.io/v1alpha1/namespaces";
+        const plural = how === "pause" ? "configmaps" : "fencingtargets";
+        world.server.faults.lagWatches({ client: "agent", pathPrefix: `${group}/${NAMESPACE}/${plural}` }, 3_600_000);
+        hold(world, how, true);
+        await world.clock.advance(60_000);
+        world.remediate("n1");
+        await world.clock.advance(120_000);
+        assert.deepEqual(world.powerLog, []);
+        assert.equal(world.condition("n1", "Processing"), how === "pause" ? "True Paused" : "True Maintenance");
+        hold(world, how, false);
+        await world.phase("n1", "Succeeded");
+      }));
+  });
+}
+
+describe("a hold that is stored", () => {
+  it("keeps a host in maintenance from being powered on though no watch shows it", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
+      world.server.faults.lagWatches({ client: "agent", pathPrefix }, 3_600_000);
+      hold(world, "maintenance", true);
+      world.freePod();
+      await world.clock.advance(120_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+      assert.equal(world.condition("n1", "Processing"), "True Maintenance");
+      hold(world, "maintenance", false);
+      await world.phase("n1", "Succeeded");
+    }));
+
+  for (const [what, path] of [
+    ["the stop switch", `/api/v1/namespaces/${NAMESPACE}/configmaps/ironfence-pause`],
+    ["the target", `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets/n1`],
+  ] as const) {
+    it(`is taken to hold power-offs, and says so, where ${what} cannot be looked at`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        const match = { method: "GET", watch: false, pathPrefix: path, client: "agent" } as const;
+        world.onPhase("n1", "Verifying", () =>
+          world.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } }),
+        );
+        world.remediate("n1");
+        await world.clock.advance(60_000);
+        assert.deepEqual(world.powerLog, []);
+        const processing = world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Processing");
+        assert.equal(processing?.reason, "Paused");
+        assert.match(processing.message, /could not be looked at/);
+        world.server.faults.clear();
+        await world.phase("n1", "Succeeded");
+      }));
+  }
+});
+
+describe("the stop switch", () => {
+  it("powers a host on that is off already", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      world.pause(true);
+      await world.clock.advance(5_000);
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("lets an undo power a host on", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      world.pause(true);
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+      await world.until("it is gone", () => world.remediation("n1") === undefined);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+      world.freePod();
+    }));
+
+  it("leaves no host off between two attempts", () =>
+    World.run({}, async (world) => {
+      await fence(world, { retryLimit: 1, powerOnTimeout: "60s" });
+      const bmc = world.rack.bmc("n1");
+      bmc.orderDelayMs = 10_000_000;
+      world.freePod();
+      await world.until("its On is out of time", () => world.remediation("n1")?.status?.retryCount === 1);
+      world.pause(true);
+      bmc.orderDelayMs = 0;
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False Paused");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.assertClean();
+    }));
+
+  it("leaves no host off for the remediation that waits for it", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      world.remediate("n1", {}, "second");
+      await world.until("it waits", () => world.condition("second", "Processing") === "True HostBusy");
+      world.pause(true);
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.freePod();
+      await world.phase("second", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+    }));
+
+  it("holds a further power-off for as long as it is on, and the time of its state with it", () =>
+    World.run({}, async (world) => {
+      await fence(world, { powerOffTimeout: "60s" });
+      world.rack.host("n1").failDisk();
+      world.pause(true);
+      world.somebodyOrders("n1", "On");
+      await world.until("the proof is lost", () => world.condition("n1", "Processing") === "True Paused");
+      await world.clock.advance(3_600_000);
+      assert.equal(world.remediation("n1")?.status?.phase, "PoweringOff");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.rack.host("n1").replaceDisk();
+      world.pause(false);
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+    }));
+});
+
+describe("maintenance of a target", () => {
+  it("holds an On until it is over", () =>
+    World.run({}, async (world) => {
+      await fence(world, { powerOnTimeout: "60s" });
+      hold(world, "maintenance", true);
+      await world.clock.advance(5_000);
+      world.freePod();
+      await world.clock.advance(3_600_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+      assert.equal(world.condition("n1", "Processing"), "True Maintenance");
+      hold(world, "maintenance", false);
+      await world.phase("n1", "Succeeded");
+    }));
+});

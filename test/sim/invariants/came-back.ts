@@ -1,0 +1,69 @@
+import type { ConfigMap, Node } from "../../../src/api/core.ts";
+import { stops } from "../../../src/api/stop-switch.ts";
+import { isReady } from "../../../src/remediator/marks.ts";
+import type { Invariant } from "./facts.ts";
+
+// Rules about the moment of an order: what the cluster said by then must have been looked at.
+
+/**
+ * How long what is stored may be unknown to an order: what an order rests on is looked at no more than 5 s before it is sent, by
+ * a clock that may run a fifth too slowly. The rest is the way of the look and of the order.
+ */
+export const ORDER_GRACE_MS = 10_000;
+
+/**
+ * S11. A node that has come back, by itself or by a person, is not powered off for the outage that is over: one that is Ready in
+ * another boot than when the remediation began, unless it was Ready then.
+ */
+export const noOffOfReturned: Invariant = {
+  name: "S11",
+  says: "no power-off of a node that is Ready in a boot after the outage, unless it was Ready when the remediation began",
+  check: (facts, step) => {
+    if (step.type !== "ordered" || step.record.order !== "ForceOff" || step.record.outcome !== "Started")
+      return undefined;
+    const { atMs, host, remediation } = step.record;
+    const begun = facts.begun.get(remediation ?? "");
+    const ready = facts.readySince.get(begun?.node ?? "");
+    if (begun === undefined || begun.wasReady || ready === undefined) return undefined;
+    const isReturned = begun.bootID !== undefined && ready.bootID !== begun.bootID;
+    const forMs = atMs - ready.sinceMs;
+    return isReturned && forMs > ORDER_GRACE_MS
+      ? `${host} was ordered off although node ${begun.node} has been Ready in a new boot for ${forMs} ms`
+      : undefined;
+  },
+};
+
+/**
+ * S12. The stop switch holds power-offs, and maintenance of a target every order, from the moment they are stored, whatever a
+ * watch shows.
+ */
+export const holdsFromStored: Invariant = {
+  name: "S12",
+  says: "pause and maintenance hold from the moment they are stored",
+  check: (facts, step) => {
+    if (step.type !== "ordered" || step.record.outcome === "Refused") return undefined;
+    const { atMs, host, order } = step.record;
+    const holds = order === "ForceOff" ? [PAUSED, host] : [host];
+    for (const hold of holds) {
+      const sinceMs = facts.heldSinceMs.get(hold);
+      if (sinceMs !== undefined && atMs - sinceMs > ORDER_GRACE_MS) {
+        const what = hold === PAUSED ? "the stop switch is on" : "its target is in maintenance";
+        return `${host} was ordered ${order} although ${what} for ${atMs - sinceMs} ms`;
+      }
+    }
+    return undefined;
+  },
+};
+
+/** The key of the stop switch among what holds orders; the others are names of targets. */
+export const PAUSED = "the stop switch";
+
+/** Whether a stop switch as it is stored stops. */
+export function isPaused({ data }: ConfigMap): boolean {
+  return stops(data);
+}
+
+/** The boot in which a node is Ready; undefined where it is not. */
+export function readyBoot(node: Node): string | undefined {
+  return isReady(node) ? (node.status.nodeInfo?.bootID ?? "unknown") : undefined;
+}

@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { decide } from "../../../src/remediator/decide.ts";
+import type { Seen } from "../../../src/remediator/seen.ts";
+import type { Snapshot } from "../../../src/remediator/snapshot.ts";
+import { seenAfter } from "../../../src/remediator/seen.ts";
+import type { SnapshotChanges } from "./snapshots.ts";
+import {
+  machineSeen,
+  node,
+  NOW,
+  READ_OFF,
+  READ_ON,
+  said,
+  snapshot,
+  STALE_LEASE,
+  stateOf,
+  told,
+  UNDOING,
+  VERIFIED,
+} from "./snapshots.ts";
+
+// Nodes that came back before a further power-off, and what holds an order: the stop switch power-offs alone, maintenance all.
+
+const MACHINE: Snapshot["subject"] = {
+  nodeName: "n7",
+  cluster: undefined,
+  machine: { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", namespace: "caps", name: "m1", uid: "m-uid" },
+};
+const BY_TEST = { reason: "Paused", message: "by a test" } as const;
+/** A BMC that does not say how the host is. */
+const UNTOLD: Seen["power"] = { ...READ_ON, last: { state: "Unknown", raw: "null", atMs: NOW.monotonicMs - 100 } };
+
+/** A further power-off is due of a host whose node is Ready in a new boot. */
+function returned(seen: Partial<Seen>, other: Partial<Snapshot> = {}): SnapshotChanges {
+  const back = node({ ready: "True", bootID: "new-boot" });
+  return {
+    state: "PoweringOff",
+    attempt: { actionAtMs: NOW.epochMs - 21_000 },
+    seen: { taintCleared: true, marksCleared: true, identity: VERIFIED, examined: { node: back }, ...seen },
+    status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
+    other: { node: back, ...other },
+  };
+}
+
+type Row = { name: string; changes: SnapshotChanges; expected: string };
+
+const RETURNED: readonly Row[] = [
+  {
+    name: "a node that comes back while a further power-off of its host is held is looked at live",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      seen: { taintCleared: true, power: READ_ON },
+      other: { stop: BY_TEST, node: node({ ready: "True", bootID: "new-boot" }) },
+    },
+    expected: "examine",
+  },
+  {
+    name: "… and ends the remediation, held or not",
+    changes: returned({ power: READ_ON }, { stop: BY_TEST }),
+    expected: "→ Restoring (BroughtBack)",
+  },
+  {
+    name: "a node that is Ready in a new boot, and its host on, is not powered off once more",
+    changes: returned({ power: READ_ON }),
+    expected: "→ Restoring (BroughtBack)",
+  },
+  {
+    name: "… its marks come off first",
+    changes: returned({ power: READ_ON, marksCleared: false }),
+    expected: "clearMarks",
+  },
+  {
+    name: "… it is where its host reads Off twice, since a host that is off has a node that says Ready for a while",
+    changes: { ...returned({ power: { ...READ_OFF, offReads: 2 } }), attempt: { sent: false } },
+    expected: "stay (PoweringOffAgain), forceOff",
+  },
+  {
+    name: "… one Off is not enough for that",
+    changes: { ...returned({ power: READ_OFF }), attempt: { sent: false } },
+    expected: "readPower",
+  },
+  {
+    name: "… nor is a BMC that does not say how the host is",
+    changes: { ...returned({ power: UNTOLD }), attempt: { done: true, offConfirmedAtMs: NOW.epochMs - 1_000 } },
+    expected: "wait",
+  },
+  {
+    name: "… and an On of long ago is read again",
+    changes: returned({ power: { ...READ_ON, last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 6_000 } } }),
+    expected: "readPower",
+  },
+  {
+    name: "a node that was not Ready when its attempt began, and is now, is back by the boot in which the remediation began",
+    changes: {
+      ...returned({ power: READ_ON }),
+      status: { node: { name: "n1", uid: "node-uid", bootID: "new-boot", bootIDAtStart: "old-boot", wasReady: false } },
+    },
+    expected: "→ Restoring (BroughtBack)",
+  },
+  {
+    name: "what was looked at for another order says nothing of the node before a further power-off",
+    changes: returned({ power: READ_ON, examined: undefined }),
+    expected: "examine",
+  },
+];
+
+const HELD: readonly Row[] = [
+  {
+    name: "the stop switch holds no power-on: a host must not stay off for it",
+    changes: { state: "PoweringOn", seen: { identity: VERIFIED }, other: { stop: BY_TEST } },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "a further power-off that is held does not run out of its time either",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      seen: { taintCleared: true, power: READ_ON },
+      other: { remainingMs: 0, stop: BY_TEST },
+    },
+    expected: "stay (Paused)",
+  },
+  {
+    name: "… and its state begins its time again once it may be sent",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      seen: { taintCleared: true, power: READ_ON },
+      status: { conditions: [said("Paused", "by a test")] },
+      other: { remainingMs: 0 },
+    },
+    expected: "stay (Resumed)",
+  },
+  {
+    name: "a host that its earlier orders have left off is powered on while power-offs are held: an undo does that",
+    changes: {
+      state: "Verifying",
+      attempt: { action: "On", sent: true, done: false },
+      seen: { power: READ_OFF },
+      other: { stop: BY_TEST },
+    },
+    expected: "→ Undoing (Paused)",
+  },
+  {
+    name: "… it is read first",
+    changes: { state: "Verifying", attempt: { action: "ForceOff", sent: true }, other: { stop: BY_TEST } },
+    expected: "readPower",
+  },
+  {
+    name: "… one that reads On waits",
+    changes: {
+      state: "Verifying",
+      attempt: { action: "ForceOff", sent: true },
+      seen: { power: READ_ON },
+      other: { stop: BY_TEST },
+    },
+    expected: "stay (Paused)",
+  },
+  {
+    name: "… and under maintenance it stays as it is",
+    changes: {
+      state: "Verifying",
+      attempt: { action: "ForceOff", sent: true },
+      seen: { power: READ_OFF },
+      other: { stop: { reason: "Maintenance", message: "by a test" } },
+    },
+    expected: "stay (Maintenance)",
+  },
+  {
+    name: "a host that its last owner may have left off is taken under the stop switch, too",
+    changes: {
+      state: "Resolving",
+      attempt: { action: "Inherited" },
+      seen: { claim: undefined },
+      other: { stop: BY_TEST },
+    },
+    expected: "claimHost",
+  },
+  {
+    name: "a host is not handed over as it is while its successor may not power it off: it is powered on",
+    changes: {
+      state: "Undoing",
+      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED, successor: { waiting: true, atMs: NOW.monotonicMs } },
+      other: { stop: BY_TEST },
+    },
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "what a live look found to hold an order is looked at again, since the watch is late",
+    changes: {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      seen: { taintCleared: true, power: READ_ON, stop: { found: BY_TEST, atMs: NOW.monotonicMs - 6_000 } },
+      status: { conditions: [said("Paused", "by a test")] },
+      other: { stop: BY_TEST },
+    },
+    expected: "lookAtStops",
+  },
+];
+
+for (const [what, rows] of [
+  ["a node that came back", RETURNED],
+  ["a power order that is held", HELD],
+] as const) {
+  describe(what, () => {
+    for (const { name, changes, expected } of rows) {
+      it(name, () => assert.equal(told(decide(snapshot(changes), NOW), changes.state), expected));
+    }
+  });
+}
+
+describe("what a further power-off rests on", () => {
+  it("is no check of the identity that was made for something else than a power-off", () => {
+    const seen = { ...snapshot({ state: "Provisioning" }).seen, identity: VERIFIED };
+    const to = stateOf("PoweringOff");
+    assert.equal(seenAfter(seen, stateOf("Provisioning"), to).identity, undefined);
+    assert.equal(seenAfter(seen, stateOf("Verifying"), to).identity, VERIFIED);
+  });
+
+  it("is, of a Machine that had no node, the node that it has become", () => {
+    const changes: SnapshotChanges = {
+      state: "PoweringOff",
+      attempt: { actionAtMs: NOW.epochMs - 60_000 },
+      seen: {
+        taintCleared: true,
+        marksCleared: true,
+        power: READ_ON,
+        identity: VERIFIED,
+        examined: { node: undefined },
+        ...machineSeen("n7"),
+      },
+      status: { node: { wasReady: false } },
+      other: { subject: { ...MACHINE, nodeName: undefined } },
+    };
+    assert.equal(told(decide(snapshot(changes), NOW), "PoweringOff"), "stay (NodeNamed)");
+    const lease = { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 5_000 };
+    const named = { ...changes.seen, examined: { node: node({ ready: "True" }) }, lease };
+    const after = {
+      ...changes,
+      seen: named,
+      status: { node: { name: "n7", wasReady: false } },
+      other: { subject: MACHINE },
+    };
+    assert.equal(told(decide(snapshot(after), NOW), "PoweringOff"), "→ Restoring (BroughtBack)");
+    const stale = { ...after, seen: { ...named, lease: STALE_LEASE } };
+    assert.equal(told(decide(snapshot(stale), NOW), "PoweringOff"), "stay (PoweringOffAgain), forceOff");
+  });
+});
