@@ -10,8 +10,8 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
     "workload-writes-unguarded",
     "link",
     "nothing is written to a workload cluster without the lease",
-    "guardWrites(transport, deps.mayWrite)",
-    "guardWrites(transport, () => true)",
+    "guardWrites(wire, deps.mayWrite)",
+    "guardWrites(wire, () => true)",
     WORKLOAD_CLUSTERS,
   ),
   mutant(
@@ -45,6 +45,14 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
     "keyBits(key) > KEY_BITS_MAX",
     "keyBits(key) > Infinity",
     "test/unit/clusters/kubeconfig-secret.test.ts",
+  ),
+  mutant(
+    "cluster-over-budget-connected",
+    "link",
+    "a workload cluster that has gone over its budget is away",
+    'if (problem !== undefined && nodes.problemCode === "OverBudget") return',
+    'if (problem === "" && nodes.problemCode === "OverBudget") return',
+    WORKLOAD_CLUSTERS,
   ),
   mutant(
     "silent-cluster-connected",

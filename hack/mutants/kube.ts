@@ -3,8 +3,74 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/kube");
+const READ_BUDGET = "test/unit/kube/read-budget.test.ts";
 
 export const KUBE_MUTANTS: readonly Mutant[] = [
+  // API servers that anybody may run.
+  mutant(
+    "objects-without-end",
+    "read-budget",
+    "no more objects of a workload cluster are kept than its budget has room for",
+    "if (this.#objects > objects) throw",
+    "if (this.#objects > Infinity) throw",
+    READ_BUDGET,
+  ),
+  mutant(
+    "objects-of-any-size",
+    "read-budget",
+    "no larger objects of a workload cluster are kept than its budget has room for",
+    "if (this.#textLength > textLength) throw",
+    "if (this.#textLength > Infinity) throw",
+    READ_BUDGET,
+  ),
+  mutant(
+    "page-of-any-size",
+    "paged-list",
+    "a page of a workload cluster's list has no more objects than it was asked for",
+    "list.items.length > limit",
+    "list.items.length > Infinity",
+    READ_BUDGET,
+  ),
+  mutant(
+    "list-of-any-length",
+    "reflector",
+    "a list of a workload cluster ends in time",
+    "withDeadline(clock, what, budget.listMs, signal, listAll)",
+    "withDeadline(clock, what, 2 ** 31 - 1, signal, listAll)",
+    READ_BUDGET,
+  ),
+  mutant(
+    "events-without-end",
+    "read-budget",
+    "a watch of a workload cluster sends no more events than its objects account for",
+    "if (this.#events < 0) throw",
+    "if (this.#events < -Infinity) throw",
+    READ_BUDGET,
+  ),
+  mutant(
+    "blank-lines-without-end",
+    "read-budget",
+    "what a watch of a workload cluster sends counts by its length, too",
+    "if (this.#textLength < 0) throw",
+    "if (this.#textLength < -Infinity) throw",
+    READ_BUDGET,
+  ),
+  mutant(
+    "names-without-end",
+    "reflector",
+    "a watch of a workload cluster brings no more objects than its budget has room for",
+    "this.#store.checkBudget(what);",
+    "",
+    READ_BUDGET,
+  ),
+  mutant(
+    "unreadable-objects-flood",
+    "watched-store",
+    "objects that cannot be read do not flood the log",
+    "if (this.#unreadable > 1) return undefined;",
+    "if (this.#unreadable > Infinity) return undefined;",
+    READ_BUDGET,
+  ),
   // Reads show what is, not what a cache of an API server still holds.
   mutant(
     "list-from-cache",

@@ -30,7 +30,7 @@ export function kubeconfigSecret({ namespace, name }: ClusterRef): { namespace: 
 }
 
 /** Why a workload cluster cannot be worked with. */
-export type AwayReason = "KubeconfigMissing" | "KubeconfigInvalid" | "Unreachable" | "Unauthorized";
+export type AwayReason = "KubeconfigMissing" | "KubeconfigInvalid" | "Unreachable" | "Unauthorized" | "OverBudget";
 
 /** How a workload cluster can be worked with at present. */
 export type ClusterConnection =

@@ -6,6 +6,7 @@ import type { ClusterAccess, Credentials } from "../kube/credentials.ts";
 import type { KubeError } from "../kube/errors.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { guardWrites } from "../kube/guarded-transport.ts";
+import type { ReadBudget } from "../kube/read-budget.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import type { Watched } from "../kube/watched.ts";
@@ -24,6 +25,19 @@ const UID_READ_MS = 60_000;
 /** The same until the first answer. */
 const UID_RETRY_MS = 5_000;
 
+/**
+ * What is read of a workload cluster, whose API server may be anybody's. What is kept of a node has about 1.2 KiB, so this is a cluster
+ * of 3,000 nodes; the bounds of an answer and of a page leave 160 KiB for each object on its way.
+ */
+const WORKLOAD_BUDGET: ReadBudget = {
+  pageSize: 25,
+  objects: 50_000,
+  textLength: 4 * 1024 * 1024,
+  listTextLength: 16 * 1024 * 1024,
+  listMs: 120_000,
+  lineLength: 2 * 1024 * 1024,
+};
+
 export interface LinkDeps {
   /** Of the management cluster: clock, chance and log are taken from it. */
   runtime: KubeRuntime;
@@ -39,7 +53,7 @@ export interface LinkDeps {
 export type LinkHealth =
   | { state: "connecting" }
   | { state: "connected"; uid: string }
-  | { state: "away"; reason: "Unreachable" | "Unauthorized"; message: string };
+  | { state: "away"; reason: "Unreachable" | "Unauthorized" | "OverBudget"; message: string };
 
 /** The connections to one API server of a workload cluster, which cluster that is, and what is seen of its nodes. */
 export class Link {
@@ -73,7 +87,7 @@ export class Link {
     this.#credentials = kubeconfig.credentials;
     this.#openedMs = clock.monotonicMs();
     this.#wellMs = this.#openedMs;
-    const transport = deps.openTransport({
+    const wire = deps.openTransport({
       server: kubeconfig.server,
       namespace: undefined,
       source: `Secret ${source.secret}`,
@@ -82,10 +96,12 @@ export class Link {
         return this.#credentials;
       },
     });
-    this.#transport = guardWrites(transport, deps.mayWrite);
+    this.#transport = guardWrites(wire, deps.mayWrite);
     const { controllerName, instance } = deps;
     const logger = deps.runtime.logger.child({ cluster: source.cluster });
-    const runtime = createKubeRuntime({ transport: this.#transport, clock, random, logger, controllerName, instance });
+    const transport = this.#transport;
+    const budget = WORKLOAD_BUDGET;
+    const runtime = createKubeRuntime({ transport, clock, random, logger, controllerName, instance, budget });
     this.runtime = runtime;
     this.nodes = runtime.watch({ type: NODES, trim: trimNode }, this.#stop.signal);
     this.#changed = on.changed;
@@ -112,6 +128,8 @@ export class Link {
     const nowMs = this.runtime.clock.monotonicMs();
     const { problem } = nodes;
     if (problem === undefined) this.#wellMs = nowMs;
+    // What it was before it sent too much is as little worth as what it would be after it.
+    if (problem !== undefined && nodes.problemCode === "OverBudget") return this.#away(problem);
     if (nodes.synced) {
       const isTroubled = nowMs - this.#wellMs >= TROUBLE_MS || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS;
       if (isTroubled) return this.#away(problem ?? "it has told nothing of its nodes for minutes");
@@ -143,6 +161,7 @@ export class Link {
   }
 
   #away(message: string, code = this.nodes.problemCode): LinkHealth {
+    if (code === "OverBudget") return { state: "away", reason: code, message };
     const isRefused = code === "Unauthorized" || code === "Forbidden";
     return { state: "away", reason: isRefused ? "Unauthorized" : "Unreachable", message };
   }

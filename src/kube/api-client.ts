@@ -19,6 +19,8 @@ import type {
 import { createDiscovery } from "./discovery.ts";
 import { isKubeError } from "./errors.ts";
 import { listPages } from "./paged-list.ts";
+import type { ReadBudget } from "./read-budget.ts";
+import { Holding } from "./read-budget.ts";
 import type { KubeObject, ResourceType } from "./resource.ts";
 import { apiVersionOf } from "./resource.ts";
 import type { KubeTransport, Lane, TransportRequest, TransportResponse } from "./transport.ts";
@@ -39,6 +41,8 @@ export interface KubeClientDeps {
   random: Random;
   /** Whose connections the calls go over; `api` where absent. */
   lane?: Lane;
+  /** Of each list; without bounds where absent. */
+  budget?: ReadBudget | undefined;
 }
 
 /** A client over `transport`; see `KubeClient` for what it promises. */
@@ -154,9 +158,14 @@ class ApiClient implements KubeClient {
     signal: AbortSignal,
   ): Promise<ObjectList<T>> {
     const items: T[] = [];
+    const { budget } = this.#deps;
+    const holding = new Holding(budget && { ...budget, textLength: budget.listTextLength });
     const read = (path: string): Promise<TransportResponse> => this.#read(what, path, signal);
-    const resourceVersion = await listPages(what, type, options, read, (page) => {
-      items.push(...((options.trim === undefined ? page : page.map(options.trim)) as T[]));
+    const resourceVersion = await listPages(what, type, { ...options, budget }, read, (page) => {
+      const kept = options.trim === undefined ? page : page.map(options.trim);
+      for (const object of kept) holding.add(object);
+      holding.check(what);
+      items.push(...(kept as T[]));
     });
     return { items, resourceVersion };
   }

@@ -6,6 +6,7 @@ import { measureClock } from "./clock-offset.ts";
 import type { KubeClient } from "./client.ts";
 import { followContact } from "./contact.ts";
 import { createEventRecorder } from "./event-recorder.ts";
+import type { ReadBudget } from "./read-budget.ts";
 import { startReflector } from "./reflector.ts";
 import type { KubeRuntime } from "./runtime.ts";
 import type { KubeTransport } from "./transport.ts";
@@ -19,6 +20,8 @@ export interface KubeRuntimeDeps {
   controllerName: string;
   /** `reportingInstance` of events: this process, e.g. the pod's name. */
   instance: string;
+  /** For an API server that anybody may run; without bounds where absent. */
+  budget?: ReadBudget;
 }
 
 /** A runtime whose background work (sending events) goes on while `run` does. */
@@ -30,10 +33,10 @@ export interface RunnableKubeRuntime extends KubeRuntime {
 
 /** Puts the parts of `src/kube` together over one transport. */
 export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
-  const { clock, random, logger, controllerName, instance } = deps;
+  const { clock, random, logger, controllerName, instance, budget } = deps;
   const followed = followContact(deps.transport, clock);
   const { transport, clockOffset } = measureClock(followed.transport, clock);
-  const client = createKubeClient({ transport, clock, random });
+  const client = createKubeClient({ transport, clock, random, budget });
   const events = createEventRecorder({ client, clock, random, logger }, { controller: controllerName, instance });
   return {
     client,
@@ -44,7 +47,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
     events,
     clockOffset,
     contact: followed.contact,
-    watch: (options, signal) => startReflector({ transport, clock, random, logger }, options, signal),
+    watch: (options, signal) => startReflector({ transport, clock, random, logger, budget }, options, signal),
     run: (signal) => events.run(signal),
   };
 }

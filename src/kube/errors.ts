@@ -3,6 +3,7 @@
  *
  * Network: no connection, or it broke. Timeout: no answer by the deadline; a write may or may not have taken effect.
  * Aborted: the caller's signal. BadResponse: an answer that is not what the API promises, or larger than its bound.
+ * OverBudget: more than is read from an API server that anybody may run.
  * The others are the API server's own (`metav1.Status.reason`), by HTTP status: Unauthorized 401, Forbidden 403, NotFound 404,
  * MethodNotAllowed 405, AlreadyExists and Conflict 409, Gone 410, BadRequest 400/415, Invalid 422, TooManyRequests 429, Unavailable 5xx. A JSON patch
  * that does not fit the object (a `test` failed, a path is not there) is a Conflict too, though the server answers 422.
@@ -12,6 +13,7 @@ export type KubeErrorCode =
   | "Timeout"
   | "Aborted"
   | "BadResponse"
+  | "OverBudget"
   | "Unauthorized"
   | "Forbidden"
   | "NotFound"

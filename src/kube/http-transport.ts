@@ -15,7 +15,7 @@ import type { KubeTransport, Lane, TransportRequest, TransportResponse, Transpor
  */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 /** The same of a workload cluster, whose API server may be anybody's, and of which there may be a hundred. */
-export const WORKLOAD_BODY_BYTES_MAX = 16 * 1024 * 1024;
+export const WORKLOAD_BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
  * Connections of each lane. `api` is what bounds how many calls run at once. A watch occupies its connection for as long as

@@ -1,6 +1,6 @@
 import type { Clock } from "../runtime/clock.ts";
 import { abortReason, sleep } from "../runtime/clock.ts";
-import { withDeadline } from "../runtime/deadline.ts";
+import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import type { Random } from "../runtime/random.ts";
 import { backoffMs } from "../runtime/random.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -10,6 +10,8 @@ import type { KubeErrorCode } from "./errors.ts";
 import { isKubeError, KubeError } from "./errors.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import { listPages } from "./paged-list.ts";
+import type { ReadBudget } from "./read-budget.ts";
+import { EventAllowance, Holding } from "./read-budget.ts";
 import type { KubeObject } from "./resource.ts";
 import type { WatchOptions } from "./runtime.ts";
 import type { KubeTransport, TransportResponse, TransportStream } from "./transport.ts";
@@ -51,6 +53,8 @@ export interface ReflectorDeps {
   clock: Clock;
   random: Random;
   logger: Logger;
+  /** Without bounds where absent. */
+  budget?: ReadBudget | undefined;
 }
 
 /**
@@ -63,7 +67,7 @@ export function startReflector<T extends KubeObject>(
   signal: AbortSignal,
 ): Watched<T> {
   const logger = deps.logger.child({ watch: describeCollection(options.type, options.namespace) });
-  const store = new WatchedStore<T>(options.trim, logger);
+  const store = new WatchedStore<T>(options.trim, logger, deps.budget);
   void new Reflector({ ...deps, logger }, options, store).run(signal);
   return store;
 }
@@ -77,6 +81,7 @@ class Reflector<T extends KubeObject> {
   #version: string | undefined;
   /** Failures in a row. A list alone ends no row: one that works beside a watch that does not would be made over and over. */
   #failures = 0;
+  readonly #allowance: EventAllowance | undefined;
   #refusedWatches = 0;
   #reported: KubeErrorCode | undefined;
 
@@ -85,6 +90,7 @@ class Reflector<T extends KubeObject> {
     this.#options = options;
     this.#store = store;
     this.#collection = describeCollection(options.type, options.namespace);
+    this.#allowance = deps.budget === undefined ? undefined : new EventAllowance(deps.clock, () => store.size);
   }
 
   /** Never rejects; ends soon after `signal` aborts. */
@@ -105,18 +111,27 @@ class Reflector<T extends KubeObject> {
     const what = `list ${this.#collection}`;
     const { type, trim: _trim, ...selection } = this.#options;
     const listed: T[] = [];
-    const read = async (path: string): Promise<TransportResponse> => {
+    const read = async (path: string, within: AbortSignal): Promise<TransportResponse> => {
       const request = { method: "GET", path, lane: "api", timeoutMs: PAGE_TIMEOUT_MS } as const;
-      const answer = await this.#deps.transport.send(request, signal);
+      const answer = await this.#deps.transport.send(request, within);
       if (answer.status !== 200) throw failureOf(what, answer);
       return answer;
     };
-    const version = await listPages(what, type, selection, read, (items) => {
+    const { budget, clock } = this.#deps;
+    const holding = new Holding(budget);
+    const collect = (items: readonly KubeObject[]): void => {
       for (const raw of items) {
         const object = this.#store.trimmed(raw);
+        holding.add(object);
         if (object !== undefined) listed.push(object);
       }
-    });
+      holding.check(what);
+    };
+    const listAll = (within: AbortSignal): Promise<string> =>
+      listPages(what, type, { ...selection, budget }, (path) => read(path, within), collect);
+    const version = await (budget === undefined
+      ? listAll(signal)
+      : withDeadline(clock, what, budget.listMs, signal, listAll));
     this.#store.lastContactMs = this.#deps.clock.monotonicMs();
     this.#store.replace(listed);
     return version;
@@ -134,9 +149,14 @@ class Reflector<T extends KubeObject> {
       const stream = await transport.stream(request, silence.signal);
       if (stream.status !== 200) throw failureOf(what, await this.#errorAnswer(what, stream, silence.signal));
       this.#onWatching();
-      const splitter = new LineSplitter(LINE_LENGTH_MAX);
+      const splitter = new LineSplitter(this.#deps.budget?.lineLength ?? LINE_LENGTH_MAX);
       for await (const chunk of stream.body) {
-        for (const line of splitter.push(chunk)) this.#onLine(what, line);
+        this.#allowance?.take(what, 0, chunk.length);
+        for (const line of splitter.push(chunk)) {
+          this.#allowance?.take(what, 1, 0);
+          this.#onLine(what, line);
+        }
+        this.#store.checkBudget(what);
       }
     } catch (error) {
       throw silence.signal.aborted ? abortReason(silence.signal) : error;
@@ -192,10 +212,10 @@ class Reflector<T extends KubeObject> {
   }
 
   #onFailure(error: unknown): void {
-    const code = isKubeError(error) ? error.code : "BadResponse";
+    const code = isKubeError(error) ? error.code : error instanceof DeadlineError ? "Timeout" : "BadResponse";
     const hadVersion = this.#version !== undefined;
     if (hadVersion && code !== "Network" && code !== "Timeout") this.#refusedWatches += 1;
-    if (code === "Gone" || this.#refusedWatches >= REFUSED_WATCHES_MAX) {
+    if (code === "Gone" || code === "OverBudget" || this.#refusedWatches >= REFUSED_WATCHES_MAX) {
       this.#version = undefined;
       this.#refusedWatches = 0;
     }

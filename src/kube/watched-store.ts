@@ -2,6 +2,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import { abortReason } from "../runtime/clock.ts";
 import type { ObjectKey } from "./client.ts";
 import type { KubeErrorCode } from "./errors.ts";
+import type { ReadBudget } from "./read-budget.ts";
+import { Holding } from "./read-budget.ts";
 import type { KubeObject } from "./resource.ts";
 import { isLaterVersion } from "./resource-version.ts";
 import type { Change, Watched } from "./watched.ts";
@@ -17,6 +19,10 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   readonly #listeners = new Set<Listener<T>>();
   readonly #waiting = new Set<() => void>();
   #synced = false;
+  readonly #budget: ReadBudget | undefined;
+  #holding: Holding;
+  /** Since the last list. */
+  #unreadable = 0;
 
   /** Set by the reflector; nothing heard yet is infinitely long ago. */
   lastContactMs = Number.NEGATIVE_INFINITY;
@@ -25,9 +31,16 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   /** Set by the reflector. */
   problemCode: KubeErrorCode | undefined = undefined;
 
-  constructor(trim: (raw: KubeObject) => T | undefined, logger: Logger) {
+  constructor(trim: (raw: KubeObject) => T | undefined, logger: Logger, budget?: ReadBudget) {
     this.#trim = trim;
     this.#logger = logger;
+    this.#budget = budget;
+    this.#holding = new Holding(budget);
+  }
+
+  /** @throws KubeError OverBudget where more is kept than may be. */
+  checkBudget(what: string): void {
+    this.#holding.check(what);
   }
 
   get(key: ObjectKey): T | undefined {
@@ -77,11 +90,16 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     });
   }
 
-  /** What is kept of `raw`. A trim that throws is a fault of ours, and must cost us that object alone. */
+  /**
+   * What is kept of `raw`. A trim that throws must cost us that object alone. It is logged for the first one since the last list
+   * began: there may be as many as the server likes.
+   */
   trimmed(raw: KubeObject): T | undefined {
     try {
       return this.#trim(raw);
     } catch (error) {
+      this.#unreadable += 1;
+      if (this.#unreadable > 1) return undefined;
       this.#logger.error({ object: keyText(keyOf(raw)), err: error }, "object cannot be read, left out of the view");
       return undefined;
     }
@@ -111,6 +129,12 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     }
     for (const [key, object] of before) if (!after.has(key)) deletions.push({ type: "deleted", object });
     this.#objects = after;
+    this.#holding = new Holding(this.#budget);
+    for (const object of after.values()) this.#holding.add(object);
+    if (this.#unreadable > 1) {
+      this.#logger.error({ count: this.#unreadable }, "objects cannot be read, left out of the view");
+    }
+    this.#unreadable = 0;
     this.#synced = true;
     for (const change of [...deletions, ...others]) this.#tellAll(change);
     for (const onSynced of this.#waiting) onSynced();
@@ -125,6 +149,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
       return;
     const object = this.trimmed(raw);
     if (previous !== undefined && object !== undefined && previous.metadata.uid === raw.metadata.uid) {
+      this.#holding.remove(previous);
+      this.#holding.add(object);
       this.#objects.set(key, object);
       this.#tellAll({ type: "updated", object, previous });
       return;
@@ -132,6 +158,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     // Gone from the view, or another object by the same name whose deletion we did not see.
     if (previous !== undefined) this.#delete(key, previous);
     if (object === undefined) return;
+    this.#holding.add(object);
     this.#objects.set(key, object);
     this.#tellAll({ type: "added", object });
   }
@@ -147,6 +174,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   }
 
   #delete(key: string, object: T): void {
+    this.#holding.remove(object);
     this.#objects.delete(key);
     this.#tellAll({ type: "deleted", object });
   }

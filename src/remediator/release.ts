@@ -2,6 +2,7 @@ import { PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../api/core-types.
 import type { PersistentVolume, Pod, VolumeAttachment } from "../api/core.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import type { KubeObject } from "../kube/resource.ts";
 import { keyOf } from "../kube/watched.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
@@ -74,7 +75,7 @@ export async function countBound(
   const pods = await listPods(client, nodeName, signal);
   const leaving = pods.filter(mustLeave).length;
   if (leaving > 0) return { pods: leaving, attachments: 0 };
-  const list = await client.list<VolumeAttachment>(VOLUME_ATTACHMENTS, {}, signal);
+  const list = await client.list<VolumeAttachment>(VOLUME_ATTACHMENTS, { trim: trimAttachment }, signal);
   const attachments = attachmentsOf(nodeName, list.items);
   const staying = claimsOf(pods);
   if (staying.size === 0) return { pods: 0, attachments: attachments.length };
@@ -83,6 +84,20 @@ export async function countBound(
     if (!staying.has((await claimOf(client, attachment, signal)) ?? "")) bound += 1;
   }
   return { pods: 0, attachments: bound };
+}
+
+/** Of a whole cluster's volumes no more is kept than tells which node and which volume it is about. */
+function trimAttachment({ apiVersion, kind, metadata, ...rest }: KubeObject): VolumeAttachment {
+  const { name, uid, resourceVersion } = metadata;
+  const { spec } = rest as Pick<VolumeAttachment, "spec">;
+  const { nodeName, attacher, source } = spec;
+  const { persistentVolumeName } = source;
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, uid, resourceVersion },
+    spec: { nodeName, attacher, source: persistentVolumeName === undefined ? {} : { persistentVolumeName } },
+  };
 }
 
 /** `namespace/name` of the claim whose volume is attached; undefined where there is none. */

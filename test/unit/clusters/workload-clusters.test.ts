@@ -149,6 +149,24 @@ describe("a workload cluster", () => {
     assert.equal(changes, 1);
   });
 
+  it("is away at once, and says why, where its API server has more nodes than may be kept", async (t) => {
+    const world = new Clusters(t);
+    const server = world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    assert.equal(held.connection.state, "connected");
+    const labels = Object.fromEntries(Array.from({ length: 1_000 }, (_, key) => [`k${key}`, "x".repeat(60)]));
+    for (let index = 0; index < 80; index++) {
+      server.collection(NODES).create({ metadata: { name: `g${index}`, labels }, spec: {} });
+    }
+    await world.clock.advance(5_000);
+    assert.match(away(held, "OverBudget").message, /^watch nodes: more than 4194304 characters to be kept/);
+    for (let index = 0; index < 80; index++) server.collection(NODES).delete({ name: `g${index}` });
+    await world.clock.advance(90_000);
+    assert.deepEqual(nodesOf(held), ["n1"]);
+  });
+
   it("is waited for until its Secret is there", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
