@@ -2,6 +2,7 @@ import {
   BMC_ANSWERS,
   BMC_DOUBT,
   BMC_LEASE,
+  BMC_ODD_SESSIONS,
   BMC_OFF_WAY,
   BMC_POWER,
   BMC_WRITES,
@@ -277,12 +278,37 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "another-host-since",
     "redfish-driver",
     "the Off of a host that has taken the identified one's place is none",
-    "return before !== undefined && now !== undefined && before !== now;",
-    'return before === "" && now !== undefined && before !== now;',
+    "if (known !== undefined && systemUUID !== undefined && !sameUuid(known, systemUUID)) {",
+    'if (known === "" && systemUUID !== undefined && !sameUuid(known, systemUUID)) {',
     BMC_DOUBT,
   ),
 
+  mutant(
+    "vanished-host-powered-off",
+    "redfish-driver",
+    "a host that has lost its whole identity is powered on by it, never off",
+    'if (compared === "Other" || (compared === "Unknown" && !mayBeUnknown)) {',
+    'if (compared === "Other") {',
+    BMC_ODD_SESSIONS,
+  ),
+
   // Accounts and secrets.
+  mutant(
+    "password-before-redirect",
+    "service",
+    "a plain HTTP address that redirects is sent no password",
+    "if (target !== undefined && target !== this.origin) {",
+    'if (target === "") {',
+    BMC_ODD_SESSIONS,
+  ),
+  mutant(
+    "any-path-deleted",
+    "login",
+    "what is deleted at the end is a session",
+    "if (path !== undefined && /\\/Sessions?\\/[^/]+\\/?$/i.test(path)) return path;",
+    "if (path !== undefined) return path;",
+    BMC_ODD_SESSIONS,
+  ),
   mutant(
     "token-sent-away",
     "reference",

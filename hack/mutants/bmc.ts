@@ -17,8 +17,8 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "any-host-is-the-same",
     "driver",
     "who does not say what it said before may be another host",
-    "return a.systemUUID === b.systemUUID && a.serialNumber === b.serialNumber;",
-    "return a.systemUUID === b.systemUUID || a.serialNumber === b.serialNumber;",
+    'if (verdicts.includes("Other") || (verdicts.includes("Unknown") && !isOff)) return "Other";',
+    'if (verdicts.includes("Other")) return "Other";',
     REDFISH_SESSION,
   ),
 

@@ -66,6 +66,7 @@ export const BMC_ANSWERS = "test/integration/bmc-answers.test.ts";
 export const BMC_DOUBT = "test/integration/bmc-doubt.test.ts";
 export const BMC_OFF_WAY = "test/integration/bmc-off-way.test.ts";
 export const BMC_STRAY_401 = "test/integration/bmc-stray-401.test.ts";
+export const BMC_ODD_SESSIONS = "test/integration/bmc-odd-sessions.test.ts";
 export const BMC_POWER = "test/integration/bmc-power.test.ts";
 export const IPMI_CODEC = "test/unit/bmc/ipmi-codec.test.ts";
 export const IPMI_HOST = "test/unit/bmc/ipmi-host.test.ts";

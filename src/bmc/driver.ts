@@ -1,3 +1,5 @@
+import { isPlaceholderSerial, isPlaceholderUuid } from "./placeholders.ts";
+import { sameUuid } from "./uuid.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -26,9 +28,46 @@ export interface HostIdentity {
   device: string;
 }
 
-/** Whether both are one host. Strict: what is not told any more may be another's. */
-export function isSameHost(a: HostIdentity, b: HostIdentity): boolean {
-  return a.systemUUID === b.systemUUID && a.serialNumber === b.serialNumber;
+/**
+ * Whether a host that answers after a new log-in is the one that was identified before. What is not reported any more may be
+ * another host's; but some BMCs lose a part of the identity, or turn the UUID round, while their host is off.
+ *
+ * @returns `Unknown` where a host that is off has nothing left to compare.
+ */
+export function compareHosts(
+  before: HostIdentity,
+  now: HostIdentity,
+  { isOff }: { isOff: boolean },
+): "Same" | "Other" | "Unknown" {
+  const verdicts = [
+    compareValues(
+      meaningful(before.systemUUID, isPlaceholderUuid),
+      meaningful(now.systemUUID, isPlaceholderUuid),
+      sameUuid,
+    ),
+    compareValues(
+      meaningful(before.serialNumber, isPlaceholderSerial),
+      meaningful(now.serialNumber, isPlaceholderSerial),
+      (a, b) => a === b,
+    ),
+  ];
+  if (verdicts.includes("Other") || (verdicts.includes("Unknown") && !isOff)) return "Other";
+  return verdicts.includes("Same") || !verdicts.includes("Unknown") ? "Same" : "Unknown";
+}
+
+/** Undefined where neither has a value, `Unknown` where one of the two has. */
+function compareValues(
+  before: string | undefined,
+  now: string | undefined,
+  isSame: (a: string, b: string) => boolean,
+): "Same" | "Other" | "Unknown" | undefined {
+  if (before === undefined && now === undefined) return undefined;
+  if (before === undefined || now === undefined) return "Unknown";
+  return isSame(before, now) ? "Same" : "Other";
+}
+
+function meaningful(text: string | undefined, isPlaceholder: (text: string) => boolean): string | undefined {
+  return text === undefined || isPlaceholder(text) ? undefined : text;
 }
 
 /** Where a host boots from next: once from the network, or as its own boot order says. */

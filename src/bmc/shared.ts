@@ -8,12 +8,17 @@ import type { Clock } from "../runtime/clock.ts";
 /** A host may still show Off for so long after its power button was pushed: a second push would turn it off again. */
 const PUSH_SETTLE_MS = 5_000;
 
+/** A plain HTTP address is looked at so often for a redirect, at a log-in. */
+const PLAIN_MS = 3_600_000;
+
 /** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
   breaker: LoginBreaker;
   /** At which logins begin, whatever BMC they are at. */
   pace: Pace;
   silences: Silences;
+  /** Origins that answer by plain HTTP themselves, and send nobody elsewhere. */
+  plain: Recent;
   /** Power buttons that were pushed, by host. */
   pushes: Recent;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
@@ -31,6 +36,7 @@ export function sharedOn(clock: Clock): Shared {
     breaker: new LoginBreaker(clock),
     pace: new Pace(clock),
     silences: new Silences(clock),
+    plain: new Recent(clock, PLAIN_MS),
     pushes: new Recent(clock, PUSH_SETTLE_MS),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };

@@ -278,6 +278,11 @@ test("a fence takes eight requests, and nine where the System is not named", asy
       if (request.path === RESET) bmc.chassis["PowerState"] = request.body["ResetType"] === "ForceOff" ? "Off" : "On";
       return manager(request);
     };
+    // A plain HTTP address is looked at for redirects once an hour, as by a probe.
+    await using probe = openFake(bmc, { path });
+    await probe.identify(forever());
+    await probe.close();
+    bmc.requests.length = 0;
     const device = openFake(bmc, { path });
     await device.identify(forever());
     await device.forceOff(forever());

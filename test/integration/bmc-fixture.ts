@@ -46,6 +46,10 @@ export interface FakeBmc {
   log(): string[];
   /** Answers before the service does; undefined leaves it to the service. */
   override: (request: Request) => Reply | undefined;
+  /** Requests that were answered to the end, as `METHOD path`. */
+  answered: string[];
+  /** Holds every answer back, after its effect. */
+  hold: () => Promise<void>;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -71,9 +75,13 @@ export async function startFakeBmc(tls?: https.ServerOptions): Promise<FakeBmc> 
         request.socket.destroy();
         return;
       }
-      response.writeHead(reply.status, reply.headers);
-      const { body } = reply;
-      response.end(typeof body === "object" && !Buffer.isBuffer(body) ? JSON.stringify(body) : body);
+      const send = (): void => {
+        if (!response.destroyed) bmc.answered.push(`${seen.method} ${seen.path}`);
+        response.writeHead(reply.status, reply.headers);
+        const { body } = reply;
+        response.end(typeof body === "object" && !Buffer.isBuffer(body) ? JSON.stringify(body) : body);
+      };
+      bmc.hold().then(send, send);
     });
   };
   const server = tls === undefined ? http.createServer(listener) : https.createServer(tls, listener);
@@ -112,6 +120,8 @@ export async function startFakeBmc(tls?: https.ServerOptions): Promise<FakeBmc> 
     requests,
     log: () => requests.map(({ method, path }) => `${method} ${path}`),
     override: () => undefined,
+    answered: [],
+    hold: () => Promise.resolve(),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -35,6 +35,8 @@ test("identify, order off, two reads, order on: eight requests, one session, end
   await device.on(forever());
   await device.close();
   assert.deepEqual(bmc.log(), [
+    // Over plain HTTP alone, and once an hour: whether it redirects.
+    "GET /redfish/v1/",
     `POST ${SESSIONS}`,
     `GET ${SYSTEM}`,
     `POST ${RESET}`,

@@ -16,7 +16,7 @@ import { GET_SYSTEM_GUID, parseSystemGuid } from "./guid.ts";
 import type { Request, Response } from "./message.ts";
 import type { Session } from "./session.ts";
 import type { IpmiAddress } from "../address.ts";
-import { isSameHost } from "../driver.ts";
+import { compareHosts } from "../driver.ts";
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../driver.ts";
 import { BmcError } from "../errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -112,21 +112,24 @@ export class IpmiDriver implements PowerDriver {
    * The session for an order or a reading that may prove something. A name may lead to another BMC by the time of a new
    * log-in, which the caller does not see: so the host is identified in each session anew.
    *
+   * @param isOff whether the host is off, as far as is known: its identity may then lack a part.
    * @returns undefined where another host answers than the one that the caller was told of.
    */
-  async #sessionOfHost(what: string, signal: AbortSignal): Promise<Session | undefined> {
+  async #sessionOfHost(what: string, isOff: boolean, signal: AbortSignal): Promise<Session | undefined> {
     const session = await this.#client.session(signal);
     if (this.#known === undefined || this.#known.session === session) return session;
     const found = await this.#identify(what, signal);
-    if (!isSameHost(this.#known.identity, found.identity)) return undefined;
-    this.#known = found;
+    if (compareHosts(this.#known.identity, found.identity, { isOff }) !== "Same") return undefined;
+    // What the host loses while it is off still counts.
+    this.#known = { identity: { ...found.identity, ...this.#known.identity }, session: found.session };
     return found.session;
   }
 
   async #readPower(what: string, signal: AbortSignal): Promise<PowerReading> {
     const answer = await this.#client.read(what, GET_CHASSIS_STATUS, signal);
     const reading = understood(what, parseChassisStatus(accepted(what, answer).data));
-    if ((await this.#sessionOfHost(what, signal)) === undefined) return { state: "Unknown", raw: OTHER_HOST };
+    if ((await this.#sessionOfHost(what, reading.state === "Off", signal)) === undefined)
+      return { state: "Unknown", raw: OTHER_HOST };
     if (reading.state === "On") this.#client.noteOn();
     else if (this.#client.mayHaveRestarted) {
       return { state: "Unknown", raw: `${reading.raw}, but the BMC was silent, and may have restarted` };
@@ -152,7 +155,7 @@ export class IpmiDriver implements PowerDriver {
 
   /** Sends a command that changes something. @throws BmcError Refused, and nothing is sent, where another host answers. */
   async #change(what: string, request: Request, signal: AbortSignal): Promise<Response> {
-    const session = await this.#sessionOfHost(what, signal);
+    const session = await this.#sessionOfHost(what, request === POWER_ON, signal);
     if (session === undefined) throw new BmcError("Refused", `${what}: not sent: ${OTHER_HOST}`);
     return this.#client.order(what, request, session, signal);
   }

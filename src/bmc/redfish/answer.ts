@@ -17,7 +17,9 @@ const NOT_READY =
   /\b(?:ServiceTemporarilyUnavailable|ServiceShuttingDown|ServiceInUnknownState|SYS518|SWC0700|ResourceNotReadyRetry|UnableToModifyDuringSystemPOST)\b/;
 const NOT_IN_THIS_STATE = /\b(?:ResourceInUse|ResourceInStandby|PSU50[12]|InvalidOperationForSystemState)\b/;
 const SESSIONS_FULL = /\b(?:SessionLimitExceeded|CreateLimitReachedForResource|RAC0218)\b/;
-const NO_PRIVILEGE = /\b(?:InsufficientPrivilege|InsufficientPrivilegeForOperationSpecified)\b/;
+const NO_PRIVILEGE = /\b(?:InsufficientPrivilege|InsufficientPrivilegeForOperationSpecified|PasswordChangeRequired)\b/;
+const PASSWORD_CHANGE = /\bPasswordChangeRequired\b/;
+const SERVICE_DISABLED = /\bServiceDisabled\b/;
 const NOT_OFFERED =
   /\b(?:ActionNotSupported|ActionParameterNotSupported|ActionParameterValueNotInList|PropertyNotWritable|PropertyUnknown|PropertyValueNotInList)\b/;
 
@@ -25,7 +27,26 @@ const NOT_OFFERED =
 export function failure(what: string, answer: Answer): BmcError {
   const said = explain(answer.body);
   const message = `${what}: HTTP ${answer.status}${said === "" ? "" : `: ${said}`}`;
-  return new BmcError(codeOf(answer), message);
+  const advice = mustChangePassword(answer) ? `; ${PASSWORD_CHANGE_ADVICE}` : "";
+  return new BmcError(codeOf(answer), message + advice);
+}
+
+/** Whether the account may do nothing but change its password. */
+export function mustChangePassword(answer: Answer): boolean {
+  return messageIds(answer.body).some((id) => PASSWORD_CHANGE.test(id));
+}
+
+export const PASSWORD_CHANGE_ADVICE =
+  "the account has to change its password before it may do anything else: change it on the BMC, then in the Secret";
+
+/** Whether a login was refused because the BMC has its sessions switched off. */
+export function sessionsDisabled(answer: Answer): boolean {
+  return messageIds(answer.body).some((id) => SERVICE_DISABLED.test(id));
+}
+
+/** Whether the account, whose user and password are right, may not do it. */
+export function lacksPrivilege(answer: Answer): boolean {
+  return messageIds(answer.body).some((id) => NO_PRIVILEGE.test(id));
 }
 
 /** Whether a login was refused for want of a free session only. */
@@ -45,8 +66,8 @@ function codeOf(answer: Answer): BmcErrorCode {
   const says = (pattern: RegExp): boolean => messageIds(answer.body).some((id) => pattern.test(id));
   if (status < 400) return "BadResponse";
   if (status === 429 || status === 503 || says(NOT_READY) || says(SESSIONS_FULL)) return "Busy";
-  if (status === 401) return "AuthFailed";
   if (status === 403 || says(NO_PRIVILEGE)) return "PrivilegeTooLow";
+  if (status === 401) return "AuthFailed";
   if (status === 405 || status === 501 || says(NOT_OFFERED)) return "Unsupported";
   // iDRAC may say so with a 500, which alone would leave open whether the order was carried out.
   if (says(NOT_IN_THIS_STATE)) return "Refused";

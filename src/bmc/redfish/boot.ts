@@ -54,15 +54,18 @@ export function bootPatches(override: BootOverride, body: JsonObject): readonly 
 }
 
 /**
- * What `If-Match` is to say at each try, until one is not answered by 412 or 428. A service may want none, the tag as it
- * gives it, or, where it compares strictly as RFC 9110 has it (section 13.1.1: weak tags never match), the tag made strong.
+ * What `If-Match` is to say at each try, from 1 on, until one is not answered by 412 or 428. A service may want none, the tag as
+ * it gives it, or, where it compares strictly as RFC 9110 has it (section 13.1.1: weak tags never match), the tag made strong;
+ * some give it with quotes too many, or none, and compare what is inside.
  */
 export function ifMatch(etag: string | undefined, tries: number): string | undefined {
-  if (tries === 1) return etag;
-  return tries === 2 && etag !== undefined ? etag.replace(/^W\//, "") : "*";
+  if (etag === undefined) return tries === 1 ? undefined : "*";
+  const inner = etag.replace(/^W\//, "").replaceAll(/["\\]/g, "");
+  const strong = etag.replace(/^W\//, "");
+  // The tag is read again before each try: the second one is also that of a race which was lost.
+  const tags = [etag, strong, ...(strong === `"${inner}"` ? [] : [`"${inner}"`])];
+  return tags[tries - 1] ?? "*";
 }
-
-export const IF_MATCH_TRIES_MAX = 3;
 
 function networkTarget(body: JsonObject): string | undefined {
   const allowed = stringsAt(objectAt(body, "Boot"), "BootSourceOverrideTarget@Redfish.AllowableValues");

@@ -1,4 +1,12 @@
-import { failure, messageIds, sessionsFull } from "./answer.ts";
+import {
+  failure,
+  lacksPrivilege,
+  messageIds,
+  mustChangePassword,
+  PASSWORD_CHANGE_ADVICE,
+  sessionsDisabled,
+  sessionsFull,
+} from "./answer.ts";
 import type { Answer } from "./answer.ts";
 import type { Connection } from "./connection.ts";
 import { objectAt, stringAt } from "./json.ts";
@@ -8,7 +16,14 @@ import { BmcError } from "../errors.ts";
 import type { Login } from "../login-breaker.ts";
 
 /** How requests show who we are. */
-export type Access = { kind: "Session"; headers: Readonly<Record<string, string>>; path: string } | BasicAccess;
+export type Access = SessionAccess | BasicAccess;
+
+interface SessionAccess {
+  kind: "Session";
+  headers: Readonly<Record<string, string>>;
+  /** Undefined where the service does not say where the session is: it serves, and cannot be ended. */
+  path: string | undefined;
+}
 
 export interface BasicAccess {
   kind: "Basic";
@@ -24,24 +39,35 @@ const SESSIONS = "/redfish/v1/SessionService/Sessions";
  * Logs in: a session where the service offers one, else basic authentication (which sends nothing by itself).
  *
  * @param readRoot gives the service root, which names the collection of sessions where it is not the usual one.
+ * @param hasTime says whether there is time for one more try: one that is cut off may leave a session that nobody knows.
  * @throws BmcError AuthFailed where user or password are refused.
  */
 export async function logIn(
   connection: Connection,
   readRoot: (signal: AbortSignal) => Promise<JsonObject>,
   login: Login,
+  hasTime: () => boolean,
   signal: AbortSignal,
 ): Promise<Access> {
   const first = await postLogin(connection, SESSIONS, login, signal);
-  if (isCreated(first)) return session(connection, first);
+  if (isCreated(first)) return session(connection.origin, SESSIONS, first);
   if (sessionsFull(first)) return basic(login, true);
+  if (sessionsDisabled(first)) return basic(login, false);
+  if (lacksPrivilege(first)) throw loginFailure(`POST ${connection.origin}${SESSIONS}`, first);
   // Whatever it was that answered, the root tells whether it speaks for the sessions of this service.
   const linked = sessionsReference(await readRoot(signal));
   if (linked === undefined) return basic(login, false);
   const path = pathOnOrigin(connection.origin, linked, "the link to the sessions");
-  const answer = answersFor(path, first) ? first : await postLogin(connection, path, login, signal);
-  if (isCreated(answer)) return session(connection, answer);
-  if (isMissing(answer)) return basic(login, false);
+  const isAnswered = answersFor(path, first);
+  if (!isAnswered && !hasTime()) {
+    throw new BmcError(
+      "Timeout",
+      `POST ${connection.origin}${path}: too slow to log in there as well: set a longer timeout`,
+    );
+  }
+  const answer = isAnswered ? first : await postLogin(connection, path, login, signal);
+  if (isCreated(answer)) return session(connection.origin, path, answer);
+  if (isMissing(answer) || sessionsDisabled(answer)) return basic(login, false);
   if (sessionsFull(answer)) return basic(login, true);
   throw loginFailure(`POST ${connection.origin}${path}`, answer);
 }
@@ -73,21 +99,38 @@ function sessionsReference(root: JsonObject): string | undefined {
   return linked ?? (service === undefined ? undefined : `${service.replace(/\/+$/, "")}/Sessions`);
 }
 
-function session(connection: Connection, answer: Answer): Access {
+function session(origin: string, collection: string, answer: Answer): Access {
   const token = answer.header("x-auth-token");
   if (token === undefined) throw new BmcError("BadResponse", "the login was answered without X-Auth-Token");
-  return { kind: "Session", headers: { "x-auth-token": token }, path: sessionPath(connection.origin, answer) };
+  return { kind: "Session", headers: { "x-auth-token": token }, path: sessionPath(origin, collection, answer) };
 }
 
-/** Behind a forwarded port a BMC may name itself as it is known on its own network: then the body's path serves. */
-function sessionPath(origin: string, answer: Answer): string {
-  const inBody = stringAt(answer.body, "@odata.id");
-  const what = "the location of the new session";
+/**
+ * Where the new session is. Behind a forwarded port a BMC may name itself as it is known on its own network: then the path alone
+ * serves, on the origin that we know. Some give a bare id, or nothing but the id in the body.
+ */
+function sessionPath(origin: string, collection: string, answer: Answer): string | undefined {
+  const members = collection.replace(/\/+$/, "");
+  const location = answer.header("location");
+  const elsewhere = location === undefined ? undefined : (URL.parse(location)?.pathname ?? `${members}/${location}`);
+  const id = stringAt(answer.body, "Id");
+  const named = [location, stringAt(answer.body, "@odata.id"), elsewhere, id === undefined ? id : `${members}/${id}`];
+  for (const reference of named) {
+    const path = usablePath(origin, reference);
+    // Nothing but a session is ever deleted.
+    if (path !== undefined && /\/Sessions?\/[^/]+\/?$/i.test(path)) return path;
+  }
+  return location === undefined ? undefined : pathOnOrigin(origin, location, WHAT);
+}
+
+const WHAT = "the location of the new session";
+
+function usablePath(origin: string, reference: string | undefined): string | undefined {
   try {
-    return pathOnOrigin(origin, answer.header("location"), what);
+    return pathOnOrigin(origin, reference, WHAT);
   } catch (error) {
-    if (inBody === undefined) throw error;
-    return pathOnOrigin(origin, inBody, what);
+    if (error instanceof BmcError) return undefined;
+    throw error;
   }
 }
 
@@ -103,6 +146,9 @@ function loginFailure(what: string, answer: Answer): BmcError {
     .filter((id) => /^[\w.]{1,100}$/.test(id));
   const refused = [401, 403].includes(answer.status) || ids.some((id) => /UnauthorizedLoginAttempt/.test(id));
   const message = `${what}: HTTP ${answer.status}${ids.length === 0 ? "" : ` (${ids.join(", ")})`}`;
+  if (mustChangePassword(answer)) return new BmcError("PrivilegeTooLow", `${message}: ${PASSWORD_CHANGE_ADVICE}`);
+  if (lacksPrivilege(answer))
+    return new BmcError("PrivilegeTooLow", `${message}: the account may not log in by Redfish`);
   if (refused) return new BmcError("AuthFailed", `${message}: user or password refused`);
   return new BmcError(failure(what, answer).code, `${message}: login failed`);
 }

@@ -4,7 +4,6 @@ import {
   bootMode,
   bootPatches,
   hasBoot,
-  IF_MATCH_TRIES_MAX,
   ifMatch,
   lacksNetworkBoot,
   parseBootOverride,
@@ -22,8 +21,9 @@ import { parseAllowed, parseSystem } from "./system.ts";
 import type { ResetAction, System } from "./system.ts";
 import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
-import { isSameHost } from "../driver.ts";
+import { compareHosts } from "../driver.ts";
 import type { BootOverride, HostIdentity, OffObstacle, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
+import { sameUuid } from "../uuid.ts";
 import { callLimitsOn } from "../call-limits.ts";
 import { BmcError } from "../errors.ts";
 import { sharedOn } from "../shared.ts";
@@ -194,8 +194,10 @@ export class RedfishDriver implements PowerDriver {
 
   async #readPower(signal: AbortSignal): Promise<PowerReading> {
     const system = await this.#readSystem(signal);
-    if (isAnother(this.#identified?.identity.systemUUID, system.identity.systemUUID)) {
-      return { state: "Unknown", raw: `another host answers than before, ${system.identity.systemUUID}` };
+    const known = this.#identified?.identity.systemUUID;
+    const { systemUUID } = system.identity;
+    if (known !== undefined && systemUUID !== undefined && !sameUuid(known, systemUUID)) {
+      return { state: "Unknown", raw: `another host answers than before, ${systemUUID}` };
     }
     return system.power.state === "Off" ? this.#offCheck.weigh(system, signal) : system.power;
   }
@@ -205,7 +207,9 @@ export class RedfishDriver implements PowerDriver {
     if (order === undefined) return;
     this.#offCheck.forget();
     // No If-Match: an action is no write to the resource, and iDRAC 10 answers 412 to one.
-    const answer = await this.#change({ method: "POST", path: order.target, body: { ResetType: order.type } }, signal);
+    const call = { method: "POST", path: order.target, body: { ResetType: order.type } } as const;
+    // A host that has lost its identity with its power gets it back with it.
+    const answer = await this.#change(call, { mayBeUnknown: wanted === "On" }, signal);
     const refusal = await this.#followToRefusal(`${this.address}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
     if (order.type === POWER_BUTTON) this.#pushes.forget(this.#key);
@@ -216,21 +220,26 @@ export class RedfishDriver implements PowerDriver {
   }
 
   /** Sends something that changes the host. @throws BmcError Refused, and nothing is sent, where another host answers. */
-  #change(call: Parameters<Service["change"]>[0], signal: AbortSignal): Promise<Answer> {
-    return this.#service.change(call, (signal) => this.#requireSameHost(signal), signal);
+  #change(
+    call: Parameters<Service["change"]>[0],
+    { mayBeUnknown }: { mayBeUnknown: boolean },
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    return this.#service.change(call, (signal) => this.#requireSameHost(mayBeUnknown, signal), signal);
   }
 
   /**
    * A name may lead to another BMC by the time of a new log-in, which the caller does not see: so the host is identified in each
    * log-in anew before anything is changed.
    */
-  async #requireSameHost(signal: AbortSignal): Promise<void> {
+  async #requireSameHost(mayBeUnknown: boolean, signal: AbortSignal): Promise<void> {
     const known = this.#identified;
     if (known === undefined || known.login === this.#service.logins) return;
-    const { identity } = await this.#readSystem(signal);
-    if (!isSameHost(known.identity, identity)) {
-      const why = "another host answers since the last log-in than the one that was identified";
-      throw new BmcError("Refused", `${this.address}: not sent: ${why}`);
+    const { identity, power } = await this.#readSystem(signal);
+    const compared = compareHosts(known.identity, identity, { isOff: power.state === "Off" });
+    if (compared === "Other" || (compared === "Unknown" && !mayBeUnknown)) {
+      const who = compared === "Other" ? "another host answers" : "the host does not say any more who it is";
+      throw new BmcError("Refused", `${this.address}: not sent: ${who} since the last log-in`);
     }
     this.#identified = { ...known, login: this.#service.logins };
   }
@@ -360,16 +369,16 @@ export class RedfishDriver implements PowerDriver {
     for (let tries = 1; ; tries += 1) {
       const precondition = ifMatch(etag, tries);
       const headers = precondition === undefined ? {} : { "if-match": precondition };
-      const answer = await this.#change({ method: "PATCH", path, body: patch, headers }, signal);
+      const answer = await this.#change(
+        { method: "PATCH", path, body: patch, headers },
+        { mayBeUnknown: false },
+        signal,
+      );
       const isUnmet = answer.status === 412 || answer.status === 428;
       if (!isUnmet) return this.#followToRefusal(`${this.address}: boot override`, answer, signal);
-      if (tries === IF_MATCH_TRIES_MAX) throw failure(`${this.address}: boot override`, answer);
+      if (precondition === "*") throw failure(`${this.address}: boot override`, answer);
       // Somebody may have changed the resource between our read and our write.
       ({ path, etag } = await this.#readBoot(signal));
     }
   }
-}
-
-function isAnother(before: string | undefined, now: string | undefined): boolean {
-  return before !== undefined && now !== undefined && before !== now;
 }

@@ -1,4 +1,4 @@
-import { failure } from "./answer.ts";
+import { failure, lacksPrivilege, mustChangePassword } from "./answer.ts";
 import type { Answer } from "./answer.ts";
 import { brokeOff } from "./connection.ts";
 import type { Call, Connection } from "./connection.ts";
@@ -18,8 +18,11 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
-/** Longest that ending the session may take. */
-const CLOSE_TIMEOUT_MS = 5_000;
+/**
+ * Longest that ending the session may take: BMCs that need 6 s for an answer are known, and a login that is under way comes
+ * before it.
+ */
+const CLOSE_TIMEOUT_MS = 15_000;
 /** What a login may take of the time of the call that needs it. */
 const LOGIN_SHARE = 0.9;
 /** Sessions that one call may find denied, of a BMC that has just given them: busy ones evict, and NVIDIA's deny some at random. */
@@ -50,6 +53,7 @@ export class Service {
   readonly #breaker: Shared["breaker"];
   readonly #pace: Shared["pace"];
   readonly #silences: Shared["silences"];
+  readonly #plain: Shared["plain"];
   /** One untried login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
   readonly #turn: Turn;
   readonly #releaseTurn: () => void;
@@ -75,6 +79,7 @@ export class Service {
     this.#breaker = shared.breaker;
     this.#pace = shared.pace;
     this.#silences = shared.silences;
+    this.#plain = shared.plain;
     this.#turn = turn;
     this.#releaseTurn = release;
   }
@@ -178,6 +183,7 @@ export class Service {
         // A login that failed has reported itself to its caller, and left no session.
         const access = await login?.catch(() => undefined);
         if (access?.kind !== "Session") return;
+        if (access.path === undefined) throw new BmcError("BadResponse", "the BMC has not said where it is");
         const answer = await this.#connection.send(
           { method: "DELETE", path: access.path, headers: access.headers },
           signal,
@@ -212,7 +218,10 @@ export class Service {
       const answer = isTried
         ? await this.#send(authenticated, signal)
         : await this.#tryBasic(authenticated, access, signal);
-      if (answer.status !== 401) return answer;
+      if (answer.status !== 401 || mustChangePassword(answer)) return answer;
+      // Of a session that was just given it is not the end of the session that speaks.
+      const isLacking = lacksPrivilege(answer) && (access.kind === "Basic" || logins > 1);
+      if (isLacking) return answer;
       this.#interruptions += 1;
       if (access.kind === "Session") {
         this.#silences.note(this.origin);
@@ -232,7 +241,7 @@ export class Service {
       this.#breaker.check(this.origin, this.#login, this.origin);
       for (;;) {
         const answer = await this.#send(call, signal);
-        if (answer.status !== 401) {
+        if (answer.status !== 401 || lacksPrivilege(answer)) {
           this.#basicAccepted = true;
           this.#breaker.accepted(this.origin, this.#login);
           return answer;
@@ -303,13 +312,38 @@ export class Service {
     return access;
   }
 
+  /**
+   * Looks whether a plain HTTP address sends everybody to another one, before a password goes out to it in clear text.
+   *
+   * @throws BmcError Unsupported where it does.
+   */
+  async #refuseRedirect(signal: AbortSignal): Promise<void> {
+    if (!this.origin.startsWith("http:") || this.#plain.isRecent(this.origin)) return;
+    const answer = await this.#readOnce({ method: "GET", path: ROOT }, signal);
+    const location = answer.status >= 300 && answer.status < 400 ? answer.header("location") : undefined;
+    const target = location === undefined ? undefined : URL.parse(location, this.origin)?.origin;
+    if (target !== undefined && target !== this.origin) {
+      const what = `${this.origin} redirects to ${target.slice(0, 200)}`;
+      throw new BmcError("Unsupported", `${what}: give that address; no password has been sent`);
+    }
+    if (answer.status === 200) this.#root = answer.body;
+    this.#plain.note(this.origin);
+  }
+
   async #tryLogin(signal: AbortSignal): Promise<Access> {
     await this.#pace.begin();
     signal.throwIfAborted();
     this.#breaker.check(this.origin, this.#login, this.origin);
+    const startMs = this.#clock.monotonicMs();
+    await this.#refuseRedirect(signal);
+    const hasTime = (): boolean => {
+      const spentMs = this.#clock.monotonicMs() - startMs;
+      return 2 * spentMs < LOGIN_SHARE * this.#callTimeoutMs;
+    };
     for (;;) {
       try {
-        const access = await logIn(this.#connection, (signal) => this.#readRoot(signal), this.#login, signal);
+        const readRoot = (signal: AbortSignal): Promise<JsonObject> => this.#readRoot(signal);
+        const access = await logIn(this.#connection, readRoot, this.#login, hasTime, signal);
         this.#logins += 1;
         // Basic authentication shows at its first use whether it is accepted.
         if (access.kind === "Session") this.#breaker.accepted(this.origin, this.#login);

@@ -1,8 +1,11 @@
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { HostIdentity } from "../../bmc/driver.ts";
 import { isPlaceholderSerial, isPlaceholderUuid } from "../../bmc/placeholders.ts";
+import { sameUuid, swapUuid } from "../../bmc/uuid.ts";
 import type { IdentityJudge, IdentityVerdict } from "../../bmc/topology.ts";
 import { clusterKey } from "../subject.ts";
+
+export { canonicalUuid, sameUuid } from "../../bmc/uuid.ts";
 
 // Who a host must be, and whether it is the one that answers. Pure: names and addresses move, hardware ids do not.
 
@@ -103,30 +106,10 @@ export function meaningfulUuid(text: string | undefined): string | undefined {
   return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;
 }
 
-/**
- * Whether both are one UUID. SMBIOS (DSP0134, 7.2.1) stores the first three fields little-endian, and BMCs and kernels
- * disagree on who turns them round, so either order counts.
- */
-export function sameUuid(a: string, b: string): boolean {
-  return a === b || a === swapUuid(b);
-}
-
-/** One spelling for both byte orders of a meaningful UUID, for use as a key. */
-export function canonicalUuid(uuid: string): string {
-  const swapped = swapUuid(uuid);
-  return swapped < uuid ? swapped : uuid;
-}
-
 /** A serial number without blanks around it; undefined for what firmware says when it has none. */
 export function meaningfulSerial(text: string | undefined): string | undefined {
   const serial = text?.trim();
   return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;
-}
-
-/** The other byte order of the first three fields. */
-function swapUuid(uuid: string): string {
-  const fields = uuid.split("-");
-  return fields.map((field, i) => (i < 3 ? (field.match(/../g) ?? []).toReversed().join("") : field)).join("-");
 }
 
 function mismatch(what: string, nodeName: string): IdentityVerdict {

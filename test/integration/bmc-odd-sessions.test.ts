@@ -1,0 +1,230 @@
+import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, it } from "node:test";
+import {
+  forever,
+  hasCode,
+  ok,
+  openFake,
+  PASSWORD,
+  redfishError,
+  RESET,
+  SESSIONS,
+  startFakeBmc,
+  SYSTEM,
+} from "./bmc-fixture.ts";
+import type { FakeBmc, Json, Reply, Request } from "./bmc-fixture.ts";
+
+// Log-ins, identities and tags in the odd ways of some services.
+
+const isLogin = ({ method, path }: Request): boolean => method === "POST" && path === SESSIONS;
+const TOKEN = "token-1";
+
+/** Answers the log-in so; the session is at `SESSIONS/1`. */
+function login(bmc: FakeBmc, headers: Record<string, string>, body: Json = {}): void {
+  bmc.override = (request): Reply | undefined => {
+    if (!isLogin(request)) return undefined;
+    bmc.sessions.add(`${SESSIONS}/1`);
+    return { status: 201, headers: { "X-Auth-Token": TOKEN, ...headers }, body };
+  };
+}
+
+describe("a session whose Location does not serve", () => {
+  for (const [what, headers, body] of [
+    ["no Location, but the body's own link", {}, { "@odata.id": `${SESSIONS}/1` }],
+    ["no Location, but an Id in the body", {}, { Id: "1" }],
+    ["a Location that is the id alone", { Location: "1" }, {}],
+    ["a Location on the BMC's own network", { Location: `https://10.1.2.3${SESSIONS}/1` }, {}],
+    ["an empty Location", { Location: "" }, { Id: "1" }],
+    ["a Location that is the collection", { Location: SESSIONS }, { Id: "1" }],
+  ] as const) {
+    it(`is kept, and ended: ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      login(bmc, headers, body);
+      const device = openFake(bmc);
+      assert.equal((await device.readPower(forever())).state, "On");
+      await device.close();
+      assert.equal(bmc.sessions.size, 0, bmc.log().join("\n"));
+    });
+  }
+
+  it("is kept where nothing says where it is, and no other one is ended in its place", async () => {
+    await using bmc = await startFakeBmc();
+    login(bmc, {});
+    const device = openFake(bmc);
+    await device.forceOff(forever());
+    assert.equal(bmc.system["PowerState"], "Off");
+    await device.close();
+    assert.ok(!bmc.log().some((line) => line.startsWith("DELETE")));
+  });
+});
+
+describe("a slow BMC", () => {
+  it("is left no log-in by a call that was aborted while it logged in", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.hold = () => delay(300);
+    const device = openFake(bmc, { callTimeoutMs: 2_000, path: SYSTEM });
+    const caller = new AbortController();
+    const reading = device.readPower(caller.signal);
+    setTimeout(() => caller.abort(new Error("enough")), 350);
+    await assert.rejects(reading, hasCode("Aborted"));
+    await device.close();
+    assert.equal(bmc.sessions.size, 0, bmc.log().join("\n"));
+  });
+
+  it("is given the time to end the session, though an answer takes it more than five seconds", async () => {
+    await using bmc = await startFakeBmc();
+    const device = openFake(bmc, { path: SYSTEM, callTimeoutMs: 15_000 });
+    await device.identify(forever());
+    bmc.hold = () => delay(5_200);
+    const unsaid = await Promise.race([device.close().then(() => "ended"), delay(10_000, "hangs", { ref: false })]);
+    assert.equal(unsaid, "ended");
+    assert.deepEqual(bmc.answered.at(-1), `DELETE ${SESSIONS}/1`);
+  });
+
+  it("is left no log-in that would be cut off in the middle: there is none where time is too short for it", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.hold = () => delay(300);
+    const elsewhere = "/redfish/v1/Sessions";
+    bmc.override = (request) => {
+      if (isLogin(request)) return { status: 404 };
+      if (request.path !== "/redfish/v1/") return undefined;
+      return ok({ Links: { Sessions: { "@odata.id": elsewhere } } });
+    };
+    const device = openFake(bmc, { callTimeoutMs: 1_000, path: SYSTEM });
+    await assert.rejects(device.readPower(forever()), hasCode("Timeout"));
+    await device.close();
+    assert.ok(!bmc.log().includes(`POST ${elsewhere}`), bmc.log().join("\n"));
+  });
+});
+
+describe("a log-in that says what is wrong", () => {
+  it("is made by basic authentication where the BMC has sessions disabled", async () => {
+    for (const status of [403, 404, 405, 500, 503]) {
+      await using bmc = await startFakeBmc();
+      bmc.override = (request) => (isLogin(request) ? redfishError(status, "Base.1.8.ServiceDisabled") : undefined);
+      await using device = openFake(bmc);
+      assert.equal((await device.readPower(forever())).state, "On", String(status));
+    }
+  });
+
+  for (const [id, words] of [
+    ["PasswordChangeRequired", /has to change its password/],
+    ["InsufficientPrivilege", /may not log in by Redfish/],
+  ] as const) {
+    for (const status of [401, 403]) {
+      it(`is PrivilegeTooLow by ${status} ${id}, and keeps nobody from logging in later`, async () => {
+        await using bmc = await startFakeBmc();
+        bmc.override = (request) => (isLogin(request) ? redfishError(status, `Base.1.8.${id}`) : undefined);
+        await using device = openFake(bmc);
+        await assert.rejects(device.readPower(forever()), hasCode("PrivilegeTooLow", words));
+        bmc.override = () => undefined;
+        await using second = openFake(bmc);
+        assert.equal((await second.readPower(forever())).state, "On");
+      });
+    }
+  }
+
+  for (const [status, id] of [
+    [403, "PasswordChangeRequired"],
+    [401, "PasswordChangeRequired"],
+    [401, "InsufficientPrivilege"],
+  ] as const) {
+    it(`is PrivilegeTooLow where the session may do nothing (${status} ${id}), and is ended`, async () => {
+      await using bmc = await startFakeBmc();
+      bmc.override = ({ path }) => (path === SYSTEM ? redfishError(status, `Base.1.8.${id}`) : undefined);
+      const device = openFake(bmc, { path: SYSTEM });
+      await assert.rejects(device.readPower(forever()), hasCode("PrivilegeTooLow"));
+      bmc.override = () => undefined;
+      assert.equal((await device.readPower(forever())).state, "On", "nothing is remembered as refused");
+      await device.close();
+      assert.equal(bmc.sessions.size, 0);
+    });
+  }
+});
+
+describe("a plain HTTP address that redirects", () => {
+  it("is refused before a password goes out, with the address to give", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.override = ({ path }) => ({ status: 301, headers: { location: `https://bmc.example${path}` } });
+    await using device = openFake(bmc);
+    await assert.rejects(
+      device.identify(forever()),
+      hasCode("Unsupported", /redirects to https:\/\/bmc\.example: give that/),
+    );
+    assert.ok(!JSON.stringify(bmc.requests).includes(PASSWORD));
+    assert.ok(bmc.requests.every(({ headers }) => headers.authorization === undefined));
+  });
+});
+
+describe("an identity that changes while the host is off", () => {
+  for (const [what, change] of [
+    ["the UUID vanishes", { UUID: null }],
+    ["the UUID is all zeros", { UUID: "00000000-0000-0000-0000-000000000000" }],
+    ["the UUID is turned round", { UUID: "44454c4c-4200-1035-8051-b4c04f4e3732" }],
+    ["the serial number vanishes", { SerialNumber: "" }],
+    ["the serial number is a placeholder", { SerialNumber: "Not Specified" }],
+  ] as const) {
+    it(`is not another host's, also after a new log-in: ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      await using device = openFake(bmc);
+      await device.identify(forever());
+      await device.forceOff(forever());
+      Object.assign(bmc.system, change);
+      assert.equal((await device.readPower(forever())).state, "Off");
+      bmc.sessions.clear();
+      await device.forceOff(forever());
+      bmc.sessions.clear();
+      await device.on(forever());
+      assert.equal(bmc.system["PowerState"], "On");
+    });
+  }
+
+  it("is enough to be powered on by where nothing of it is left, and not to be powered off by", async () => {
+    await using bmc = await startFakeBmc();
+    await using device = openFake(bmc);
+    await device.identify(forever());
+    await device.forceOff(forever());
+    Object.assign(bmc.system, { UUID: null, SerialNumber: null });
+    bmc.sessions.clear();
+    await assert.rejects(device.forceOff(forever()), hasCode("Refused", /does not say any more who it is/));
+    await device.on(forever());
+    assert.equal(bmc.system["PowerState"], "On");
+  });
+
+  it("is another host's where a value differs", async () => {
+    await using bmc = await startFakeBmc();
+    await using device = openFake(bmc);
+    await device.identify(forever());
+    await device.forceOff(forever());
+    const orders = bmc.log().filter((line) => line === `POST ${RESET}`).length;
+    bmc.system["SerialNumber"] = "SN-0002";
+    bmc.sessions.clear();
+    await assert.rejects(device.on(forever()), hasCode("Refused", /another host answers/));
+    // The first try met the old session, and was not carried out.
+    assert.ok(bmc.log().filter((line) => line === `POST ${RESET}`).length <= orders + 1);
+    assert.equal(bmc.system["PowerState"], "Off");
+  });
+});
+
+describe("a tag in quotes too many, or too few", () => {
+  for (const [given, wanted] of [
+    ['""a1""', '"a1"'],
+    ['"\\"a1\\""', '"a1"'],
+    ["a1", '"a1"'],
+    ['W/""a1""', '"a1"'],
+    ['""a1""', '""a1""'],
+  ] as const) {
+    it(`${given} is sent as ${wanted} where that is what the service compares with`, async () => {
+      await using bmc = await startFakeBmc();
+      bmc.override = ({ method, path, headers }) => {
+        if (path !== SYSTEM) return undefined;
+        if (method === "GET") return ok({ ...bmc.system, "@odata.etag": given });
+        return headers["if-match"] === wanted ? undefined : { status: 412 };
+      };
+      await using device = openFake(bmc);
+      await device.setBootOverride("NetworkOnce", forever());
+      assert.equal(await device.readBootOverride(forever()), "NetworkOnce");
+    });
+  }
+});
