@@ -1,4 +1,4 @@
-import { ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM, VERSIONS_SIM } from "./killers.ts";
+import { CORPUS, ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM, VERSIONS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -92,5 +92,13 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     'action: "Inherited"',
     'action: "None"',
     VERSIONS_SIM,
+  ),
+  mutant(
+    "released-status-unknown",
+    "state",
+    "what 0.1.0 has stored is known",
+    "const { stateVersion = 1 } = status ?? {};",
+    "const { stateVersion = 2 } = status ?? {};",
+    CORPUS,
   ),
 ];

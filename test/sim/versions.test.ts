@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import type { BareMetalRemediationStatus } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NAMESPACE, World } from "./world.ts";
+
+/** What agent 0.1.0 wrote in simulated fences: test/corpus/record.ts. */
+const RELEASED = JSON.parse(
+  readFileSync(new URL("../corpus/0.1.0/statuses.json", import.meta.url), "utf8"),
+) as BareMetalRemediationStatus[];
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
@@ -100,5 +106,92 @@ describe("a status that this version does not know", () => {
       await world.until("it is gone", () => world.remediation("n1") === undefined, 60_000);
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       world.assertClean();
+    }));
+});
+
+/** Makes of what this version has stored what 0.1.0 would have, about the same host, order and times. */
+function downgrade(world: World): string {
+  const { status } = world.remediation("n1") ?? assert.fail();
+  const { phase, attempt, node, target, backup } = status ?? {};
+  const alike = RELEASED.filter((released) => released.phase === phase);
+  const same = (released: BareMetalRemediationStatus): boolean =>
+    released.attempt?.action === attempt?.action &&
+    released.attempt?.sent === attempt?.sent &&
+    released.attempt?.done === attempt?.done &&
+    (released.backup === undefined) === (backup === undefined);
+  const released = alike.find(same) ?? assert.fail(`0.1.0 stored no such status: ${JSON.stringify(status)}`);
+  const { id, actionAt, startedAt, deadline, offConfirmedAt } = attempt ?? {};
+  const proof = released.attempt?.offConfirmedAt === undefined ? {} : { offConfirmedAt };
+  store(world, Object.fromEntries(Object.keys(status ?? {}).map((field) => [field, null])));
+  store(world, {
+    ...released,
+    ...(released.attempt && { attempt: { ...released.attempt, id, actionAt, startedAt, deadline, ...proof } }),
+    ...(released.node && { node }),
+    ...(released.target && { target }),
+    ...(released.backup && { backup }),
+  });
+  return phase ?? "";
+}
+
+/** Ends the agent right after the write that brings the remediation into that state. */
+async function killIn(world: World, phase: string): Promise<void> {
+  let killed: Promise<void> | undefined;
+  world.onPhase("n1", phase, () => {
+    killed = world.killAgent();
+  });
+  await world.until(`it is ${phase}`, () => killed !== undefined);
+  await killed;
+}
+
+describe("an agent of this version that takes a fence over from 0.1.0", () => {
+  for (const phase of ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"]) {
+    it(`in ${phase} brings the node back, in one power cycle`, () =>
+      World.run({}, async (world) => {
+        await world.holdPod();
+        world.freePod();
+        world.remediate("n1", { workloadRelease: phase === "Restoring" ? "DeleteNode" : "OutOfServiceTaint" });
+        await killIn(world, phase);
+        assert.equal(downgrade(world), phase, "it ended where it was to");
+        assert.equal(world.remediation("n1")?.status?.stateVersion, undefined);
+        world.startAgent();
+        await world.until(
+          "it has its verdict",
+          () => world.condition("n1", "Succeeded")?.startsWith("Unknown") === false,
+        );
+        assert.equal(world.condition("n1", "Succeeded")?.split(" ")[0], "True");
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.assertClean();
+      }));
+  }
+
+  it("in Undoing powers the host on again, and lets the remediation go", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1");
+      await world.phase("n1", "Releasing");
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+      await killIn(world, "Undoing");
+      downgrade(world);
+      world.startAgent();
+      world.freePod();
+      await world.until("it is gone", () => world.remediation("n1") === undefined, 60_000);
+      assert.equal(world.powerLog.at(-1), "n1 On");
+      world.assertClean();
+    }));
+
+  it("in Provisioning goes on with the Node that was deleted, and gives the new one what that had", () =>
+    World.run({ labels: { team: "a" } }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { type: "Escalate", retryLimit: 0, timeout: "30s" });
+      world.rack.host("n1").failDisk();
+      await killIn(world, "Provisioning");
+      downgrade(world);
+      world.rack.host("n1").replaceDisk();
+      world.startAgent();
+      await world.until(
+        "it has its verdict",
+        () => world.condition("n1", "Succeeded")?.startsWith("Unknown") === false,
+      );
+      assert.equal(world.node("n1")?.metadata.labels?.["team"], "a");
     }));
 });
