@@ -35,6 +35,7 @@ export async function applyFencingTarget(world: World, node: string, overrides: 
     const manifest = substitute(example, {
       "worker-1": node,
       "redfish://bmc-1.example/redfish/v1/Systems/1": address,
+      "redfish://bmc-1.example": url,
     });
     if (manifest.kind === "Secret") manifest["stringData"] = secrets[manifest.metadata.name];
     const changed = manifest.kind === "FencingTarget" ? overrides.change?.(manifest) : undefined;
