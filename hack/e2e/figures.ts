@@ -31,7 +31,7 @@ export type WalkFigures = Record<WalkStep, number[]>;
 /**
  * Prints the figures of six rounds, as `npm run bench -- walk` does.
  *
- * @param graceMs silence after which a node counts as dead; that of other tests, which is shorter, where absent.
+ * @param graceMs silence after which a node counts as dead. Without it the shorter one of the other tests.
  */
 export async function measureWalk(graceMs?: number): Promise<void> {
   const figures = await runWalks({ rounds: ROUNDS, bmcDelayMs: BMC_DELAY_MS, graceMs }, (round, steps) => {

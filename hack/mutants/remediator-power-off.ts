@@ -325,7 +325,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "node-clock-believed",
     "renewals",
-    "how long a lease has been silent is told by the API server's clock where that tells, not by the node's",
+    "the API server's clock says how long a lease has been silent where it is known, not the node's",
     "  if (lease.writtenAtMs !== undefined) {",
     "  if (lease.writtenAtMs === Infinity) {",
     DECIDE,

@@ -24,9 +24,9 @@ export interface KubeletDeps {
 export interface KubeletOptions {
   /** Lease renewal: a quarter of the lease's duration. */
   leasePeriodMs?: number;
-  /** What draws the jitter of that period, up to 4 %, as a real kubelet's; none where absent. */
+  /** What draws the jitter of that period, up to 4 %, as a real kubelet's. Without it there is none. */
   random?: Random;
-  /** Whether the volumes of these claims are attached to a host, for which a real kubelet waits: they are, where absent. */
+  /** Whether the volumes of these claims are attached to a host, for which a real kubelet waits. Without it they are. */
   areAttached?: (host: string, claims: readonly string[]) => boolean;
   /** How far the clocks of hosts are ahead, by host, in milliseconds. */
   aheadMs?: Readonly<Record<string, number>>;

@@ -7,7 +7,7 @@ import type { KubeTransport } from "./transport.ts";
 export interface Contact {
   /** Monotonic time since which it has answered without an outage that this process noticed; Infinity before its first answer. */
   sinceMs: number;
-  /** What its own clock reads now, at least; undefined where its answers do not tell. */
+  /** What its own clock reads now, at least; undefined if its answers have no date. */
   serverTimeMs: number | undefined;
 }
 
@@ -31,7 +31,7 @@ export function followContact(
     hasFailed = false;
     answeredMs = atMs;
     const serverMs = parseTimeMs(header);
-    // Whole seconds, rounded down, and set before the answer was on its way: its clock reads no less by now.
+    // Whole seconds, rounded down, and set before the answer was on its way: its clock reads at least that.
     if (serverMs !== undefined) date = { serverMs, atMs };
   };
   const follow = async <T extends { status: number; headers: Readonly<Record<string, string>> }>(

@@ -158,7 +158,7 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
   if (now.monotonicMs < clearAtMs) {
     return { notes: [], effects: [], nextCheckMs: Math.min(clearAtMs - now.monotonicMs, POWER_REREAD_MS) };
   }
-  // The watch that tells of renewals may lag, or have fallen silent: a live look after the proof has the last word.
+  // The watch that shows renewals may lag, or have fallen silent: a live look after the proof has the last word.
   if (lease.readAtMs < Math.max(clearAtMs, provenAtMs)) return run({ do: "readLease" });
   if (walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id) {
     if (seen.kube?.refused === true && walk.remainingMs <= 0) {

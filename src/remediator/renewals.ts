@@ -82,7 +82,7 @@ export function silentAtMs(walk: Walk, lease: LeaseSeen, provenAtMs: number): nu
     const lastMs = Math.max(lease.writtenAtMs, renewedAtMs);
     return Math.max(Math.min(chanceAtMs, lastMs + silenceMs), afterOutageMs);
   }
-  // Without a stamp the node's own clock tells, and is believed only beyond the whole duration.
+  // Without a stamp only the node's own clock is left, which is believed beyond the whole duration.
   const isRecent =
     provenAtMs - renewedAtMs < lease.durationMs ||
     (lease.renewTimeMs !== undefined && attempt.actionAtMs - lease.renewTimeMs < lease.durationMs);

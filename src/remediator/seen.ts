@@ -90,7 +90,7 @@ export interface LeaseSeen {
   durationMs: number;
   /** When a renewal was last seen to happen by this process. */
   renewedAtMs: number | undefined;
-  /** When it was last written, at the latest, by the API server's clock; undefined where that does not tell. */
+  /** When it was last written, at the latest, by the API server's clock; undefined if that is not known. */
   writtenAtMs: number | undefined;
   /** When the lease was last read live. */
   readAtMs: number;

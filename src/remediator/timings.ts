@@ -41,7 +41,7 @@ export const STOP_LOOK_MS = 5_000;
 export const RENEWAL_TIMEOUT_MS = 10_000;
 /** What a renewal may take on its way: beyond a quarter of the lease's duration and its jitter of 4 %, so 12 s with leases of 40 s. */
 export const RENEWAL_SLACK_MS = 1_600;
-/** What a kubelet that lives is given to renew at least: a lease keeps its first duration, whatever its kubelet is told since. */
+/** What a kubelet that lives is given to renew at least: a lease keeps its first duration, even if the kubelet's configuration has changed since. */
 export const RENEWAL_WAIT_MIN_MS = 12_000;
 /** A longer duration of a lease counts as this one, so that no lease keeps a host off for hours. */
 export const LEASE_DURATION_COUNTED_MAX_MS = 240_000;

@@ -26,7 +26,7 @@ async function bootFromNetwork(device: PowerDriver): Promise<void> {
 }
 
 /** A request that changes something, in a few words: what is written, not which values. */
-const told = ({ method, path, body }: Request): string =>
+const inWords = ({ method, path, body }: Request): string =>
   `${method} ${path.replace(/Sessions\/.*/, "Sessions/…")} ${JSON.stringify(body, (key, value: unknown) =>
     typeof value === "string" && key !== "ResetType" ? "…" : value,
   )}`;
@@ -37,7 +37,7 @@ test("by Redfish: a session, its end, and the two orders", async () => {
   await fence(device);
   await device.close();
   const writes = bmc.requests.filter(({ method }) => method !== "GET");
-  assert.deepEqual(writes.map(told), [
+  assert.deepEqual(writes.map(inWords), [
     `POST ${SESSIONS} {"UserName":"…","Password":"…"}`,
     `POST ${RESET} {"ResetType":"ForceOff"}`,
     `POST ${RESET} {"ResetType":"On"}`,
@@ -51,7 +51,7 @@ test("by Redfish: a network boot writes the override of one boot, and nothing el
   await bootFromNetwork(device);
   const writes = bmc.requests.filter(({ method, path }) => method !== "GET" && !path.startsWith(SESSIONS));
   const patch = `PATCH ${SYSTEM} {"Boot":{"BootSourceOverrideEnabled":"…","BootSourceOverrideTarget":"…"}}`;
-  assert.deepEqual(writes.map(told), [patch, patch]);
+  assert.deepEqual(writes.map(inWords), [patch, patch]);
 });
 
 /** What reads, and what opens and ends a session. */
@@ -98,7 +98,7 @@ test("by IPMI: a network boot writes the boot flags, and that they outlast the o
   );
 });
 
-test("by Redfish: the last reset is told as the last reading has shown it, by no request of its own", async () => {
+test("by Redfish: the last reset is the one that the last reading has shown, without a request of its own", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   await device.identify(forever());

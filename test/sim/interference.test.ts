@@ -151,7 +151,7 @@ describe("a boot override that cannot be cleared", () => {
 });
 
 describe("a host that another agent reaches, too", () => {
-  it("is said to have been reset by others, where its BMC's history shows a reset that is not ours", () =>
+  it("is reported as reset by others, where its BMC's history shows a reset that is not ours", () =>
     World.run({}, async (world) => {
       const resets = (): string[] =>
         world.notes

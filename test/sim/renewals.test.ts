@@ -10,7 +10,7 @@ import { World } from "./world.ts";
 
 /** A control plane whose grace period is tuned down. */
 const TUNED = { nodeLifecycle: { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 } };
-/** The BMC of n1 powers n2, and says that it is n1: nothing but a renewal tells. */
+/** The BMC of n1 powers n2, and says that it is n1: only a renewal shows the difference. */
 const lie = (world: World): void => {
   world.rack.bmc("n1").rewire(world.rack.host("n2"));
   world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
@@ -103,7 +103,7 @@ describe("a node that lives on another host than the one that was powered off", 
     }
   });
 
-  it("is not tainted where its clock is minutes behind: the API server's tells when it was renewed last", async () => {
+  it("is not tainted where its clock is minutes behind: the API server's clock says when its lease was renewed last", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       // It is seldom that its status is posted, so that it counts as dead for a while after it is back.
       const kubelets = { aheadMs: { n1: -300_000 }, statusPeriodMs: 60_000, ...jitter(seed) };

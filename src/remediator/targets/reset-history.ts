@@ -22,10 +22,10 @@ export interface ForeignReset {
 const SAME_RESET_MS = 2_000;
 
 export function resetsSeen(target: FencingTarget, devices: readonly DeviceProbe[]): ResetsSeen {
-  const told = devices.flatMap((device): [string, string][] =>
+  const reported = devices.flatMap((device): [string, string][] =>
     device.ok && device.lastReset !== undefined ? [[device.address, device.lastReset]] : [],
   );
-  return { byAddress: new Map(told), ownReboot: target.status?.lastReboot?.time };
+  return { byAddress: new Map(reported), ownReboot: target.status?.lastReboot?.time };
 }
 
 /**

@@ -44,7 +44,7 @@ describe("contact with an API server", () => {
   });
 
   for (const outage of [{ fails: "Network" }, { fails: "Timeout" }, { status: 503 }] as const) {
-    it(`begins anew after an outage (${JSON.stringify(outage)}), also one that only a watch has noticed`, async () => {
+    it(`begins again after an outage (${JSON.stringify(outage)}), also one that only a watch has noticed`, async () => {
       for (const by of ["call", "watch"] as const) {
         const server: Parameters<typeof served>[0] = {};
         const { clock, contact, ...ways } = served(server);
@@ -80,7 +80,7 @@ describe("contact with an API server", () => {
     assert.equal(contact().sinceMs, sinceMs);
   });
 
-  it("tells the server's clock, at least, and never by more than a second too little", async () => {
+  it("gives the server's clock, never more than it reads, and at most a second less", async () => {
     const { clock, contact, call } = served({ aheadMs: 123_456 });
     assert.equal(contact().serverTimeMs, undefined);
     for (let step = 0; step < 20; step += 1) {

@@ -140,7 +140,7 @@ describe("a node's lease", () => {
     );
   });
 
-  it("was written at a time that nobody knows where the API server does not tell its own", () => {
+  it("was written at an unknown time if the API server's clock or its stamp is not known", () => {
     assert.equal(
       leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, IN_CONTACT).writtenAtMs,
       undefined,

@@ -272,7 +272,7 @@ export const STEPS: readonly { name: string; changes: SnapshotChanges; expected:
     expected: "wait",
   },
   {
-    name: "a silence that only a renewal before our eyes has ended begins anew with it",
+    name: "a silence ends with a renewal that this process has seen, and begins again",
     changes: {
       state: "PoweringOff",
       seen: {

@@ -462,7 +462,7 @@ test("when it ends nothing is left: no timer, no subscription, no open device", 
     assert.equal(world.collection(type).listenerCount, 0, type.kind);
 });
 
-test("a host that was reset between two probes, and not by this agent, is said to be, once", async (t) => {
+test("a host that was reset between two probes, and not by this agent, is reported, once", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   bmc.lastReset = "2026-01-01T00:00:00Z";
@@ -482,7 +482,7 @@ test("a host that was reset between two probes, and not by this agent, is said t
   assert.deepEqual(told(), ["Warning the host was reset at 2026-01-01T00:20:00Z (c"]);
 });
 
-test("a reset while a remediation owned the host is not said to be another's, nor one of our own on record", async (t) => {
+test("a reset while a remediation owned the host is not reported as another's, nor one of our own on record", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   bmc.lastReset = "2026-01-01T00:00:00Z";
