@@ -47,6 +47,7 @@ export async function startAgent(
       `--namespace=${NAMESPACE}`,
       "--metrics-bind-address=127.0.0.1:0",
       "--health-probe-bind-address=127.0.0.1:0",
+      "--allow-local-workload-clusters=true",
       ...flags,
     ],
     // The world's folder goes with it; a folder of the user's choice keeps the whole log.

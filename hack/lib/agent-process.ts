@@ -19,6 +19,7 @@ export interface AgentOptions {
 export function startAgent(options: AgentOptions): Child {
   const { kubeconfig, logFile, flags = [], nodeFlags = [], program = MAIN } = options;
   const servers = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"];
-  const args = [...nodeFlags, program, "run", "--kubeconfig", kubeconfig, ...servers, ...flags];
+  const local = ["--allow-local-workload-clusters", "true"];
+  const args = [...nodeFlags, program, "run", "--kubeconfig", kubeconfig, ...servers, ...local, ...flags];
   return startChild("ironfence", process.execPath, args, { logFile });
 }

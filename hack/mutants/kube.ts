@@ -3,10 +3,35 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/kube");
+const LOCAL_ADDRESSES = "test/unit/kube/local-addresses.test.ts";
 const READ_BUDGET = "test/unit/kube/read-budget.test.ts";
 
 export const KUBE_MUTANTS: readonly Mutant[] = [
   // API servers that anybody may run.
+  mutant(
+    "local-addresses-reached",
+    "http-transport",
+    "a kubeconfig of a tenant leads to no address of the agent's own machine or link",
+    "if (!this.#options.allowLocal) refuseLocalHost(",
+    "if (this.#closed) refuseLocalHost(",
+    LOCAL_ADDRESSES,
+  ),
+  mutant(
+    "local-names-reached",
+    "local-addresses",
+    "a name that leads to an address of the agent's own machine or link is not connected to",
+    "addresses.some(({ address }) => isLocalAddress(address))",
+    "addresses.length === 0",
+    LOCAL_ADDRESSES,
+  ),
+  mutant(
+    "answers-repeated",
+    "api-answers",
+    "errors repeat nothing of an answer that is not an API server's",
+    'object["kind"] !== "Status"',
+    'object["kind"] === ""',
+    "test/unit/kube/errors.test.ts",
+  ),
   mutant(
     "objects-without-end",
     "read-budget",

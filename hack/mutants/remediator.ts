@@ -281,6 +281,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     CLUSTERS,
   ),
   mutant(
+    "names-of-other-clusters",
+    "turn",
+    "what a remediation waits for names no node of another cluster",
+    "contenders.filter((contender) => contender.cluster === cluster);",
+    "contenders.filter((contender) => contender.cluster !== undefined);",
+    "test/unit/remediator/turn.test.ts",
+  ),
+  mutant(
     "own-cluster-twice",
     "subject",
     "a management cluster that manages itself is one cluster: for siblings, turns, quorum and marks",

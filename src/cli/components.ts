@@ -56,7 +56,11 @@ export async function runComponents(deps: ComponentDeps, signal: AbortSignal): P
     {
       runtime,
       registry,
-      openTransport: (cluster) => createHttpTransport(cluster, runtime, WORKLOAD_BODY_BYTES_MAX),
+      openTransport: (cluster) =>
+        createHttpTransport(cluster, runtime, {
+          bodyBytesMax: WORKLOAD_BODY_BYTES_MAX,
+          allowLocal: options.allowLocalWorkloadClusters,
+        }),
       mayWrite: mayOrder,
       controllerName: CONTROLLER_NAME,
       instance: options.instance,

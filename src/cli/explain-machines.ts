@@ -107,7 +107,8 @@ async function withWorkloadClusters<T>(
     {
       runtime,
       registry: new Registry(),
-      openTransport: (cluster) => createHttpTransport(cluster, runtime, WORKLOAD_BODY_BYTES_MAX),
+      openTransport: (cluster) =>
+        createHttpTransport(cluster, runtime, { bodyBytesMax: WORKLOAD_BODY_BYTES_MAX, allowLocal: true }),
       mayWrite: () => false,
       controllerName: "ironfence.io/cli",
       instance: "cli",

@@ -148,6 +148,15 @@ export const RUN_OPTIONS = {
       "Cluster of Cluster API that the agent lives in, where the management cluster manages itself; absent: it is none",
     parse: parseNamespacedName,
   } satisfies Option<ClusterName>,
+  allowLocalWorkloadClusters: {
+    name: "allowLocalWorkloadClusters",
+    env: "IRONFENCE_ALLOW_LOCAL_WORKLOAD_CLUSTERS",
+    defaultText: "false",
+    placeholder: "bool",
+    brief:
+      "Connect to API servers of workload clusters at loopback and link-local addresses, too; for tests on one machine",
+    parse: parseBoolean,
+  } satisfies Option<boolean>,
   metricsBindAddress: {
     name: "metricsBindAddress",
     env: "IRONFENCE_METRICS_BIND_ADDRESS",
@@ -193,6 +202,7 @@ export interface RunOptions extends ClusterOptions {
   zoneLabel: string;
   nodeName: string | undefined;
   ownCluster: ClusterName | undefined;
+  allowLocalWorkloadClusters: boolean;
   metricsBindAddress: BindAddress | "off";
   healthProbeBindAddress: BindAddress | "off";
   logLevel: LogLevel;
@@ -235,6 +245,7 @@ export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
     zoneLabel: requireOption(RUN_OPTIONS.zoneLabel, flags, env),
     nodeName: resolveOption(RUN_OPTIONS.nodeName, flags, env),
     ownCluster: resolveOption(RUN_OPTIONS.ownCluster, flags, env),
+    allowLocalWorkloadClusters: requireOption(RUN_OPTIONS.allowLocalWorkloadClusters, flags, env),
     metricsBindAddress: requireOption(RUN_OPTIONS.metricsBindAddress, flags, env),
     healthProbeBindAddress: requireOption(RUN_OPTIONS.healthProbeBindAddress, flags, env),
     logLevel: requireOption(RUN_OPTIONS.logLevel, flags, env),

@@ -77,7 +77,7 @@ export function failureOf(what: string, answer: TransportResponse): KubeError {
 
 /** What a `metav1.Status` in a watch's ERROR event means. */
 export function failureOfStatusObject(what: string, object: unknown): KubeError {
-  const status = isRecord(object) ? asStatus(object) : undefined;
+  const status = asStatus(object);
   return errorOfStatus(what, status?.code ?? 500, status, undefined);
 }
 
@@ -113,7 +113,9 @@ function errorOfStatus(
     const text = `${what}: the object is not what the patch expects (another UID, another version, or changed where it tests)`;
     return new KubeError("Conflict", text, { status: httpStatus, reason: "Invalid" });
   }
-  const text = (status?.message ?? "no reason given").slice(0, MESSAGE_LENGTH_MAX);
+  const text = (
+    status?.message ?? (status === undefined ? "not the answer of an API server" : "no reason given")
+  ).slice(0, MESSAGE_LENGTH_MAX);
   const code = codeOf(httpStatus, status?.reason);
   return new KubeError(code, `${what}: ${httpStatus} ${status?.reason ?? code}: ${text}`, {
     status: httpStatus,
@@ -164,16 +166,18 @@ function retryAfterMs(answer: TransportResponse, status: Status | undefined): nu
 
 function readStatus(body: string): Status | undefined {
   try {
-    const parsed: unknown = JSON.parse(body);
-    return isRecord(parsed) ? asStatus(parsed) : undefined;
+    return asStatus(JSON.parse(body));
   } catch {
-    // Not the API server's own answer, e.g. a proxy's page: its first line says more than nothing.
-    const firstLine = body.trim().split("\n", 1)[0] ?? "";
-    return firstLine === "" ? undefined : { message: firstLine };
+    return undefined;
   }
 }
 
-function asStatus(object: Record<string, unknown>): Status {
+/**
+ * A `metav1.Status`; undefined for anything else, of which nothing is repeated: it may be the answer of another service than an API
+ * server, to which the kubeconfig of a tenant leads, and errors are read by tenants.
+ */
+function asStatus(object: unknown): Status | undefined {
+  if (!isRecord(object) || object["kind"] !== "Status") return undefined;
   const { message, reason, code, details } = object;
   const { retryAfterSeconds, causes } = isRecord(details) ? details : {};
   return {

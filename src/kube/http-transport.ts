@@ -7,6 +7,7 @@ import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import { CredentialCache } from "./credential-cache.ts";
 import type { ClusterAccess, Credentials, TlsMaterial } from "./credentials.ts";
 import { KubeError, isKubeError } from "./errors.ts";
+import { lookupElsewhere, refuseLocalHost } from "./local-addresses.ts";
 import type { KubeTransport, Lane, TransportRequest, TransportResponse, TransportStream } from "./transport.ts";
 
 /**
@@ -34,17 +35,24 @@ const CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;
 
 const USER_AGENT = "ironfence";
 
+export interface HttpTransportOptions {
+  /** Larger answers are cut off. */
+  bodyBytesMax: number;
+  /** Whether loopback and link-local addresses are connected to. */
+  allowLocal: boolean;
+}
+
 /**
  * A transport over HTTP to `cluster`, with credentials that it keeps fresh. Nothing is connected before the first call.
  *
- * @param bodyBytesMax larger answers are cut off; 64 MiB where absent.
+ * @param options 64 MiB, at any address, where absent.
  */
 export function createHttpTransport(
   cluster: ClusterAccess,
   deps: { clock: Clock },
-  bodyBytesMax = BODY_BYTES_MAX,
+  options: HttpTransportOptions = { bodyBytesMax: BODY_BYTES_MAX, allowLocal: true },
 ): KubeTransport {
-  return new HttpTransport(cluster, deps.clock, bodyBytesMax);
+  return new HttpTransport(cluster, deps.clock, options);
 }
 
 class HttpTransport implements KubeTransport {
@@ -53,15 +61,15 @@ class HttpTransport implements KubeTransport {
   /** Of a server behind a path, e.g. `/k8s/clusters/c-1`; mostly empty. */
   readonly #pathPrefix: string;
   readonly #credentials: CredentialCache;
-  readonly #bodyBytesMax: number;
+  readonly #options: HttpTransportOptions;
   #lanes: LanePools | undefined;
   /** Pools of older certificates whose last calls have not ended. */
   readonly #retired = new Set<LanePools>();
   #closed = false;
 
-  constructor(cluster: ClusterAccess, clock: Clock, bodyBytesMax: number) {
+  constructor(cluster: ClusterAccess, clock: Clock, options: HttpTransportOptions) {
     const url = new URL(cluster.server);
-    this.#bodyBytesMax = bodyBytesMax;
+    this.#options = options;
     this.#clock = clock;
     this.#origin = url.origin;
     this.#pathPrefix = url.pathname.replace(/\/+$/, "");
@@ -76,7 +84,7 @@ class HttpTransport implements KubeTransport {
         return {
           status: answer.statusCode,
           headers: lowerCase(answer.headers),
-          body: await readBody(what, answer.body, this.#bodyBytesMax),
+          body: await readBody(what, answer.body, this.#options.bodyBytesMax),
         };
       }),
     );
@@ -125,6 +133,7 @@ class HttpTransport implements KubeTransport {
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
     if (this.#closed) throw closedError();
+    if (!this.#options.allowLocal) refuseLocalHost(new URL(this.#origin));
     return this.#poolOf(request.lane, credentials.tls).request({
       method: request.method,
       path: this.#pathPrefix + request.path,
@@ -146,7 +155,7 @@ class HttpTransport implements KubeTransport {
   #poolOf(lane: Lane, tls: TlsMaterial): Pool {
     if (this.#lanes === undefined || !this.#lanes.serves(tls)) {
       if (this.#lanes !== undefined) this.#retire(this.#lanes);
-      this.#lanes = new LanePools(this.#origin, tls);
+      this.#lanes = new LanePools(this.#origin, tls, this.#options.allowLocal);
     }
     return this.#lanes.pool(lane);
   }
@@ -198,11 +207,13 @@ class HttpTransport implements KubeTransport {
 class LanePools {
   readonly #origin: string;
   readonly #tls: TlsMaterial;
+  readonly #allowLocal: boolean;
   readonly #pools = new Map<Lane, Pool>();
 
-  constructor(origin: string, tls: TlsMaterial) {
+  constructor(origin: string, tls: TlsMaterial, allowLocal: boolean) {
     this.#origin = origin;
     this.#tls = tls;
+    this.#allowLocal = allowLocal;
   }
 
   serves(tls: TlsMaterial): boolean {
@@ -252,6 +263,7 @@ class LanePools {
         keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
         rejectUnauthorized: !insecureSkipVerify,
         ciphers: CIPHERS,
+        ...(!this.#allowLocal && { lookup: lookupElsewhere }),
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),
         ...(key !== undefined && { key }),
@@ -287,7 +299,13 @@ function lowerCase(headers: Dispatcher.ResponseData["headers"]): Record<string, 
 /** Node wraps what went wrong with a connection: an AggregateError of all addresses tried has an empty message. */
 function causeText(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(causeText).join("; ");
+  // Node quotes the names in the certificate of whoever answers.
+  if (isCoded(error, "ERR_TLS_CERT_ALTNAME_INVALID")) return "the server's certificate is for other names";
   return error instanceof Error ? error.message : String(error);
+}
+
+function isCoded(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
 }
 
 function closedError(): KubeError {

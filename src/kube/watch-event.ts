@@ -34,7 +34,7 @@ export function parseWatchEvent(what: string, type: ResourceType, line: string):
     case "DELETED":
       return { type: "deleted", object, resourceVersion };
     default:
-      throw new KubeError("BadResponse", `${what}: an event of unknown type ${String(event["type"]).slice(0, 64)}`);
+      throw new KubeError("BadResponse", `${what}: an event of unknown type`);
   }
 }
 

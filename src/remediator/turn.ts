@@ -107,13 +107,13 @@ type Held = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string }
 function heldByLimit(next: Contender, busy: readonly Contender[], limits: TurnLimits): Held | undefined {
   const { zone } = next;
   if (busy.length >= limits.hosts) {
-    const message = `${busy.length} of ${limits.hosts} hosts are being remediated: ${namesOf(busy)}`;
+    const message = `${busy.length} of ${limits.hosts} hosts are being remediated: ${namesOf(busy, next.cluster)}`;
     return { reason: "WaitingForTurn", message };
   }
   if (zone === undefined) return undefined;
   const inSame = busy.filter((other) => zoneKey(other) === zoneKey(next));
   if (inSame.length < limits.perZone) return undefined;
-  const message = `${inSame.length} of ${limits.perZone} hosts of zone ${zone} are being remediated: ${namesOf(inSame)}`;
+  const message = `${inSame.length} of ${limits.perZone} hosts of zone ${zone} are being remediated: ${namesOf(inSame, next.cluster)}`;
   return { reason: "WaitingForTurn", message };
 }
 
@@ -132,7 +132,7 @@ function heldByQuorum(
   if (keepsQuorum(left, node)) return undefined;
   const later = members.map((member) => ({ ...member, up: member.up || nodes.has(member.node) }));
   if (keepsQuorum(later, node)) {
-    const message = `etcd needs the node while others of the control plane are being remediated: ${namesOf(inWork)}`;
+    const message = `etcd needs the node while others of the control plane are being remediated: ${namesOf(inWork, cluster)}`;
     return { reason: "WaitingForTurn", message };
   }
   return { reason: "ControlPlaneQuorum", message: quorumMessage(left, node) };
@@ -144,9 +144,14 @@ export function quorumMessage(members: readonly EtcdMember[], node: string): str
   return `etcd would lose its quorum of ${members.length} members without node ${node} (${why}): it is not powered off`;
 }
 
-function namesOf(contenders: readonly Contender[]): string {
-  const names = contenders.slice(0, NAMES_MAX).map(({ name }) => name);
-  return contenders.length > NAMES_MAX ? `${names.join(", ")}, …` : names.join(", ");
+/** Those of the same cluster by name; of others only how many, since the message is read by people of one cluster. */
+function namesOf(contenders: readonly Contender[], cluster: string): string {
+  const same = contenders.filter((contender) => contender.cluster === cluster);
+  const names = same.slice(0, NAMES_MAX).map(({ name }) => name);
+  if (same.length > NAMES_MAX) names.push("…");
+  const others = contenders.length - same.length;
+  if (others > 0) names.push(`${others} of other clusters`);
+  return names.join(", ");
 }
 
 /** The failure zone of a node by its label; an empty one is none. */

@@ -344,6 +344,7 @@ describe("ironfence fence", () => {
         families: new Set(),
         leaderElect: false,
         ownCluster: undefined,
+        allowLocalWorkloadClusters: false,
         leaseName: "ironfence",
         nodeLeaseNamespace: "medik8s-leases",
         maxHosts: 10,

@@ -169,7 +169,11 @@ test("an answer without end is cut off at its bound, which is lower for a worklo
   );
   assert.ok(sentMiB < 100, `${sentMiB} MiB were taken`);
   sentMiB = 0;
-  const workload = createHttpTransport(accessTo(stub.url), { clock: systemClock }, WORKLOAD_BODY_BYTES_MAX);
+  const workload = createHttpTransport(
+    accessTo(stub.url),
+    { clock: systemClock },
+    { bodyBytesMax: WORKLOAD_BODY_BYTES_MAX, allowLocal: true },
+  );
   await assert.rejects(
     workload.send(get("/big", 30_000), never),
     failsWith("BadResponse", /larger than 4194304 bytes/),

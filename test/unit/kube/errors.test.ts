@@ -27,3 +27,17 @@ test("refused credentials and missing rights say what to do, a passing failure d
   assert.match(answer(403, { kind: "Status", reason: "Forbidden" }).nextStep ?? "", /grant/);
   assert.equal(answer(503, "").nextStep, undefined);
 });
+
+test("nothing is repeated of an answer that is not the API server's own", () => {
+  for (const body of [
+    "vault v1.2: token=abc123",
+    { message: "token=abc123" },
+    { kind: "Secret", message: "abc123" },
+    [],
+  ]) {
+    for (const status of [200, 302, 404, 500]) {
+      const { message } = answer(status, body);
+      assert.match(message, /^list things: \d+ \w+: not the answer of an API server$/);
+    }
+  }
+});

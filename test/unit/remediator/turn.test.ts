@@ -41,6 +41,13 @@ describe("the turns to begin", () => {
     assert.deepEqual(told, { granted: false, reason: "WaitingForTurn", message });
   });
 
+  it("are waited for without a word of which nodes of other clusters go first", () => {
+    const busy = [contender("ours"), contender("theirs", { cluster: "x/y" }), contender("others", { cluster: "x/z" })];
+    const turn = allot(busy, [contender("a")], { hosts: 3, perZone: Infinity }, () => []).get("a");
+    const message = "3 of 3 hosts are being remediated: ns/ours, 2 of other clusters; place 1 of the 1 that wait";
+    assert.deepEqual(turn, { granted: false, reason: "WaitingForTurn", message });
+  });
+
   it("of a full zone keep nobody else waiting", () => {
     const waiting = [contender("a", { zone: "r1" }), contender("b", { zone: "r2", createdAtMs: 1 })];
     const turns = allot([contender("busy", { zone: "r1" })], waiting, { hosts: 9, perZone: 1 }, () => []);
