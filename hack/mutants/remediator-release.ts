@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, PROPERTIES } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, EFFECTS, PROPERTIES } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -31,6 +31,24 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     'if (walk.state.name === "Releasing" && !seen.taintCleared) return run({ do: "untaint" });',
     "",
     DECIDE,
+  ),
+
+  // What version 0.1.0 left.
+  mutant(
+    "first-version-taint-foreign",
+    "effects",
+    "a taint that version 0.1.0 put on comes off when a later version takes the remediation over",
+    'taint?.found === "Ours" || isTaintOfFirstVersion(session, node)',
+    'taint?.found === "Ours"',
+    EFFECTS,
+  ),
+  mutant(
+    "annotation-signs-for-ever",
+    "effects",
+    "an annotation, which a kubelet can write, makes no taint ours once a later version has stored the status",
+    "if (attempt === undefined || stateVersion !== undefined) return false;",
+    "if (attempt === undefined) return false;",
+    EFFECTS,
   ),
 
   // Workloads.

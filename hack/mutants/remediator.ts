@@ -74,7 +74,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "foreign-taint-signed",
     "marks",
     "somebody else's out-of-service taint is not made ours",
-    'if (change.outOfService === "on" && outOfServiceOf(node) !== "Foreign") {',
+    'if (change.outOfService === "on" && (outOfServiceOf(node) !== "Foreign" || putOn.outOfService)) {',
     'if (change.outOfService === "on") {',
     MARKS,
   ),

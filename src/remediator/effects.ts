@@ -1,3 +1,4 @@
+import { FENCED_BY } from "../api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODE_LEASE_NAMESPACE, NODES } from "../api/core-types.ts";
@@ -118,7 +119,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       // The watch said that the node is back; the live node has to say so, too.
       const patchFor: Parameters<typeof patchNode>[2] = (node) =>
         isNewBoot(session, node)
-          ? markPatch(node, { outOfService: "off", quarantine: "off" }, "", undefined, putOnBy(session))
+          ? markPatch(node, { outOfService: "off", quarantine: "off" }, "", undefined, putOnBy(session, node))
           : [];
       const node = await patchNode(client, nodeName, patchFor, signal);
       return saw({ quarantineLifted: node !== undefined && isNewBoot(session, node) });
@@ -317,7 +318,7 @@ async function mark(context: EffectContext, change: MarkChange, attemptId: strin
   const ownedBy = signedByOurs(session);
   const signedBy = signature(session.uid, attemptId, session.subject.cluster);
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
-    markPatch(node, change, signedBy, ownedBy, putOnBy(session));
+    markPatch(node, change, signedBy, ownedBy, putOnBy(session, node));
   await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
 }
 
@@ -335,7 +336,7 @@ async function overtakeTaint({ nodeRuntime, runtime, session }: EffectContext, s
   const signedBy = signature(session.uid, runtime.random.uuid(), session.subject.cluster);
   const ownedBy = signedByOurs(session);
   const patchFor: Parameters<typeof patchNode>[2] = (node) => {
-    const untaint = markPatch(node, { outOfService: "off" }, "", ownedBy, putOnBy(session));
+    const untaint = markPatch(node, { outOfService: "off" }, "", ownedBy, putOnBy(session, node));
     if (untaint.length > 0) return untaint;
     session.seen = { ...session.seen, quarantined: true, marksCleared: false };
     return markPatch(node, { quarantine: "on" }, signedBy);
@@ -349,8 +350,19 @@ function signedByOurs(session: EffectContext["session"]): string | undefined {
   return ownsHost(session.seen) ? undefined : session.uid;
 }
 
-function putOnBy({ seen }: EffectContext["session"]): MarksPutOn {
-  return { outOfService: seen.taint?.found === "Ours", quarantine: seen.quarantined };
+function putOnBy(session: EffectContext["session"], node: Node): MarksPutOn {
+  const { taint, quarantined } = session.seen;
+  return { outOfService: taint?.found === "Ours" || isTaintOfFirstVersion(session, node), quarantine: quarantined };
+}
+
+/**
+ * Whether version 0.1.0 put the out-of-service taint on for this remediation. It signed it by an annotation alone. A kubelet can
+ * write that, so it counts only where the stored status is of that version, too, and names the same attempt.
+ */
+function isTaintOfFirstVersion({ uid, subject, status }: EffectContext["session"], node: Node): boolean {
+  const { attempt, stateVersion } = status;
+  if (attempt === undefined || stateVersion !== undefined) return false;
+  return node.metadata.annotations?.[FENCED_BY] === signature(uid, attempt.id, subject.cluster);
 }
 
 async function putTaint(
@@ -366,7 +378,8 @@ async function putTaint(
     // Known before the answer, which may be lost.
     const taintUnansweredAtMs = session.now().monotonicMs;
     session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false, taintUnansweredAtMs };
-    return markPatch(node, { outOfService: "on" }, signedBy);
+    const putOn = { outOfService: isTaintOfFirstVersion(session, node), quarantine: false };
+    return markPatch(node, { outOfService: "on" }, signedBy, undefined, putOn);
   };
   const { taintUnansweredAtMs: earlierAtMs } = session.seen;
   let node: Node | undefined;

@@ -103,7 +103,7 @@ export function markPatch(
   let taints = [...taintsOf(node)];
   const mayTakeOff = (signature: string | undefined, isOurs: boolean): boolean =>
     signature === undefined ? isOurs : ownedBy === undefined || signerIn(signature) === ownedBy;
-  if (change.outOfService === "on" && outOfServiceOf(node) !== "Foreign") {
+  if (change.outOfService === "on" && (outOfServiceOf(node) !== "Foreign" || putOn.outOfService)) {
     taints = [...without(taints, OUT_OF_SERVICE, FENCED), OUT_OF_SERVICE, { ...FENCED, value: voucher(signedBy) }];
     annotations[FENCED_BY] = signedBy;
   }

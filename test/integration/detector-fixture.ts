@@ -71,7 +71,7 @@ export class DetectorWorld {
   readonly requests: RequestRecord[] = [];
   /** How far the agent's wall clock is ahead of everybody else's. */
   aheadMs = 0;
-  /** Whether the API server's answers tell its time, as real ones do. */
+  /** Whether answers bear the API server's time, as they do unless a proxy strips it. */
   tellsTime = false;
   /** Whatever happens while one of the agent's requests is on its way. */
   beforeSend: (request: TransportRequest) => Promise<void> = async () => undefined;
@@ -155,8 +155,8 @@ export class DetectorWorld {
       send: async (request, signal) => {
         await this.beforeSend(request);
         const answer = await transport.send(request, signal);
-        if (!this.tellsTime) return answer;
-        return { ...answer, headers: { ...answer.headers, date: new Date(this.clock.nowMs()).toUTCString() } };
+        const { date, ...others } = answer.headers;
+        return { ...answer, headers: { ...others, ...(this.tellsTime && date !== undefined && { date }) } };
       },
     };
   }

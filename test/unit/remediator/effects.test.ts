@@ -4,7 +4,7 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { readCrds } from "../../../hack/lib/crds.ts";
-import { QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES, PODS } from "../../../src/api/core-types.ts";
@@ -17,10 +17,12 @@ import { FINALIZER, runEffect } from "../../../src/remediator/effects.ts";
 import { Session } from "../../../src/remediator/session.ts";
 import type { Seen } from "../../../src/remediator/seen.ts";
 import type { Effect } from "../../../src/remediator/snapshot.ts";
+import { formatAttempt } from "../../../src/remediator/state.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { attempt } from "./snapshots.ts";
 
 // What effects do to nodes by a live look, on an in-memory API server.
 
@@ -234,6 +236,37 @@ describe("a mark", () => {
     context.session.seen = { ...context.session.seen, hostReleased: false };
     await run(context, { do: "untaint" });
     assert.equal(bears(OUT_OF_SERVICE), false);
+  });
+
+  describe("that version 0.1.0 put on, which signed it by an annotation alone", () => {
+    /** A remediation whose stored attempt is a1, and its node, whose annotation names an attempt of it. */
+    const tainted = (status: BareMetalRemediationStatus = {}, signedFor = "a1"): EffectContext => {
+      const stored = formatAttempt(attempt({ id: "a1" }));
+      const context = start({ ...onRecord(createNode({ taints: [OUT_OF_SERVICE] })), attempt: stored, ...status });
+      const annotations = { [FENCED_BY]: `${context.session.uid}/${signedFor}` };
+      server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { annotations } });
+      return context;
+    };
+
+    it("comes off where the stored status is of that version and names the same attempt", async () => {
+      await run(tainted(), { do: "untaint" });
+      assert.equal(bears(OUT_OF_SERVICE), false);
+    });
+
+    it("gets the second taint when it is put on again for a new proof", async () => {
+      assert.equal((await run(tainted(), { do: "taint", attemptId: "a2" })).taint?.found, "Ours");
+      assert.equal(bears(FENCED), true);
+    });
+
+    it("stays where the annotation names another attempt", async () => {
+      await run(tainted({}, "a0"), { do: "untaint" });
+      assert.equal(bears(OUT_OF_SERVICE), true);
+    });
+
+    it("stays where a later version has stored the status: a kubelet may have written the annotation", async () => {
+      await run(tainted({ stateVersion: 1 }), { do: "untaint" });
+      assert.equal(bears(OUT_OF_SERVICE), true);
+    });
   });
 
   it("that is the quarantine comes off only where the live node is in a new boot, whatever a watch has shown", async () => {
