@@ -14,6 +14,14 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "test/sim/stopped-leader.test.ts",
   ),
   mutant(
+    "bmc-writes-to-terminals",
+    "errors",
+    "no control character of a BMC reaches a status, an event or a terminal",
+    "super(printable(message), options);",
+    "super(message, options);",
+    "test/unit/runtime/printable.test.ts",
+  ),
+  mutant(
     "any-host-is-the-same",
     "driver",
     "who does not say what it said before may be another host",

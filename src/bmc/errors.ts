@@ -1,3 +1,5 @@
+import { printable } from "../runtime/printable.ts";
+
 /**
  * Why a BMC call failed. The set is closed: callers decide on the code alone.
  *
@@ -32,7 +34,10 @@ export type BmcErrorCode =
 
 const RETRYABLE: ReadonlySet<BmcErrorCode> = new Set(["Unreachable", "Timeout", "Busy", "Refused", "BadResponse"]);
 
-/** The one error class of `src/bmc`. Its message names the device, the step and the cause, and never holds a secret. */
+/**
+ * The one error class of `src/bmc`. Its message names the device, the step and the cause, and never holds a secret. Parts of it are
+ * what a BMC has said, and stand in conditions and events: no control character gets there.
+ */
 export class BmcError extends Error {
   override readonly name = "BmcError";
   readonly code: BmcErrorCode;
@@ -40,7 +45,7 @@ export class BmcError extends Error {
   readonly retryable: boolean;
 
   constructor(code: BmcErrorCode, message: string, options?: { cause?: unknown }) {
-    super(message, options);
+    super(printable(message), options);
     this.code = code;
     this.retryable = RETRYABLE.has(code);
   }

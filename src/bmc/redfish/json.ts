@@ -1,3 +1,4 @@
+import { printable } from "../../runtime/printable.ts";
 import { BmcError } from "../errors.ts";
 
 /** Deepest nesting that is read; real resources stay below 12. */
@@ -41,7 +42,7 @@ export function objectAt(parent: JsonObject, name: string): JsonObject {
 /** The string at `name`, if it is one. */
 export function stringAt(parent: JsonObject, name: string): string | undefined {
   const value = own(parent, name);
-  return typeof value === "string" ? value : undefined;
+  return typeof value === "string" ? printable(value) : undefined;
 }
 
 /** The array at `name`, if it is one. */
