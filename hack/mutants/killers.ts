@@ -57,6 +57,7 @@ export const EDITS_SIM = "test/sim/edits.test.ts";
 export const ORPHANS_SIM = "test/sim/orphans.test.ts";
 export const UNVOUCHED_SIM = "test/sim/unvouched.test.ts";
 export const CORPUS = "test/unit/remediator/corpus.test.ts";
+export const LOST_IMAGE_SIM = "test/sim/metal3/lost-image.test.ts";
 export const VERSIONS_SIM = "test/sim/versions.test.ts";
 export const ORPHANS = "test/unit/remediator/orphans.test.ts";
 export const WAIT_FOR_POWER = "test/unit/bmc/wait-for-power.test.ts";

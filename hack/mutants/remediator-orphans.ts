@@ -1,4 +1,4 @@
-import { CORPUS, ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM, VERSIONS_SIM } from "./killers.ts";
+import { CORPUS, LOST_IMAGE_SIM, ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM, VERSIONS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -100,5 +100,21 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "const { stateVersion = 1 } = status ?? {};",
     "const { stateVersion = 2 } = status ?? {};",
     CORPUS,
+  ),
+  mutant(
+    "lost-image-over-consumer",
+    "targets/bare-metal-host/orphaned-images",
+    "a host that somebody uses gets no image back",
+    "if (host.consumerRef !== undefined) return",
+    "if (host.consumerRef === null) return",
+    LOST_IMAGE_SIM,
+  ),
+  mutant(
+    "removed-image-unnoted",
+    "reprovision/effects",
+    "what is taken off a host is noted on the host in the same write",
+    "[...noteImage(raw, context.session.uid, image), ...operations]",
+    "[...operations]",
+    LOST_IMAGE_SIM,
   ),
 ];

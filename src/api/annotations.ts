@@ -40,6 +40,8 @@ export const HOST_OWNER = "ironfence.io/owner";
 export const LAST_REBOOT = "ironfence.io/last-reboot";
 /** On a BareMetalHost: JSON, which remediation asked its operator to hold it off, and what the status said then. */
 export const POWER_OFF_REQUEST = "ironfence.io/power-off-request";
+/** On a BareMetalHost: JSON, the image that a remediation has taken off it, and which one, until the image is back. */
+export const REMOVED_IMAGE = "ironfence.io/removed-image";
 /** On a BareMetalHost without a consumer: `true` lets the `spec.providerID` of a Node lead to it, which its kubelet can choose. */
 export const ALLOW_PROVIDER_ID = "ironfence.io/allow-provider-id";
 /** On a BareMetalHost: `true` takes its status for proof, where nobody but its operator can reach the BMC. */

@@ -25,6 +25,7 @@ import type { NodeId } from "./subject.ts";
 import { clusterKey } from "./subject.ts";
 import { createBareMetalHostDirectory } from "./targets/bare-metal-host/directory.ts";
 import { BARE_METAL_HOSTS } from "./targets/bare-metal-host/host-store.ts";
+import { giveOrphanedImagesBack } from "./targets/bare-metal-host/orphaned-images.ts";
 import { tellOrphanedHolds } from "./targets/bare-metal-host/orphaned-holds.ts";
 import { probeHosts } from "./targets/bare-metal-host/probe-hosts.ts";
 import { createCompositeDirectory, whyManaged } from "./targets/composite-directory.ts";
@@ -266,6 +267,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     await Promise.all([
       startTargetController({ runtime, targets, clusters, directory, namespace, openDevice, ...managed }, running),
       tendOrphans({ runtime, clusters, targets, remediations, isServed, onLetGo, metrics }, running),
+      bareMetalHosts && giveOrphanedImagesBack({ runtime, directory: bareMetalHosts, remediations }, running),
       bareMetalHosts && tellOrphanedHolds({ runtime, directory: bareMetalHosts, remediations }, running),
       bareMetalHosts && probeHosts({ runtime, directory: bareMetalHosts, nodes, metrics }, running),
     ]);

@@ -2,7 +2,7 @@ import { POWER_OFF_REQUEST } from "../../api/annotations.ts";
 import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
 import { PAUSED_ANNOTATION } from "../../api/cluster-api.ts";
-import { fieldAt, integerAt } from "../../api/foreign.ts";
+import { integerAt } from "../../api/foreign.ts";
 import { readBareMetalHost } from "../../api/metal3.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
@@ -24,6 +24,7 @@ import { findMachine } from "./find-machine.ts";
 import type { MachineRef } from "../subject.ts";
 import { groupOf } from "../subject.ts";
 import { BARE_METAL_HOSTS, holdKey } from "../targets/bare-metal-host/host-store.ts";
+import { imageOf, noteImage, putBack, savedImage } from "../targets/bare-metal-host/removed-image.ts";
 
 // Effects on what a reprovision acts on: Machines and BareMetalHosts, in the cluster that holds the remediation.
 
@@ -209,9 +210,6 @@ async function isDeprovisioning(context: EffectContext, signal: AbortSignal): Pr
   return host === undefined || !INSTALLED_STATES.includes(readBareMetalHost(host).provisioningState);
 }
 
-/** The fields of a BareMetalHost's spec that say what is installed on it. */
-const IMAGE_FIELDS = ["image", "customDeploy"] as const;
-
 async function examineHost(context: EffectContext, signal: AbortSignal): Promise<NonNullable<Seen["installed"]>> {
   const { session } = context;
   const raw = await readTarget(context, signal);
@@ -228,17 +226,6 @@ async function examineHost(context: EffectContext, signal: AbortSignal): Promise
   };
 }
 
-function imageOf(raw: KubeObject): Record<string, unknown> {
-  const present = IMAGE_FIELDS.map((field) => [field, fieldAt(raw, "spec", field)] as const);
-  return Object.fromEntries(present.filter(([, value]) => value !== undefined && value !== null));
-}
-
-/** What is installed, as `status.installation.image` holds it; undefined for nothing. */
-function savedImage(raw: KubeObject): string | undefined {
-  const image = imageOf(raw);
-  return Object.keys(image).length === 0 ? undefined : JSON.stringify(image);
-}
-
 /**
  * One guarded patch takes off what is installed and what holds the host off: by the second alone the old system would come up
  * again, and by the first alone the new one would be held off.
@@ -247,7 +234,8 @@ async function takeImageOff(context: EffectContext, signal: AbortSignal): Promis
   const raw = await readTarget(context, signal);
   if (raw === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
   // Somebody has changed it since it was saved: what is taken off is what an undo can put back.
-  if (savedImage(raw) !== context.session.status.installation?.image) return;
+  const { image } = context.session.status.installation ?? {};
+  if (image === undefined || savedImage(raw) !== image) return;
   const holds = [holdKey({ uid: context.session.uid }), POWER_OFF_REQUEST].filter(
     (key) => raw.metadata.annotations?.[key] !== undefined,
   );
@@ -256,7 +244,7 @@ async function takeImageOff(context: EffectContext, signal: AbortSignal): Promis
     ...holds.map((key) => pointer("metadata", "annotations", key)),
   ];
   const operations = paths.map((path) => ({ op: "remove", path }) as const);
-  await patchHost(context, raw, operations, signal);
+  await patchHost(context, raw, [...noteImage(raw, context.session.uid, image), ...operations], signal);
 }
 
 async function putImageBack(context: EffectContext, signal: AbortSignal): Promise<void> {
@@ -266,12 +254,7 @@ async function putImageBack(context: EffectContext, signal: AbortSignal): Promis
   if (raw === undefined || installation === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
   // Somebody has given it an image meanwhile.
   if (savedImage(raw) !== undefined) return;
-  const saved: unknown = JSON.parse(installation.image);
-  const operations = IMAGE_FIELDS.flatMap((field): JsonPatchOperation[] => {
-    const value = fieldAt(saved, field);
-    return value === undefined ? [] : [{ op: "add", path: pointer("spec", field), value }];
-  });
-  await patchHost(context, raw, operations, signal);
+  await patchHost(context, raw, putBack(raw, installation.image), signal);
 }
 
 async function patchHost(

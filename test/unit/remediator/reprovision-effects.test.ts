@@ -384,7 +384,7 @@ describe("what is installed on a BareMetalHost", () => {
   const IMAGE = { url: "http://image", checksum: "c" };
   const SAVED = JSON.stringify({ image: IMAGE });
 
-  it("is taken off with what holds the host off, in one write", async () => {
+  it("is taken off with what holds the host off, and noted on the host, in one write", async () => {
     const world = await World.create();
     const key = `reboot.metal3.io/ironfence-${world.remediation.metadata.uid}`;
     const annotations = { [key]: '{"mode":"hard"}', "example.com/note": "x" };
@@ -396,7 +396,11 @@ describe("what is installed on a BareMetalHost", () => {
     });
     await world.run({ do: "takeImageOff" }, status);
     assert.equal(world.get(HOSTS, "host")?.spec?.["image"], undefined);
-    assert.deepEqual(world.get(HOSTS, "host")?.metadata.annotations, { "example.com/note": "x" });
+    const { uid } = world.remediation.metadata;
+    assert.deepEqual(world.get(HOSTS, "host")?.metadata.annotations, {
+      "example.com/note": "x",
+      "ironfence.io/removed-image": JSON.stringify({ uid, image: SAVED }),
+    });
     assert.equal(writes.length, 1);
   });
 

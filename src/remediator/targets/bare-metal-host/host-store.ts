@@ -1,4 +1,4 @@
-import { HOST_OWNER, LAST_REBOOT, POWER_OFF_REQUEST } from "../../../api/annotations.ts";
+import { HOST_OWNER, LAST_REBOOT, POWER_OFF_REQUEST, REMOVED_IMAGE } from "../../../api/annotations.ts";
 import { textAt } from "../../../api/foreign.ts";
 import type { BareMetalHost } from "../../../api/metal3.ts";
 import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../api/metal3.ts";
@@ -118,7 +118,9 @@ export async function releaseHost(
   const change = (host: BareMetalHost): AnnotationChange | undefined => {
     const isOwner = storedOwner(host)?.uid === owner.uid;
     const lifted = asItIs ? {} : liftHolds(host, isOwner ? () => true : (key) => key === holdKey(owner));
-    const changed = { ...lifted, ...(isOwner && { [HOST_OWNER]: null }) };
+    // What is noted to be put back was put back before, or somebody else has given the host an image.
+    const isNoted = isOwner && host.metadata.annotations?.[REMOVED_IMAGE] !== undefined;
+    const changed = { ...lifted, ...(isOwner && { [HOST_OWNER]: null }), ...(isNoted && { [REMOVED_IMAGE]: null }) };
     return Object.keys(changed).length === 0 ? undefined : changed;
   };
   try {
