@@ -4,6 +4,8 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator");
 const CAME_BACK_SIM = "test/sim/came-back.test.ts";
 const HELD_SIM = "test/sim/held-orders.test.ts";
+const STALE = "test/unit/remediator/decide-stale.test.ts";
+const STALE_SIM = "test/sim/stale-request.test.ts";
 const RETURNED = "test/unit/remediator/returned.test.ts";
 
 /** What a further power-off rests on, and what holds power orders. */
@@ -112,5 +114,37 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     'if (last?.state !== "Off") return waitBecause',
     "if (last !== undefined) return waitBecause",
     RETURNED,
+  ),
+  mutant(
+    "stale-request-begins",
+    "decide-resolving",
+    "a remediation that came back without status does not begin on a Ready node",
+    "if (stale !== undefined) return stale;",
+    "if (stale !== undefined && stale.effects.length > 0) return stale;",
+    STALE,
+  ),
+  mutant(
+    "restored-copy-confirmed",
+    "take-snapshot",
+    "a confirmation is of one object, and not of a copy that a restore makes",
+    "isConfirmed: metadata.annotations?.[CONFIRM] === metadata.uid,",
+    "isConfirmed: metadata.annotations?.[CONFIRM] !== undefined,",
+    STALE_SIM,
+  ),
+  mutant(
+    "restored-unnoticed",
+    "take-snapshot",
+    "what Velero has restored is of long ago, however young the object is",
+    "isRestored: metadata.labels?.[RESTORED_BY_VELERO] !== undefined,",
+    "isRestored: metadata.labels?.[RESTORED_BY_VELERO] === undefined && metadata.labels?.[REQUEST] !== undefined,",
+    STALE_SIM,
+  ),
+  mutant(
+    "stale-though-listed",
+    "examine-request",
+    "a node that the owning health check lists as unhealthy is fenced",
+    "return check.status?.unhealthyNodes?.some(({ name }) => name === session.nodeName) === true;",
+    "return check.status === undefined;",
+    STALE_SIM,
   ),
 ];

@@ -56,6 +56,12 @@ export const SKIP_DURATION_IF_OFF = "ironfence.io/skip-duration-if-off";
 /** On a health check: JSON, each node's remediations that count against its budget, `<uid>@<time>` separated by commas. */
 export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";
 
+/**
+ * On a BareMetalRemediation that waits as StaleRequest: its UID, by which a person confirms that the node is to be fenced. A copy that a
+ * restore makes has another UID.
+ */
+export const CONFIRM = "ironfence.io/confirm";
+
 /** On a request of another kind that ironfence has begun to serve: the name of the BareMetalRemediation that does it. */
 export const SERVED_BY = "ironfence.io/served-by";
 /** On a request of another kind: why ironfence does not serve it (`<reason>: <message>`). Taken off by a person to try again. */

@@ -14,5 +14,7 @@ export const CONTROL_PLANE_ROLES: readonly string[] = [
 ];
 /** On a node: it runs etcd, where that does not run beside the rest of the control plane. */
 export const ETCD_ROLE = "node-role.kubernetes.io/etcd";
+/** On whatever Velero has restored: which restore that was. */
+export const RESTORED_BY_VELERO = "velero.io/restore-name";
 /** On a BareMetalRemediation that serves a request of another kind: which family of requests. */
 export const REQUEST = "ironfence.io/request";

@@ -1,5 +1,6 @@
 import { isReady } from "./marks.ts";
 import { fail, holds, move, newAttempt, ownNodeMessage, run, untouched } from "./moves.ts";
+import { staleGate } from "./decide-stale.ts";
 import { nodeRecord } from "./decide-verifying.ts";
 import type { Reason } from "./reasons.ts";
 import type { Decision, HostFacts, Now, Snapshot } from "./snapshot.ts";
@@ -17,6 +18,8 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   const blocked = (reason: Reason, message: string): Decision =>
     turn === undefined ? block(snapshot, attempt, now, reason, message) : run({ do: "leaveTurn" });
   if (snapshot.unresolved) return resolve(snapshot, attempt, now);
+  const stale = staleGate(snapshot, attempt, now);
+  if (stale !== undefined) return stale;
   if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
   if (snapshot.away !== undefined) return blocked(snapshot.away.reason, snapshot.away.message);
   if (snapshot.node === undefined && snapshot.status.node === undefined) {
@@ -155,7 +158,9 @@ function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "mac
   return {
     node: {
       ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
-      wasReady: status.node?.wasReady ?? (node !== undefined && isReady(node)),
+      // One that was let begin since its node was not Ready is not about a Ready node, whatever the watch shows since.
+      wasReady:
+        status.node?.wasReady ?? (node !== undefined && isReady(node) && snapshot.seen.request?.isReady !== false),
       ...(bootIDAtStart !== undefined && { bootIDAtStart }),
       ...(zone !== undefined && { zone }),
     },

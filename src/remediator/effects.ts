@@ -11,6 +11,7 @@ import type { KubeObject } from "../kube/resource.ts";
 import { keyOf } from "../kube/watched.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
 import { isNewBoot } from "./decide-return.ts";
+import { examineRequest } from "./examine-request.ts";
 import { orderPower, readPower, readWhole, setBootOverride, verifyIdentity } from "./device-effects.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { lookAtStops } from "./look-at-stops.ts";
@@ -73,6 +74,8 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return examineWithIdentity(context, signal);
     case "verifyIdentity":
       return verifyWithStops(context, signal);
+    case "examineRequest":
+      return examineRequest(context, signal);
     case "lookAtStops":
       return saw(await lookAtStops(context, signal));
     case "readLease":

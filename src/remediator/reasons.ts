@@ -6,6 +6,7 @@ import { HostRefusal, TargetError } from "./targets/host.ts";
 export const REASONS = [
   "InputUnread",
   "UnknownState",
+  "StaleRequest",
   "MachineNotFound",
   "MachineUnreadable",
   "SubjectMismatch",

@@ -26,6 +26,8 @@ export interface Seen {
   examined: { node: Node | undefined; dispute?: string | undefined } | undefined;
   /** The subject's Machine as last seen, live or by a watch of its UID. */
   subjectMachine: (MachineSeen & { atMs: number }) | undefined;
+  /** What a live look says of a remediation that may be about an outage that is over. */
+  request: { isReady: boolean; isListed: boolean; atMs: number } | undefined;
   /** Whether the subject's Cluster is gone, by a live look while nothing can be done in it. */
   cluster: { gone: boolean; atMs: number } | undefined;
   /** The members of etcd, looked at live with a node that may run one. */
@@ -176,6 +178,7 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
   return {
     examined: undefined,
     subjectMachine: undefined,
+    request: undefined,
     cluster: undefined,
     members: [],
     identity: undefined,

@@ -1,4 +1,4 @@
-import { NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
+import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../api/core-types.ts";
@@ -297,7 +297,7 @@ export class Session {
 /** What caches keep of a remediation. */
 export function trimRemediation(raw: KubeObject): BareMetalRemediation {
   const remediation = raw as BareMetalRemediation;
-  return { ...remediation, metadata: trimMeta(remediation.metadata, [NODE_NAME, NHC_TIMED_OUT]) };
+  return { ...remediation, metadata: trimMeta(remediation.metadata, [NODE_NAME, NHC_TIMED_OUT, CONFIRM]) };
 }
 
 function trimPod(raw: KubeObject): Pod {

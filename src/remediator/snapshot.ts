@@ -29,6 +29,13 @@ export interface Snapshot {
     named: string | undefined;
     /** It is the child of a request of another kind, which tells whoever asked. */
     isRequested: boolean;
+    namespace: string;
+    name: string;
+    createdAtMs: number;
+    /** A backup tool has restored it. */
+    isRestored: boolean;
+    /** A person has confirmed this very object. */
+    isConfirmed: boolean;
   };
   plan: Plan;
   state: State;
@@ -94,6 +101,8 @@ export type Effect =
   | { do: "addFinalizer" }
   /** Reads the Machine that owns the remediation. */
   | { do: "resolveSubject" }
+  /** Looks whether a remediation that may be of long ago is wanted still. */
+  | { do: "examineRequest" }
   /** Looks whether the Cluster of the subject is there still. */
   | { do: "findCluster" }
   /** Asks for the turn to begin. */

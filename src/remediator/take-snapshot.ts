@@ -1,7 +1,8 @@
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
-import { NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
-import { REQUEST } from "../api/labels.ts";
+import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
+import { REQUEST, RESTORED_BY_VELERO } from "../api/labels.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
+import { parseTimeMs } from "../runtime/time.ts";
 import { FINALIZER } from "./effects.ts";
 import type { NodeClusters } from "./node-clusters.ts";
 import { isWaiting } from "./ownership.ts";
@@ -47,6 +48,12 @@ export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State,
       hasFinalizer: metadata.finalizers?.includes(FINALIZER) ?? false,
       named: metadata.annotations?.[NODE_NAME],
       isRequested: metadata.labels?.[REQUEST] !== undefined,
+      namespace: metadata.namespace ?? "",
+      name: metadata.name,
+      // One whose time cannot be read is as old as can be.
+      createdAtMs: parseTimeMs(metadata.creationTimestamp) ?? -Infinity,
+      isRestored: metadata.labels?.[RESTORED_BY_VELERO] !== undefined,
+      isConfirmed: metadata.annotations?.[CONFIRM] === metadata.uid,
     },
     plan,
     state,

@@ -32,6 +32,11 @@ export const ON_PAUSE_MAX_MS = 300_000;
 export const IDENTITY_AGE_MAX_MS = 5_000;
 /** How much older than the host's identity the look at the node may be that the order rests on as well. */
 export const EXAMINED_AGE_MAX_MS = 1_000;
+/** A remediation without status that is older has been overlooked, or brought back by a restore. */
+export const REQUEST_AGE_MAX_MS = 600_000;
+/** Between live looks at the node of one that waits to be confirmed: at the earliest after news of it, and at the latest. */
+export const REQUEST_LOOK_MIN_MS = 1_000;
+export const REQUEST_LOOK_MAX_MS = 30_000;
 /** How often what holds a power order by a live look is looked at again, beside the watch that usually tells. */
 export const STOP_LOOK_MS = 5_000;
 /**

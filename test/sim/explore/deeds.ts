@@ -1,9 +1,10 @@
-import { NHC_TIMED_OUT } from "../../../src/api/annotations.ts";
+import { CONFIRM, FENCED_BY, NHC_TIMED_OUT, NODE_NAME, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES, PODS } from "../../../src/api/core-types.ts";
 import type { Taint } from "../../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
-import { OUT_OF_SERVICE, sameTaint } from "../../../src/api/taints.ts";
+import { RESTORED_BY_VELERO } from "../../../src/api/labels.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
 import { NAMESPACE } from "../cluster.ts";
 import { isFinal } from "../invariants/facts.ts";
 import { machineOf } from "../okd-machines.ts";
@@ -134,7 +135,50 @@ export function perform(arena: Arena, deed: Deed): void {
       return arena.hamper(deed, deed.action, deed.forMs);
     case "deleteLease":
       return arena.deleteLease();
+    case "mend":
+      return mend(arena, deed.host);
+    case "restore":
+      return restore(arena, deed.host);
+    case "confirm":
+      for (const { metadata } of arena.remediations()) {
+        const { namespace = "", name, uid } = metadata;
+        const annotations = { [CONFIRM]: uid };
+        server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace, name }, { metadata: { annotations } });
+      }
+      return undefined;
+    case "holdUnseen":
+      arena.lagWatches(deed.forMs, deed.what === "pause" ? "configmaps" : "ironfence");
+      if (deed.what === "pause") return arena.pause(true);
+      return perform(arena, { do: "maintain", host: deed.host, on: true });
   }
+}
+
+/** A person gets a node to run again: mends what is broken, takes our marks off, and powers the host on. */
+function mend(arena: Arena, name: string): void {
+  const host = arena.rack.host(name);
+  host.replaceDisk();
+  host.restoreMains();
+  const node = arena.node(name);
+  if (node !== undefined) {
+    const ours = [OUT_OF_SERVICE, QUARANTINE, FENCED];
+    const taints = (node.spec.taints ?? []).filter((taint) => !ours.some((mark) => sameTaint(taint, mark)));
+    const annotations = { [FENCED_BY]: null, [QUARANTINED_BY]: null };
+    arena.server.collection(NODES).mergePatch({ name }, { spec: { taints }, metadata: { annotations } });
+  }
+  arena.somebodyOrders(name, "On");
+}
+
+/** A restore brings a remediation back without status, with what had been confirmed of the object that was backed up. */
+function restore(arena: Arena, host: string): void {
+  const name = `${host}-restored`;
+  const labels = { [RESTORED_BY_VELERO]: "a-restore" };
+  const annotations = { [NODE_NAME]: host, [CONFIRM]: "00000000-0000-4000-8000-000000000000" };
+  if (arena.remediation(name) !== undefined) return;
+  arena.create(
+    BARE_METAL_REMEDIATIONS,
+    { namespace: NAMESPACE, name, labels, annotations },
+    { spec: { strategy: QUICK } },
+  );
 }
 
 /** What a person or another controller does to a node, at any time. */
@@ -222,6 +266,14 @@ export function tell(deed: Deed): string {
       return `${deed.machine === true ? "the machine of " : ""}agent ${deed.agent + 1} is stopped for ${deed.forMs} ms`;
     case "jumpClock":
       return `the clock of agent ${deed.agent + 1} jumps by ${deed.byMs} ms`;
+    case "mend":
+      return `somebody mends ${deed.host}, takes our marks off its node and powers it on`;
+    case "restore":
+      return `a restore brings remediation ${deed.host}-restored back without status`;
+    case "confirm":
+      return "somebody confirms every remediation";
+    case "holdUnseen":
+      return `${deed.what} of ${deed.host} begins, and watches show it ${deed.forMs} ms late`;
     case "cutWatches":
       return "the agents' watches are cut";
     case "compact":

@@ -46,7 +46,9 @@ export type Deed =
   | { do: "remediate"; node: string; name?: string; strategy?: Record<string, unknown> }
   | { do: "delete" | "timeOut"; name: string }
   | { do: "ask" | "withdraw"; node: string }
-  | { do: "holdPod" | "freePod" | "tidy" }
+  | { do: "holdPod" | "freePod" | "tidy" | "confirm" }
+  | { do: "mend" | "restore"; host: string }
+  | { do: "holdUnseen"; host: string; what: "pause" | "maintenance"; forMs: number }
   | { do: "operator"; is: "away" | "back" | "restarted" }
   | { do: "pause"; on: boolean }
   | { do: "maintain"; host: string; on: boolean }

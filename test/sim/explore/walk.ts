@@ -133,6 +133,13 @@ function drawTrouble(random: Random, shape: Shape, hosts: readonly string[], atM
         { ...act, do: "pause", on: true },
         { when: later, do: "pause", on: false },
       ];
+    case "holdUnseen":
+      return [
+        act,
+        { when: later, do: "lagWatches", forMs: 0, plural: deed.what === "pause" ? "configmaps" : "ironfence" },
+        { when: later, do: "pause", on: false },
+        { when: later, do: "maintain", host: deed.host, on: false },
+      ];
     case "lagWatches":
       return [act, { when: later, ...deed, forMs: 0 }];
     case "bmc":
@@ -235,6 +242,15 @@ function drawDeed(random: Random, shape: Shape, hosts: readonly string[] = HOSTS
       do: "lagWatches",
       forMs: pick(random, [0, 200, 2_000, 10_000]),
       plural: pick(random, ["nodes", "leases", "pods", "ironfence", "configmaps"]),
+    }),
+    () => ({ do: "mend", host }),
+    () => ({ do: "mend", host }),
+    () => ({ do: "restore", host }),
+    () => ({
+      do: "holdUnseen",
+      host,
+      what: pick(random, ["pause", "maintenance"]),
+      forMs: pick(random, [10_000, 60_000]),
     }),
   ];
   return pick(random, draws)();

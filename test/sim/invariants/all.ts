@@ -1,5 +1,5 @@
 import { imageAfterReboots } from "./bare-metal-host.ts";
-import { holdsFromStored, noOffOfReturned } from "./came-back.ts";
+import { holdsFromStored, noOffForStale, noOffOfReturned } from "./came-back.ts";
 import { healthBudget, limitsHold } from "./budget.ts";
 import { noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
 import type { Invariant } from "./facts.ts";
@@ -44,4 +44,5 @@ export const INVARIANTS: readonly Invariant[] = [
   oneOwner,
   noOffOfReturned,
   holdsFromStored,
+  noOffForStale,
 ];

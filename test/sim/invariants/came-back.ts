@@ -1,6 +1,10 @@
+import { CONFIRM } from "../../../src/api/annotations.ts";
 import type { ConfigMap, Node } from "../../../src/api/core.ts";
+import { RESTORED_BY_VELERO } from "../../../src/api/labels.ts";
 import { stops } from "../../../src/api/stop-switch.ts";
+import type { KubeObject } from "../../../src/kube/resource.ts";
 import { isReady } from "../../../src/remediator/marks.ts";
+import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Invariant } from "./facts.ts";
 
 // Rules about the moment of an order: what the cluster said by then must have been looked at.
@@ -54,6 +58,37 @@ export const holdsFromStored: Invariant = {
     return undefined;
   },
 };
+
+/**
+ * S13. A remediation that a restore has brought back, or that nobody has looked at for ten minutes, powers off no node that was
+ * Ready when it began, unless a person has confirmed it or a health check lists the node as unhealthy.
+ */
+export const noOffForStale: Invariant = {
+  name: "S13",
+  says: "a remediation that came back without status powers no Ready node off unless that is confirmed",
+  check: (facts, step) => {
+    if (step.type !== "ordered" || step.record.order !== "ForceOff" || !facts.clocksAgree) return undefined;
+    const { host, remediation: uid = "" } = step.record;
+    const { isStale, wasReady, node } = facts.begun.get(uid) ?? {};
+    if (isStale !== true || wasReady !== true) return undefined;
+    const { annotations = {} } = facts.remediations.get(uid)?.metadata ?? {};
+    const isListed = [...facts.checks.values()].some(({ status }) =>
+      status?.unhealthyNodes?.some(({ name }) => name === node),
+    );
+    return annotations[CONFIRM] === uid || isListed
+      ? undefined
+      : `${host} was ordered off, Ready as its node was, for a remediation that came back without status`;
+  },
+};
+
+/** How old a remediation is, by the true time, that comes back without status. */
+const STALE_MS = 600_000;
+
+/** Whether a remediation that has no status yet is of long ago, or was restored. */
+export function isStale({ metadata }: KubeObject, epochMs: number): boolean {
+  const createdAtMs = parseTimeMs(metadata.creationTimestamp) ?? epochMs;
+  return metadata.labels?.[RESTORED_BY_VELERO] !== undefined || epochMs - createdAtMs >= STALE_MS;
+}
 
 /** The key of the stop switch among what holds orders; the others are names of targets. */
 export const PAUSED = "the stop switch";

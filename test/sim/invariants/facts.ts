@@ -55,7 +55,10 @@ export interface Facts {
   /** By UID of a remediation that has failed, the agent that stored so, before this step. */
   readonly failedBy: ReadonlyMap<string, { agent: string; atMs: number }>;
   /** By UID of a remediation, its node as an agent first stored it. */
-  readonly begun: ReadonlyMap<string, { node: string; bootID: string | undefined; wasReady: boolean }>;
+  readonly begun: ReadonlyMap<
+    string,
+    { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean }
+  >;
   /** By name of a node that is Ready by storage, in which boot and since when. */
   readonly readySince: ReadonlyMap<string, { bootID: string; sinceMs: number }>;
   /** What holds power orders by storage, and since when: `PAUSED`, and names of targets in maintenance. */

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { QUARANTINED_BY } from "../../../src/api/annotations.ts";
+import { CONFIRM, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node, Pod } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { REQUEST } from "../../../src/api/labels.ts";
+import { REQUEST, RESTORED_BY_VELERO } from "../../../src/api/labels.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
 import { FENCED as FENCED_TAINT, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import { INVARIANTS } from "./all.ts";
-import { PAUSED } from "./came-back.ts";
+import { isStale, PAUSED } from "./came-back.ts";
 import { unsettled } from "./endings.ts";
 import type { Change, Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
 import { signerOf } from "./facts.ts";
@@ -560,7 +560,7 @@ describe("S10", () => {
 describe("S11", () => {
   const step: Step = { type: "ordered", record: { ...ORDER, atMs: 100_000 } };
   const begun = (bootID: string | undefined, wasReady: boolean): Pick<Facts, "begun"> => ({
-    begun: new Map([["r1", { node: "n1", bootID, wasReady }]]),
+    begun: new Map([["r1", { node: "n1", bootID, wasReady, isStale: false }]]),
   });
   const ready = (sinceMs: number): Pick<Facts, "readySince"> => ({
     readySince: new Map([["n1", { bootID: "b2", sinceMs }]]),
@@ -598,6 +598,35 @@ describe("S12", () => {
     assertBroken("S12", held("n1", 80_000), on, /ordered On although its target is in maintenance/);
     assertHolds("S12", held("n2", 80_000), off);
     assertHolds("S12", held("n1", 95_000), on);
+  });
+});
+
+describe("S13", () => {
+  const step: Step = { type: "ordered", record: ORDER };
+  const begun = (isStale: boolean, wasReady = true): Pick<Facts, "begun"> => ({
+    begun: new Map([["r1", { node: "n1", bootID: "b1", wasReady, isStale }]]),
+  });
+  const confirmed = remediation({ phase: "PoweringOff" });
+  confirmed.metadata.annotations = { [CONFIRM]: "r1" };
+
+  it("breaks where a remediation that came back without status powers a Ready node off", () => {
+    assertBroken("S13", world(begun(true)), step, /n1 was ordered off, Ready as its node was/);
+    assertHolds("S13", world(begun(false)), step);
+    assertHolds("S13", world(begun(true, false)), step);
+  });
+
+  it("holds where a person has confirmed it, or a health check lists the node", () => {
+    assertHolds("S13", world({ ...begun(true), ...remediations(confirmed) }), step);
+    const check = object<NodeHealthCheck>("NodeHealthCheck", "all", { status: { unhealthyNodes: [{ name: "n1" }] } });
+    assertHolds("S13", world({ ...begun(true), checks: new Map([["all", check]]) }), step);
+  });
+
+  it("takes for stale what Velero has restored, and what is older than ten minutes", () => {
+    const made = (metadata: Record<string, unknown>): boolean =>
+      isStale(object("BareMetalRemediation", "n1", { metadata }), Date.parse("2026-01-01T01:00:00Z"));
+    assert.equal(made({ creationTimestamp: "2026-01-01T00:50:00Z" }), true);
+    assert.equal(made({ creationTimestamp: "2026-01-01T00:50:01Z" }), false);
+    assert.equal(made({ creationTimestamp: "2026-01-01T01:00:00Z", labels: { [RESTORED_BY_VELERO]: "m" } }), true);
   });
 });
 

@@ -11,7 +11,7 @@ import type { Clock } from "../../../src/runtime/clock.ts";
 import type { DeviceEvent, RackDevices } from "../rack-driver.ts";
 import { STOP_SWITCH_NAME } from "../../../src/api/stop-switch.ts";
 import { asTarget, holdOrder, isOperated } from "./bare-metal-host.ts";
-import { isPaused, PAUSED, readyBoot } from "./came-back.ts";
+import { isPaused, isStale, PAUSED, readyBoot } from "./came-back.ts";
 import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
 import { keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
@@ -53,7 +53,12 @@ export class Observer {
   readonly #operated = new Set<string>();
   readonly #warnings = new Map<string, Set<string>>();
   readonly #failedBy = new Map<string, { agent: string; atMs: number }>();
-  readonly #begun = new Map<string, { node: string; bootID: string | undefined; wasReady: boolean }>();
+  readonly #begun = new Map<
+    string,
+    { node: string; bootID: string | undefined; wasReady: boolean; isStale: boolean }
+  >();
+  /** By UID of a remediation with a status, whether it was stale when it got that. */
+  readonly #stale = new Map<string, boolean>();
   readonly #readySince = new Map<string, { bootID: string; sinceMs: number }>();
   readonly #heldSinceMs = new Map<string, number>();
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
@@ -276,12 +281,16 @@ export class Observer {
     else if (!this.#heldSinceMs.has(what)) this.#heldSinceMs.set(what, this.#clock.monotonicMs());
   }
 
-  #learnBegun({ metadata, status }: BareMetalRemediation): void {
+  #learnBegun(remediation: BareMetalRemediation): void {
+    const { metadata, status } = remediation;
+    if (status === undefined) return;
+    const wasStale = this.#stale.get(metadata.uid) ?? isStale(remediation, this.#clock.nowMs());
+    this.#stale.set(metadata.uid, wasStale);
     const { name, bootID, wasReady, cluster } = status?.node ?? {};
     // Nodes of other clusters are not among the facts.
     const isElsewhere = cluster !== undefined && cluster.own !== true;
     if (isElsewhere || wasReady === undefined || name === undefined || this.#begun.has(metadata.uid)) return;
-    this.#begun.set(metadata.uid, { node: name, bootID, wasReady });
+    this.#begun.set(metadata.uid, { node: name, bootID, wasReady, isStale: wasStale });
   }
 
   /** A target that is gone, or names another node, is of no help to a host that is off. */

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { decide } from "../../../src/remediator/decide.ts";
+import type { Seen } from "../../../src/remediator/seen.ts";
+import type { Decision, Snapshot } from "../../../src/remediator/snapshot.ts";
+import type { SnapshotChanges } from "./snapshots.ts";
+import { node, NOW, said, snapshot, told } from "./snapshots.ts";
+
+// Remediations without status that are old, or restored: they may be about an outage that is over.
+
+const READY = { isReady: true, isListed: false, atMs: NOW.monotonicMs - 2_000 };
+
+function old(
+  changes: Partial<Snapshot["remediation"]> = {},
+  request: Seen["request"] = READY,
+  other: Partial<SnapshotChanges> = {},
+): SnapshotChanges {
+  return {
+    state: "Resolving",
+    remediation: { hasFinalizer: false, createdAtMs: NOW.epochMs - 600_000, ...changes },
+    seen: { claim: undefined, request },
+    status: { node: undefined, attempt: undefined },
+    other: { node: node({ ready: "True" }) },
+    ...other,
+  };
+}
+
+function decisionOf(changes: SnapshotChanges): Decision {
+  return decide({ ...snapshot(changes), state: { name: "Resolving", attempt: undefined } }, NOW);
+}
+
+const toldOf = (changes: SnapshotChanges): string => told(decisionOf(changes), changes.state);
+
+describe("a remediation without status that is older than 10 minutes", () => {
+  it("has its node and its health check looked at live before anything else", () => {
+    assert.equal(toldOf(old({}, READY, { seen: {} })), "examineRequest");
+    assert.equal(toldOf(old({}, { ...READY, atMs: NOW.monotonicMs - 31_000 })), "examineRequest");
+  });
+
+  it("waits to be confirmed where its node is Ready and no health check lists it, and says how", () => {
+    const { status, effects } = decisionOf(old());
+    assert.deepEqual([status?.phase, status?.attempt, status?.node, effects], ["Resolving", undefined, undefined, []]);
+    const processing = status?.conditions?.find(({ type }) => type === "Processing");
+    assert.equal(processing?.reason, "StaleRequest");
+    assert.match(
+      processing.message,
+      /kubectl annotate -n ns baremetalremediations\.ironfence\.io n1 ironfence\.io\/confirm=uid/,
+    );
+    const waiting = {
+      status: { node: undefined, attempt: undefined, conditions: [said("StaleRequest", processing.message)] },
+    };
+    assert.equal(toldOf(old({ createdAtMs: NOW.epochMs }, READY, waiting)), "wait");
+  });
+
+  it("begins where its node is not Ready, where its health check lists it, and once it is confirmed", () => {
+    const notReady = { ...READY, isReady: false };
+    assert.equal(toldOf(old({}, notReady, { other: { node: node({ ready: "Unknown" }) } })), "addFinalizer");
+    assert.equal(toldOf(old({}, { ...READY, isListed: true })), "addFinalizer");
+    assert.equal(toldOf(old({ isConfirmed: true })), "addFinalizer");
+    const waiting = { status: { node: undefined, attempt: undefined, conditions: [said("StaleRequest", "")] } };
+    assert.equal(toldOf(old({ isConfirmed: true }, READY, waiting)), "addFinalizer");
+  });
+
+  it("waits, too, if it had to wait for something that could not be read before", () => {
+    const unread = { status: { node: undefined, attempt: undefined, conditions: [said("InputUnread", "")] } };
+    assert.equal(toldOf(old({}, READY, unread)), "stay (StaleRequest)");
+  });
+
+  it("is about a node that was not Ready, where it was let begin for that, whatever the watch shows since", () => {
+    const changes = old({ hasFinalizer: true }, { ...READY, isReady: false, atMs: NOW.monotonicMs - 500 });
+    const made = snapshot({ ...changes, other: { ...changes.other, turn: { granted: true } } });
+    const seen = { ...made.seen, claim: { owned: true, targetUid: "target-uid" } as const };
+    const { status } = decide({ ...made, seen, state: { name: "Resolving", attempt: undefined } }, NOW);
+    assert.deepEqual([status?.phase, status?.node?.wasReady], ["Verifying", false]);
+  });
+
+  it("is looked at again at once when its node becomes Ready, or is Ready no more", () => {
+    assert.equal(toldOf(old({}, { ...READY, isReady: false })), "examineRequest");
+    assert.equal(toldOf(old({}, { ...READY, isReady: false, atMs: NOW.monotonicMs - 500 })), "addFinalizer");
+    assert.equal(toldOf(old({}, READY, { other: { node: node({ ready: "Unknown" }) } })), "examineRequest");
+    assert.equal(toldOf(old({}, READY, { other: { node: node({ ready: "True" }) } })), "stay (StaleRequest)");
+  });
+
+  it("is not held up once it has an attempt on record, nor where it serves a request of another kind", () => {
+    assert.equal(told(decide(snapshot(old()), NOW), "Resolving"), "addFinalizer");
+    assert.equal(toldOf(old({ isRequested: true })), "addFinalizer");
+  });
+});
+
+describe("a younger remediation without status", () => {
+  it("begins, unless a backup tool has restored it", () => {
+    const createdAtMs = NOW.epochMs - 599_999;
+    assert.equal(toldOf(old({ createdAtMs })), "addFinalizer");
+    assert.equal(toldOf(old({ createdAtMs, isRestored: true })), "stay (StaleRequest)");
+  });
+});
