@@ -24,7 +24,7 @@ import { answer, findResource } from "./requests.ts";
 import type { Answer, RequestParts } from "./requests.ts";
 import { parseRoute } from "./routes.ts";
 import { Store } from "./store.ts";
-import type { Stored, StoreEvent } from "./store.ts";
+import type { Backup, Stored, StoreEvent } from "./store.ts";
 import { isTrue, parseWatchOptions, Watch } from "./watch.ts";
 
 /** One HTTP request, as any front hands it in. */
@@ -82,6 +82,13 @@ export interface ApiServer {
   load(yaml: string): void;
   /** Forgets history up to now: older watches and continue tokens get 410. */
   compact(): void;
+  /** All that is stored now. */
+  backUp(): Backup;
+  /**
+   * Goes back to a backup, as when etcd is restored from a snapshot and the API server is started again: all watches break, and
+   * revisions that were given out since then are given out once more.
+   */
+  restore(backup: Backup): void;
   /** Calls `listener` after every request that came through `handle`; a watch counts when it is opened. */
   onRequest(listener: (record: RequestRecord) => void): () => void;
   /** Breaks all watches. */
@@ -202,6 +209,15 @@ class InMemoryApiServer implements ApiServer {
 
   compact(): void {
     this.#store.compact();
+  }
+
+  backUp(): Backup {
+    return this.#store.backUp();
+  }
+
+  restore(backup: Backup): void {
+    this.faults.cutWatches({});
+    this.#store.restore(backup);
   }
 
   onRequest(listener: (record: RequestRecord) => void): () => void {

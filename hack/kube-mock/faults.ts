@@ -50,7 +50,10 @@ export interface Faults {
    * @returns takes it back: requests that it has met by then stay as they are.
    */
   inject(fault: Fault): () => void;
-  /** Holds events of matching watches, those under way included, back for `lagMs`; 0 ends it. The newest call counts. */
+  /**
+   * Holds events of matching watches, those under way included, back for `lagMs`; 0 ends it. With Infinity they are open and
+   * silent, without bookmarks, as where a watch cache is stuck. The newest call counts.
+   */
   lagWatches(match: RequestMatch, lagMs: number): void;
   /** Breaks matching watches off. @returns how many. */
   cutWatches(match: RequestMatch): number;

@@ -128,6 +128,24 @@ export class Collection {
     }
   }
 
+  /** Takes other objects in the place of those that it has, and forgets all history. Listeners are told the difference. */
+  restore(objects: ReadonlyMap<string, Stored>, revision: number): void {
+    const before = new Map(this.#objects);
+    this.#objects.clear();
+    for (const [key, stored] of objects) this.#objects.set(key, stored);
+    this.#sortedKeys = undefined;
+    this.#events = [];
+    this.#compactedRevision = revision;
+    for (const [key, current] of before) {
+      if (!objects.has(key)) this.#announce({ type: "DELETED", revision, current, previous: current });
+    }
+    for (const [key, current] of objects) {
+      const previous = before.get(key);
+      if (previous === current) continue;
+      this.#announce({ type: previous === undefined ? "ADDED" : "MODIFIED", revision, current, previous });
+    }
+  }
+
   compact(revision: number): void {
     this.#forget(this.#indexAfter(revision));
     this.#compactedRevision = Math.max(this.#compactedRevision, revision);
@@ -155,6 +173,12 @@ export class Collection {
     }
     return low;
   }
+}
+
+/** What was stored at one revision. */
+export interface Backup {
+  readonly revision: number;
+  readonly collections: ReadonlyMap<string, ReadonlyMap<string, Stored>>;
 }
 
 /** Everything the server holds. Every write takes the next revision, which is the `resourceVersion` of what it wrote. */
@@ -206,6 +230,22 @@ export class Store {
   remove(collection: Collection, stored: Stored): void {
     const current = this.#stamp(stored.key, stored.object);
     collection.apply({ type: "DELETED", revision: this.#revision, current, previous: stored });
+  }
+
+  /** All that is stored now, for `restore`. */
+  backUp(): Backup {
+    const collections = new Map<string, ReadonlyMap<string, Stored>>();
+    for (const [name, collection] of this.#collections) {
+      collections.set(name, new Map([...collection.values()].map((stored) => [stored.key, stored])));
+    }
+    return { revision: this.#revision, collections };
+  }
+
+  /** Goes back to what was stored then: the revisions since then are given out once more. */
+  restore({ revision, collections }: Backup): void {
+    this.#revision = revision;
+    for (const [name, collection] of this.#collections)
+      collection.restore(collections.get(name) ?? new Map(), revision);
   }
 
   /** Forgets all history before now. */

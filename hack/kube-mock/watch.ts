@@ -70,6 +70,8 @@ export class Watch implements AsyncIterable<string> {
   #ready: string[] = [];
   /** What a lag holds back, in order. */
   #held: { text: string; dueMs: number }[] = [];
+  /** What happened up to then is not shown; a revision that is yet to come is waited for. */
+  readonly #afterRevision: number;
   #lagMs = 0;
   #lagTimer: Timer | undefined;
   #bookmarkTimer: Timer | undefined;
@@ -80,6 +82,7 @@ export class Watch implements AsyncIterable<string> {
     this.#deps = deps;
     this.#resource = resource;
     this.#selection = selection;
+    this.#afterRevision = options.afterRevision ?? 0;
     const collection = deps.store.collection(resource.storage);
     if (!this.#replay(collection, options)) return;
     const unsubscribe = collection.subscribe((event) => this.#show(event));
@@ -97,7 +100,7 @@ export class Watch implements AsyncIterable<string> {
     else listener();
   }
 
-  /** Holds events back for so long from now on; 0 lets go of those that are held. */
+  /** Holds events back for so long from now on; 0 lets go of those that are held. With Infinity nothing is heard, bookmarks included. */
   lag(lagMs: number): void {
     this.#lagMs = lagMs;
     if (lagMs > 0) return;
@@ -156,6 +159,7 @@ export class Watch implements AsyncIterable<string> {
 
   /** An object that begins to fit the selection is news to this watcher, one that ceases to is gone. */
   #show({ type, current, previous, revision }: StoreEvent): void {
+    if (revision <= this.#afterRevision) return;
     const fitsNow = type !== "DELETED" && this.#fits(current);
     const fitBefore = previous !== undefined && this.#fits(previous);
     if (fitsNow) this.#say(fitBefore ? "MODIFIED" : "ADDED", current);
@@ -181,8 +185,8 @@ export class Watch implements AsyncIterable<string> {
   #scheduleRelease(): void {
     const { clock } = this.#deps;
     const first = this.#held[0];
-    if (first === undefined) return;
     this.#lagTimer?.cancel();
+    if (first === undefined || first.dueMs === Infinity) return;
     this.#lagTimer = clock.schedule(Math.max(0, first.dueMs - clock.monotonicMs()), () => {
       const next = this.#held.shift();
       if (next !== undefined) this.#push(next.text);
@@ -192,8 +196,9 @@ export class Watch implements AsyncIterable<string> {
 
   #scheduleBookmark(): void {
     this.#bookmarkTimer = this.#deps.clock.schedule(this.#deps.bookmarkPeriodMs, () => {
-      // A bookmark may not overtake an event that is held back.
-      if (this.#held.length === 0) this.#bookmark({});
+      // A bookmark may not overtake an event that is held back, and there is none before the revision that was asked for.
+      const isDue = this.#held.length === 0 && this.#lagMs !== Infinity;
+      if (isDue && this.#deps.store.revision >= this.#afterRevision) this.#bookmark({});
       this.#scheduleBookmark();
     });
   }

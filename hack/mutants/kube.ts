@@ -122,6 +122,32 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "if (sinceMs === Infinity) sinceMs = atMs;",
     CONTACT,
   ),
+  // What a server has that was restored from a backup.
+  mutant(
+    "silent-watch-for-ever",
+    "reflector",
+    "watches on which nothing is heard end in a list",
+    "if (this.#silentWatches >= SILENT_WATCHES_MAX) this.#version = undefined;",
+    "",
+    "test/unit/kube/reflector.test.ts",
+  ),
+  mutant(
+    "restore-unnoticed",
+    "reflector",
+    "a server that has gone back is noticed as soon as it answers",
+    "if (isEarlierVersion(parseList(what, type, answer).resourceVersion, version)) this.#version = undefined;",
+    "",
+    "test/unit/kube/reflector.test.ts",
+    "test/sim/restored.test.ts",
+  ),
+  mutant(
+    "versions-given-out-once",
+    "watched-store",
+    "equal versions of two histories are not taken for the same object",
+    "isDeepStrictEqual(previous, object)",
+    "previous.metadata.resourceVersion === object.metadata.resourceVersion",
+    "test/unit/kube/reflector.test.ts",
+  ),
   // The lease.
   mutant(
     "loss-leaves-work-running",

@@ -27,6 +27,14 @@ const mutant = mutantsOf("src/remediator");
 export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Off is off only when it is proven.
   mutant(
+    "session-outlives-restore",
+    "session",
+    "what a session remembers counts for nothing once the API server has gone back to an earlier state",
+    "return watched?.metadata.uid === this.uid && rewinds === this.#rewinds;",
+    "return watched?.metadata.uid === this.uid;",
+    "test/sim/restored.test.ts",
+  ),
+  mutant(
     "old-reading-proves",
     "device-effects",
     "what was read before a power order proves nothing after it",

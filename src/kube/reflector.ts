@@ -4,8 +4,8 @@ import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import type { Random } from "../runtime/random.ts";
 import { backoffMs } from "../runtime/random.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { failureOf } from "./api-answers.ts";
-import { collectionPath, describeCollection, watchQuery } from "./api-paths.ts";
+import { failureOf, parseList } from "./api-answers.ts";
+import { collectionPath, describeCollection, listQuery, watchQuery } from "./api-paths.ts";
 import type { KubeErrorCode } from "./errors.ts";
 import { isKubeError, KubeError } from "./errors.ts";
 import { LineSplitter } from "./line-splitter.ts";
@@ -15,6 +15,7 @@ import { EventAllowance, Holding } from "./read-budget.ts";
 import type { KubeObject } from "./resource.ts";
 import type { WatchOptions } from "./runtime.ts";
 import type { KubeTransport, TransportResponse, TransportStream } from "./transport.ts";
+import { isEarlierVersion } from "./resource-version.ts";
 import { parseWatchEvent } from "./watch-event.ts";
 import type { Watched } from "./watched.ts";
 import { WatchedStore } from "./watched-store.ts";
@@ -45,6 +46,12 @@ const BACKOFF_MIN_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
 /** A watch that ends sooner counts as failed, or a broken server would be asked again without a pause. */
 const STABLE_WATCH_MS = 5_000;
+/**
+ * Watches in a row on which nothing is heard before a list from scratch. A server whose etcd was restored answers a watch from a
+ * revision that it has not reached yet with 200, and with nothing more, not even a bookmark (measured with 1.36.3). So does one
+ * whose watch cache is stuck: then a list at every silence keeps the view from growing old.
+ */
+const SILENT_WATCHES_MAX = 2;
 /** Answers in a row that make no sense of our resource version (as after etcd was restored) before a list from scratch. */
 const REFUSED_WATCHES_MAX = 3;
 
@@ -83,6 +90,10 @@ class Reflector<T extends KubeObject> {
   #failures = 0;
   readonly #allowance: EventAllowance | undefined;
   #refusedWatches = 0;
+  #silentWatches = 0;
+  #hasBroken = false;
+  /** The last version that this collection was known to have, whether or not a list is due. */
+  #lastVersion: string | undefined;
   #reported: KubeErrorCode | undefined;
 
   constructor(deps: ReflectorDeps, options: WatchOptions<T>, store: WatchedStore<T>) {
@@ -97,6 +108,7 @@ class Reflector<T extends KubeObject> {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
+        if (this.#hasBroken && this.#version !== undefined) await this.#compare(this.#version, signal);
         this.#version ??= await this.#list(signal);
         await this.#watch(this.#version, signal);
       } catch (error) {
@@ -104,6 +116,26 @@ class Reflector<T extends KubeObject> {
         this.#onFailure(error);
         await this.#pause(isKubeError(error) ? error.retryAfterMs : undefined, signal);
       }
+    }
+  }
+
+  /**
+   * Asks a server whose connection broke, so that it may be another one, or started again, whether it has come as far as we
+   * have: one whose etcd was restored has not, and all is listed again. One request for a single object.
+   */
+  async #compare(version: string, signal: AbortSignal): Promise<void> {
+    const { type, trim: _trim, ...selection } = this.#options;
+    const what = `list ${this.#collection}`;
+    const path = `${collectionPath(type, selection.namespace)}?${listQuery({ ...selection, limit: 1, continueToken: undefined })}`;
+    const request = { method: "GET", path, lane: "api", timeoutMs: WATCH_HEADERS_TIMEOUT_MS } as const;
+    try {
+      const answer = await this.#deps.transport.send(request, signal);
+      if (answer.status !== 200) throw failureOf(what, answer);
+      this.#hasBroken = false;
+      if (isEarlierVersion(parseList(what, type, answer).resourceVersion, version)) this.#version = undefined;
+    } catch (error) {
+      if (signal.aborted || !isKubeError(error)) throw error;
+      // The watch may go on where lists fail; where it is silent, a list follows.
     }
   }
 
@@ -133,6 +165,14 @@ class Reflector<T extends KubeObject> {
       ? listAll(signal)
       : withDeadline(clock, what, budget.listMs, signal, listAll));
     this.#store.lastContactMs = this.#deps.clock.monotonicMs();
+    if (this.#lastVersion !== undefined && isEarlierVersion(version, this.#lastVersion)) {
+      this.#deps.logger.warn(
+        { version, lastVersion: this.#lastVersion },
+        "the API server has gone back to an earlier state",
+      );
+      this.#store.rewinds += 1;
+    }
+    this.#lastVersion = version;
     this.#store.replace(listed);
     return version;
   }
@@ -159,7 +199,9 @@ class Reflector<T extends KubeObject> {
         this.#store.checkBudget(what);
       }
     } catch (error) {
-      throw silence.signal.aborted ? abortReason(silence.signal) : error;
+      if (!silence.signal.aborted) throw error;
+      if (!signal.aborted) this.#onSilence();
+      throw abortReason(silence.signal);
     } finally {
       silence.end();
     }
@@ -183,11 +225,29 @@ class Reflector<T extends KubeObject> {
 
   #onLine(what: string, line: string): void {
     const event = parseWatchEvent(what, this.#options.type, line);
+    const isEarlier = this.#version !== undefined && isEarlierVersion(event.resourceVersion, this.#version);
+    if (isEarlier && event.type === "bookmark") {
+      throw new KubeError(
+        "Gone",
+        `${what}: its bookmark is of version ${event.resourceVersion}, before ${this.#version}`,
+      );
+    }
     this.#store.lastContactMs = this.#deps.clock.monotonicMs();
     this.#failures = 0;
+    if (this.#silentWatches > 0) {
+      this.#silentWatches = 0;
+      this.#onWell();
+    }
     if (event.type === "added" || event.type === "modified") this.#store.upsert(event.object);
     if (event.type === "deleted") this.#store.remove(event.object);
+    if (isEarlier) return;
     this.#version = event.resourceVersion;
+    this.#lastVersion = event.resourceVersion;
+  }
+
+  #onSilence(): void {
+    this.#silentWatches += 1;
+    if (this.#silentWatches >= SILENT_WATCHES_MAX) this.#version = undefined;
   }
 
   async #errorAnswer(what: string, stream: TransportStream, signal: AbortSignal): Promise<TransportResponse> {
@@ -204,6 +264,11 @@ class Reflector<T extends KubeObject> {
 
   #onWatching(): void {
     this.#refusedWatches = 0;
+    // One that follows so many silent ones may be as silent: only what is heard on it says that all is well.
+    if (this.#silentWatches < SILENT_WATCHES_MAX) this.#onWell();
+  }
+
+  #onWell(): void {
     this.#store.problem = undefined;
     this.#store.problemCode = undefined;
     if (this.#reported === undefined) return;
@@ -214,6 +279,7 @@ class Reflector<T extends KubeObject> {
   #onFailure(error: unknown): void {
     const code = isKubeError(error) ? error.code : error instanceof DeadlineError ? "Timeout" : "BadResponse";
     const hadVersion = this.#version !== undefined;
+    if (code === "Network") this.#hasBroken = true;
     if (hadVersion && code !== "Network" && code !== "Timeout") this.#refusedWatches += 1;
     if (code === "Gone" || code === "OverBudget" || this.#refusedWatches >= REFUSED_WATCHES_MAX) {
       this.#version = undefined;

@@ -7,3 +7,8 @@ export function isLaterVersion(a: string, b: string): boolean {
   // Without leading zeros a longer number is the greater one; they may be too large for a double.
   return a.length === b.length ? a > b : a.length > b.length;
 }
+
+/** Whether `a` is an earlier version than `b`, so that the server has gone back: it was restored from a backup. */
+export function isEarlierVersion(a: string, b: string): boolean {
+  return /^\d+$/.test(a) && /^\d+$/.test(b) && isLaterVersion(b, a);
+}

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "../telemetry/logger.ts";
 import { abortReason } from "../runtime/clock.ts";
 import type { ObjectKey } from "./client.ts";
@@ -26,6 +27,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
 
   /** Set by the reflector; nothing heard yet is infinitely long ago. */
   lastContactMs = Number.NEGATIVE_INFINITY;
+  /** Set by the reflector. */
+  rewinds = 0;
   /** Set by the reflector. */
   problem: string | undefined = undefined;
   /** Set by the reflector. */
@@ -118,7 +121,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
       const key = keyText(keyOf(object));
       const previous = before.get(key);
       const same = previous?.metadata.uid === object.metadata.uid;
-      if (previous !== undefined && same && previous.metadata.resourceVersion === object.metadata.resourceVersion) {
+      // Equal versions prove nothing: one that was given out before a restore may have been given out again since.
+      if (previous !== undefined && same && isDeepStrictEqual(previous, object)) {
         after.set(key, previous);
         continue;
       }

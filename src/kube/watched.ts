@@ -22,6 +22,11 @@ export interface Watched<T extends KubeObject> {
   readonly problem: string | undefined;
   /** The code of that, where there was an answer or an error that has one. */
   readonly problemCode?: KubeErrorCode | undefined;
+  /**
+   * How often the server has gone back to an earlier state, as after etcd was restored: what was remembered of this collection
+   * is of another history then, and versions of the two do not compare. Undefined counts as never.
+   */
+  readonly rewinds?: number;
   /** Calls `listener` for every change from now on, and with `added` for every object that is there already. */
   subscribe(listener: (change: Change<T>) => void): () => void;
   /** Resolves once `synced`. */

@@ -165,7 +165,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     await session.close();
   };
   const beginSession = (key: string, watched: BareMetalRemediation): Session => {
-    const session = new Session({ runtime, clusters }, watched, () => controller.enqueue(key));
+    const session = new Session({ runtime, clusters }, watched, () => controller.enqueue(key), remediations.rewinds);
     sessions.set(key, session);
     metrics.inFlight(sessions.size);
     return session;
@@ -176,7 +176,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     maxBackoffMs: ERROR_BACKOFF_MAX_MS,
     reconcile: async (key, signal) => {
       const watched = remediations.get(parseKey(key));
-      if (watched === undefined || sessions.get(key)?.uid !== watched.metadata.uid) await endSession(key);
+      // After a restore what a session remembers is of another history: it begins with nothing seen, as after a restart.
+      const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
+      if (watched === undefined || isOther) await endSession(key);
       if (watched === undefined) return;
       const session = sessions.get(key) ?? beginSession(key, watched);
       session.absorb(watched);

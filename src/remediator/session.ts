@@ -57,6 +57,7 @@ export class Session {
   readonly #runtime: KubeRuntime;
   readonly #clusters: NodeClusters;
   readonly #wake: () => void;
+  readonly #rewinds: number | undefined;
   readonly #watches = new Map<WatchName, { of: string; runtime: KubeRuntime; stop: AbortController }>();
   #heldKey = "";
   #release: () => void = () => undefined;
@@ -71,10 +72,12 @@ export class Session {
     { runtime, clusters }: { runtime: KubeRuntime; clusters: NodeClusters },
     remediation: BareMetalRemediation,
     wake: () => void,
+    rewinds?: number,
   ) {
     this.#runtime = runtime;
     this.#clusters = clusters;
     this.#wake = wake;
+    this.#rewinds = rewinds;
     this.uid = remediation.metadata.uid;
     this.remediation = remediation;
     this.enteredAtMs = runtime.clock.monotonicMs();
@@ -126,6 +129,11 @@ export class Session {
       this.#plan = { generation, plan: planOf(bareMetalRemediationSpecSchema.parse(this.remediation.spec)) };
     }
     return this.#plan.plan;
+  }
+
+  /** Whether it is about that object, in the history that its view is of now (`Watched.rewinds`). */
+  isOf(watched: BareMetalRemediation | undefined, rewinds: number | undefined): boolean {
+    return watched?.metadata.uid === this.uid && rewinds === this.#rewinds;
   }
 
   /** Takes the object as it was read live, or as a write has left it. */

@@ -2,6 +2,7 @@ import { parseAllDocuments } from "yaml";
 import { readFileSync } from "node:fs";
 import { createApiServer } from "../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
+import type { Backup } from "../../hack/kube-mock/store.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import type { ClusterControllerOptions } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
 import { startClusterControllers } from "../../hack/kube-mock/controllers/cluster-controllers.ts";
@@ -134,6 +135,11 @@ export class Cluster {
     this.server.close();
     this.rack.stop();
     await this.clock.advance(0);
+  }
+
+  /** etcd is restored, and the API server started again on it. */
+  restore(backup: Backup): void {
+    this.observer.atOnce(() => this.server.restore(backup));
   }
 
   /** Serves another project's kinds: those of a file of `hack/foreign-crds`. */

@@ -152,6 +152,17 @@ export const WATCHES: readonly ConformanceCase[] = [
     answer: [200, undefined],
   },
   {
+    name: "a watch from a version that is yet to come is open, and silent",
+    run: async (api) => {
+      const future = Number(await currentVersion(api)) + 1_000_000;
+      const options = `allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion=${future}`;
+      const watch = await api.watch(`${api.core("secrets")}?watch=true&${options}`);
+      await create(api, "a");
+      return [watch.status, await watch.next()];
+    },
+    answer: [200, undefined],
+  },
+  {
     name: "a bookmark marks the end of the initial events where a watch asks for them",
     run: async (api) => {
       await create(api, "a");

@@ -66,6 +66,7 @@ export class Observer {
   #leader: { holder: string } | undefined;
   #calmSinceMs = 0;
   #hampers = 0;
+  #isAtOnce = false;
   readonly #stopped = new Set<string>();
   /** Undefined in a cluster whose agents run in another one. */
   #running: Set<string> | undefined;
@@ -132,6 +133,15 @@ export class Observer {
     } finally {
       this.actor = before;
     }
+  }
+
+  /** Runs `act`, whose changes are one: rules are looked at when all of them are there. */
+  atOnce(act: () => void): void {
+    this.disturb();
+    this.#isAtOnce = true;
+    act();
+    this.#isAtOnce = false;
+    this.#step({ type: "passed" });
   }
 
   /** Something hampers an agent from now on, or has just ceased to. */
@@ -348,6 +358,7 @@ export class Observer {
   }
 
   #step(step: Step): void {
+    if (this.#isAtOnce) return;
     for (const invariant of this.#invariants) {
       const what = invariant.check(this.#facts, step);
       if (what !== undefined) this.report(invariant.name, what);

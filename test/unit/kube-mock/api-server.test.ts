@@ -152,6 +152,45 @@ test("a delayed request takes effect when its delay is over", async () => {
   assert.equal((await sent).status, 201);
 });
 
+test("a restored server has what it had, gives out versions again, and is silent to who knows later ones", async () => {
+  const { clock, server, transport, nodes } = world();
+  addNode(server, "a");
+  const backup = server.backUp();
+  addNode(server, "b");
+  const changed = nodes.mergePatch({ name: "a" }, { metadata: { labels: { k: "v" } } });
+  const { resourceVersion } = changed.metadata;
+  const told: string[] = [];
+  server.onChange(({ type, object }) => told.push(`${type} ${object.metadata.name}`));
+  const cut = await watch(transport, `${PATH}?watch=1&resourceVersion=${resourceVersion}`);
+  server.restore(backup);
+  await settle();
+  assert.equal(cut.at(-1), "Network");
+  assert.deepEqual(told, ["DELETED b", "MODIFIED a"]);
+  assert.deepEqual(
+    [...nodes.values()].map(({ metadata }) => metadata.name),
+    ["a"],
+  );
+  const silent = await watch(transport, `${PATH}?watch=1&allowWatchBookmarks=1&resourceVersion=${resourceVersion}`);
+  addNode(server, "c");
+  await clock.advance(120_000);
+  assert.deepEqual(silent, []);
+  for (const name of ["d", "e"]) addNode(server, name);
+  await settle();
+  assert.deepEqual(silent.length, 1, "it goes on behind the version that it was asked for");
+});
+
+test("a watch that lags for ever is open and silent", async () => {
+  const { clock, server, transport } = world();
+  server.faults.lagWatches({ client: "agent" }, Infinity);
+  const silent = await watch(transport, `${PATH}?watch=1&allowWatchBookmarks=1`);
+  addNode(server, "a");
+  await clock.advance(300_000);
+  assert.deepEqual(silent, []);
+  server.faults.lagWatches({ client: "agent" }, 0);
+  await settle();
+  assert.equal(silent.length, 1);
+});
+
 test("lagging watches hear late and in order, and at once when the lag is taken back", async () => {
   const { clock, server, transport } = world();
   const said = await watch(transport, `${PATH}?watch=1`);

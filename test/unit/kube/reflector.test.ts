@@ -4,6 +4,7 @@ import { startReflector } from "../../../src/kube/reflector.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Watched } from "../../../src/kube/watched.ts";
 import { failure } from "./api-stub.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { answer, listAnswer, ScriptedTransport } from "./scripted-transport.ts";
 import { evenRandom, NODE, nodeObject, recordingLogger } from "./support.ts";
@@ -196,6 +197,84 @@ test("a watch that says nothing is taken for dead, and one with bookmarks alone 
   assert.equal(transport.watch.query.get("resourceVersion"), "15");
   assert.equal(watched.problem, undefined);
   assert.equal(watched.lastContactMs, 5 * 61_000, "a new connection is not yet a word from the server");
+});
+
+test("two watches in a row that are open and silent end in a list, and so does every one after them", async () => {
+  transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5)]);
+  const watched = start();
+  await settle();
+  await clock.advance(91_000);
+  assert.deepEqual(
+    [transport.lists.length, transport.watches.length],
+    [1, 2],
+    "the first may have been the connection",
+  );
+  transport.onList = () => listAnswer(30, [nodeObject("a", "ua", 21)]);
+  await clock.advance(91_000);
+  assert.deepEqual([transport.lists.length, transport.watches.length], [2, 3]);
+  assert.equal(watched.get({ name: "a" })?.metadata.resourceVersion, "21");
+  assert.match(watched.problem ?? "", /nothing heard/, "an open connection is no word of the server's");
+  await clock.advance(92_000);
+  assert.equal(transport.lists.length, 3);
+  transport.watch.event("MODIFIED", nodeObject("a", "ua", 31));
+  await settle();
+  assert.equal(watched.problem, undefined);
+  await clock.advance(91_000);
+  assert.equal(transport.lists.length, 3, "one that has spoken is opened again from where it was");
+  assert.equal(watched.rewinds, 0);
+});
+
+test("a server that has gone back is taken at its word, though its versions are lower", async () => {
+  transport.onList = () => listAnswer(40, [nodeObject("a", "ua", 39), nodeObject("b", "ub", 30)]);
+  const watched = start();
+  await settle();
+  took();
+  // Version 39 was given out again, to something else.
+  const again = {
+    ...nodeObject("a", "ua", 39),
+    metadata: { ...nodeObject("a", "ua", 39).metadata, labels: { x: "y" } },
+  };
+  transport.onList = () => listAnswer(39, [again, nodeObject("b", "ub", 20)]);
+  await clock.advance(182_000);
+  assert.deepEqual(took(), ["updated a ua@39", "updated b ub@20"]);
+  assert.equal(watched.rewinds, 1);
+  transport.watch.event("MODIFIED", nodeObject("b", "ub", 40));
+  await settle();
+  assert.deepEqual(took(), ["updated b ub@40"]);
+});
+
+test("a server that is started again from a backup is noticed as soon as it answers", async () => {
+  transport.onList = () => listAnswer(40, [nodeObject("a", "ua", 39)]);
+  const watched = start();
+  await settle();
+  took();
+  transport.onList = () => listAnswer(20, [nodeObject("a", "ua", 19)]);
+  transport.watch.end(new KubeError("Network", "connection reset"));
+  await clock.advance(1_000);
+  assert.deepEqual([transport.looks, transport.lists.length, transport.watches.length], [1, 2, 2]);
+  assert.equal(transport.watch.query.get("resourceVersion"), "20");
+  assert.deepEqual([took(), watched.rewinds], [["updated a ua@19"], 1]);
+});
+
+test("a watch goes on after its connection broke, also where nothing can be listed", async () => {
+  transport.onList = () => listAnswer(40, []);
+  start();
+  await settle();
+  transport.onList = () => answer(500, failure(500, "InternalError", "no lists today"));
+  transport.watch.end(new KubeError("Network", "connection reset"));
+  await clock.advance(1_000);
+  assert.deepEqual([transport.looks, transport.lists.length], [1, 1]);
+  assert.equal(transport.watch.query.get("resourceVersion"), "40");
+});
+
+test("a bookmark of an earlier version is a server that has gone back: all is listed again", async () => {
+  transport.onList = () => listAnswer(40, []);
+  const watched = start();
+  await settle();
+  transport.onList = () => listAnswer(21, [nodeObject("a", "ua", 21)]);
+  transport.watch.event("BOOKMARK", { metadata: { resourceVersion: "20" } });
+  await clock.advance(1_000);
+  assert.deepEqual([transport.lists.length, watched.rewinds, watched.size], [2, 1, 1]);
 });
 
 test("bytes that never become an event do not keep a watch alive", async () => {

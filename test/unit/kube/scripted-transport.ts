@@ -21,6 +21,8 @@ export interface OpenWatch {
 /** A transport whose far end is the test, in the same process: for behaviours that hang on time. */
 export class ScriptedTransport implements KubeTransport {
   readonly lists: URLSearchParams[] = [];
+  /** How often it was asked for a single object, to see how far it has come. */
+  looks = 0;
   readonly watches: OpenWatch[] = [];
   /** Answers lists. */
   onList: (query: URLSearchParams) => TransportResponse = () => answer(500, {});
@@ -36,7 +38,8 @@ export class ScriptedTransport implements KubeTransport {
 
   async send(request: TransportRequest): Promise<TransportResponse> {
     const query = new URL(request.path, "http://x").searchParams;
-    this.lists.push(query);
+    if (query.get("limit") === "1") this.looks += 1;
+    else this.lists.push(query);
     return this.onList(query);
   }
 

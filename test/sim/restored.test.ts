@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Backup } from "../../hack/kube-mock/store.ts";
+import { World } from "./world.ts";
+
+/** Until every watch has been silent twice, and what that leads to is done. */
+const NOTICED_MS = 300_000;
+const QUICK = { retryLimit: 0, drainTimeout: "40s", timeout: "120s" };
+
+/** Fences n1, which holds a pod for a while, and restores etcd to what it was in a state of that fence. */
+async function fenceAndRestore(world: World, backedUp: string, restored: string): Promise<void> {
+  let backup: Backup | undefined;
+  world.onPhase("n1", backedUp, () => (backup = world.server.backUp()));
+  await world.holdPod();
+  world.remediate("n1", QUICK);
+  await world.phase("n1", restored);
+  await world.clock.advance(1_000);
+  // It was there, or the state would not have been reached.
+  world.restore(backup ?? assert.fail("there is a backup"));
+}
+
+describe("etcd is restored to an earlier state", () => {
+  for (const [backedUp, restored] of [
+    ["Verifying", "Releasing"],
+    ["PoweringOff", "Releasing"],
+    ["Releasing", "Rejoining"],
+    ["Releasing", "Succeeded"],
+    ["PoweringOn", "Succeeded"],
+  ] as const) {
+    it(`from ${restored} to ${backedUp}: the agent sees it within minutes, and the fence comes to its end`, () =>
+      World.run({}, async (world) => {
+        await fenceAndRestore(world, backedUp, restored);
+        assert.equal(world.remediation("n1")?.status?.phase, backedUp);
+        world.freePod();
+        await world.phase("n1", "Succeeded", NOTICED_MS);
+        await world.clock.advance(20_000);
+        world.assertClean();
+        assert.equal(world.isReady("n1"), true);
+        assert.equal(world.rack.host("n1").power, "On");
+      }));
+  }
+});
+
+describe("watches that are open and silent for good, as where a watch cache is stuck", () => {
+  it("let a node be fenced all the same, minutes later: it is listed, again and again", () =>
+    World.run({}, async (world) => {
+      world.server.faults.lagWatches({ client: "agent" }, Infinity);
+      world.server.faults.cutWatches({ client: "agent" });
+      await world.hang("n1");
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Succeeded", 3 * NOTICED_MS);
+      world.assertClean();
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.server.faults.clear();
+    }));
+
+  it("that fall silent in mid-fence hold nothing up for long", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Releasing");
+      world.server.faults.lagWatches({ client: "agent" }, Infinity);
+      world.freePod();
+      await world.phase("n1", "Succeeded", 3 * NOTICED_MS);
+      world.assertClean();
+      world.server.faults.clear();
+    }));
+});
