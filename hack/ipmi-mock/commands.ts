@@ -7,6 +7,9 @@ import type { Step } from "./faults.ts";
 /** Privilege level that a session needs for a command. */
 const USER = 2;
 const OPERATOR = 3;
+const ADMINISTRATOR = 4;
+/** How long the BMC is away when it is told to restart itself. */
+const RESTART_MS = 8_000;
 
 const OK = 0x00;
 const INVALID_COMMAND = 0xc1;
@@ -44,6 +47,7 @@ interface Command {
 
 const COMMANDS: readonly Command[] = [
   { step: "GetDeviceID", netFn: 0x06, command: 0x01, privilege: USER, run: () => ok(deviceId()) },
+  { step: "ColdReset", netFn: 0x06, command: 0x02, privilege: ADMINISTRATOR, run: coldReset },
   { step: "GetSystemGUID", netFn: 0x06, command: 0x37, privilege: USER, run: (bmc) => ok([...systemGuid(bmc)]) },
   { step: "GetChassisStatus", netFn: 0x00, command: 0x01, privilege: USER, run: (bmc) => ok(chassisStatus(bmc)) },
   { step: "ChassisControl", netFn: 0x00, command: 0x02, privilege: OPERATOR, run: controlChassis },
@@ -91,6 +95,11 @@ export function systemGuid(bmc: Bmc): Buffer {
 /** There is no "powering off": a host that still may write is on. */
 function chassisStatus(bmc: Bmc): readonly number[] {
   return [bmc.readPower() === "Off" ? 0x00 : 0x01, 0x00, 0x00];
+}
+
+function coldReset(bmc: Bmc): CommandAnswer {
+  bmc.restart(RESTART_MS);
+  return ok([]);
 }
 
 function controlChassis(bmc: Bmc, [control = 0xff]: readonly number[]): CommandAnswer {

@@ -13,6 +13,7 @@ export const STEPS = [
   "GetSystemGUID",
   "GetChassisStatus",
   "ChassisControl",
+  "ColdReset",
   "SetSystemBootOptions",
   "GetSystemBootOptions",
   "GetFRUInventoryAreaInfo",

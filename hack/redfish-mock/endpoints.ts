@@ -15,6 +15,7 @@ import {
   chassisEndpoint,
   chassisPath,
   managerEndpoint,
+  managerResetEndpoint,
   managerPath,
   resetEndpoint,
   resetInfoEndpoint,
@@ -77,6 +78,8 @@ function findHardware(
       return chassisEndpoint(id, bmc);
     case "Managers/":
       return managerEndpoint(id, bmc);
+    case "Managers/Actions/Manager.Reset":
+      return managerResetEndpoint(bmc);
     default:
       return undefined;
   }

@@ -72,6 +72,28 @@ export function chassisEndpoint(id: string, bmc: Bmc): Endpoint {
   };
 }
 
+/** How long the BMC is away when it is told to restart itself. */
+const RESTART_MS = 8_000;
+
+export function managerResetEndpoint(bmc: Bmc): Endpoint {
+  return {
+    POST: {
+      privilege: "ConfigureManager",
+      run: (body) => {
+        if (body["ResetType"] !== "ForceRestart") {
+          return failure(
+            400,
+            "ActionParameterValueNotInList",
+            "The value for the parameter ResetType is not in the list.",
+          );
+        }
+        bmc.restart(RESTART_MS);
+        return success(204);
+      },
+    },
+  };
+}
+
 export function managerEndpoint(id: string, bmc: Bmc): Endpoint {
   return {
     get: () =>
@@ -81,6 +103,12 @@ export function managerEndpoint(id: string, bmc: Bmc): Endpoint {
         PowerState: "On",
         LastResetTime: toTime(bmc.lastRestartMs),
         Status: ENABLED,
+        Actions: {
+          "#Manager.Reset": {
+            target: `${managerPath(id)}/Actions/Manager.Reset`,
+            "ResetType@Redfish.AllowableValues": ["ForceRestart"],
+          },
+        },
         Links: {
           ManagerForServers: [link(systemPath(id))],
           "ManagerForServers@odata.count": 1,

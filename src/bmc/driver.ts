@@ -130,6 +130,13 @@ export interface PowerDriver {
    * Absent where the protocol needs nothing more than the power state (IPMI).
    */
   findOffObstacle?(signal: AbortSignal): Promise<OffObstacle | undefined>;
+  /**
+   * Has the BMC itself restart, for a person who asks for it: the agent never does. The host goes on as it is. A lost answer may
+   * mean that the BMC was faster than its answer.
+   *
+   * @throws BmcError
+   */
+  resetBmc?(signal: AbortSignal): Promise<void>;
   /** Ends the driver's sessions and connections. Never throws; bounded by its own deadline. */
   close(): Promise<void>;
 }

@@ -13,6 +13,7 @@ import { ClusterConfigError, KubeError } from "../kube/errors.ts";
 import { TargetError } from "../remediator/targets/host.ts";
 import type { CliContext } from "./context.ts";
 import { withoutControls } from "./context.ts";
+import { bmcCommands } from "./bmc.ts";
 import { completionCommand } from "./completion.ts";
 import { explainCommands } from "./explain.ts";
 import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE, Refusal } from "./failures.ts";
@@ -37,6 +38,7 @@ const buildCli = (command: string): Application<CliContext> =>
         explain: explainCommands,
         probe: probeCommand,
         power: powerCommands,
+        bmc: bmcCommands,
         fence: fenceCommand,
         completion: completionCommand,
       },

@@ -89,6 +89,42 @@ function orderTypes(): string[] {
   return rack.host("one").orders.map(({ type }) => type);
 }
 
+describe("ironfence bmc reset ADDRESS", () => {
+  test("restarts the BMC over IPMI, and leaves its host on; without agreement it sends nothing", async () => {
+    const before = rack.bmc("one").lastRestartMs;
+    const env = { ...LOGIN, IRONFENCE_BMC_PASSWORD: "short-password" };
+    const refused = await ironfence(["bmc", "reset", ipmi.address], { env });
+    assert.equal(refused.code, EXIT_REFUSED, refused.err);
+    const denied = await ironfence(["bmc", "reset", ipmi.address], { env, answers: ["no"] });
+    assert.equal(denied.code, EXIT_REFUSED, denied.err);
+    assert.equal(rack.bmc("one").lastRestartMs, before);
+    const from = orderTypes().length;
+    const done = await ironfence(["bmc", "reset", ipmi.address, "--yes"], { env });
+    assert.equal(done.code, 0, done.err);
+    assert.match(done.out, /the restart was ordered/);
+    assert.ok(rack.bmc("one").lastRestartMs > before);
+    assert.equal(rack.host("one").power, "On");
+    assert.deepEqual(orderTypes().slice(from), []);
+    // The BMC is back before the other tests.
+    await delay(9_000);
+  });
+
+  test("restarts the BMC over Redfish by its Manager's Reset", async () => {
+    const before = rack.bmc("one").lastRestartMs;
+    const done = await onRedfish("bmc reset --yes");
+    assert.equal(done.code, 0, done.err);
+    assert.ok(rack.bmc("one").lastRestartMs > before);
+    assert.equal(rack.host("one").power, "On");
+    await delay(9_000);
+  });
+
+  test("has its help, with the exit codes", async () => {
+    const { code, out } = await ironfence(["bmc", "reset", "--help"]);
+    assert.equal(code, 0);
+    assert.match(out, /Manager\.Reset over Redfish.*Exit codes: 0 sent/s);
+  });
+});
+
 describe("ironfence power ADDRESS", () => {
   test("reads, powers off with a proof, and powers on, over Redfish", async () => {
     const status = await onRedfish("power status");

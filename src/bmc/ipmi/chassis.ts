@@ -25,6 +25,9 @@ export const POWER_OFF: Request = { netFn: NETFN_CHASSIS, command: CONTROL, data
 export const POWER_ON: Request = { netFn: NETFN_CHASSIS, command: CONTROL, data: [1] };
 export const GET_BOOT_FLAGS: Request = { netFn: NETFN_CHASSIS, command: GET_BOOT_OPTIONS, data: [BOOT_FLAGS, 0, 0] };
 
+/** Restarts the BMC itself (IPMI 2.0, 20.2). */
+export const COLD_RESET: Request = { netFn: 0x06, command: 0x02, data: [] };
+
 /** Keeps the boot flags when no power order follows within a minute, after which they would be dropped. */
 export const KEEP_BOOT_FLAGS: Request = {
   netFn: NETFN_CHASSIS,

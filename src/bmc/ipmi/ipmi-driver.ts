@@ -1,4 +1,5 @@
 import {
+  COLD_RESET,
   GET_BOOT_FLAGS,
   GET_CHASSIS_STATUS,
   KEEP_BOOT_FLAGS,
@@ -71,6 +72,12 @@ export class IpmiDriver implements PowerDriver {
     return this.#call("read of the boot override", signal, async (what, signal) => {
       const answer = await this.#client.read(what, GET_BOOT_FLAGS, signal);
       return understood(what, parseBootFlags(accepted(what, answer).data));
+    });
+  }
+
+  resetBmc(signal: AbortSignal): Promise<void> {
+    return this.#call("restart of the BMC", signal, async (what, signal) => {
+      accepted(what, await this.#change(what, COLD_RESET, signal));
     });
   }
 

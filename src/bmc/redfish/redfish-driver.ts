@@ -17,7 +17,7 @@ import { orderOffer, POWER_BUTTON, RESET_TYPES, resetType } from "./offer.ts";
 import { OffCheck } from "./off-check.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Resource, Service } from "./service.ts";
-import { parseAllowed, parseSystem } from "./system.ts";
+import { parseAllowed, parseManagerReset, parseSystem } from "./system.ts";
 import type { ResetAction, System } from "./system.ts";
 import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
@@ -150,6 +150,23 @@ export class RedfishDriver implements PowerDriver {
     return notOffered(
       `the BMC does not offer ForceOff to a host that is on, only: ${offered}; use IPMI, or another device`,
     );
+  }
+
+  resetBmc(signal: AbortSignal): Promise<void> {
+    return this.#call("restart of the BMC", signal, async (signal) => {
+      const { managers } = await this.#readSystem(signal);
+      const what = "the System's link to its Manager";
+      const manager = await this.#service.get(pathOnOrigin(this.#service.origin, managers[0], what), signal);
+      const restart = parseManagerReset(manager.body);
+      if (restart === undefined) {
+        throw new BmcError("Unsupported", `${this.address}: the BMC offers no restart of itself`);
+      }
+      const path = pathOnOrigin(this.#service.origin, restart.target, "the target of the Manager's Reset");
+      const call = { method: "POST", path, body: { ResetType: restart.type } } as const;
+      const answer = await this.#change(call, { mayBeUnknown: false }, signal);
+      const refusal = await this.#followToRefusal(`${this.address}: restart of the BMC`, answer, signal);
+      if (refusal !== undefined) throw refusal;
+    });
   }
 
   close(): Promise<void> {

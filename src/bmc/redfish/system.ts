@@ -105,6 +105,15 @@ function parseReset(body: JsonObject): ResetAction | undefined {
   };
 }
 
+/** How a Manager is told to restart itself (DSP0268, Manager.Reset); undefined where it offers nothing that does. */
+export function parseManagerReset(manager: JsonObject): { target: string; type: string } | undefined {
+  const action = objectAt(objectAt(manager, "Actions"), "#Manager.Reset");
+  const target = stringAt(action, "target");
+  const allowed = parseAllowed(action, "ResetType@Redfish.AllowableValues") ?? ["ForceRestart"];
+  const type = ["ForceRestart", "GracefulRestart"].find((known) => allowed.includes(known));
+  return target === undefined || type === undefined ? undefined : { target, type };
+}
+
 /** The values listed at `name`, if any are: a list of nothing says nothing. */
 export function parseAllowed(parent: JsonObject, name: string): readonly string[] | undefined {
   const listed = stringsAt(parent, name);
