@@ -271,7 +271,8 @@ async function examine(context: EffectContext, signal: AbortSignal): Promise<Par
     readLease(context, signal),
     readMachine(context, signal),
   ]);
-  const isTainted = (node !== undefined && signedTaint(node)) || session.seen.taintUnansweredAtMs !== undefined;
+  const bearsOurs = node !== undefined && (signedTaint(node) || isTaintOfFirstVersion(session, node));
+  const isTainted = bearsOurs || session.seen.taintUnansweredAtMs !== undefined;
   const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
   const { subject, cluster } = session;
   const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);

@@ -258,6 +258,10 @@ describe("a mark", () => {
       assert.equal(bears(FENCED), true);
     });
 
+    it("is seen by the look before a power-off, so that it is not taken for gone", async () => {
+      assert.equal((await run(tainted(), { do: "examine" })).taintCleared, false);
+    });
+
     it("stays where the annotation names another attempt", async () => {
       await run(tainted({}, "a0"), { do: "untaint" });
       assert.equal(bears(OUT_OF_SERVICE), true);
