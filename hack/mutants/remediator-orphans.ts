@@ -117,4 +117,12 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "[...operations]",
     LOST_IMAGE_SIM,
   ),
+  mutant(
+    "lost-labels-forgotten",
+    "orphans",
+    "what was saved of a deleted Node is kept though its remediation is removed by force",
+    "if (owed !== undefined && lost.size < LOST_MAX) lost.set",
+    "if (owed !== undefined && lost.size > LOST_MAX) lost.set",
+    ORPHANS_SIM,
+  ),
 ];

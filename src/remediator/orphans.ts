@@ -15,6 +15,9 @@ import { getNode, patchNode } from "./node-writes.ts";
 import type { NodeClusters } from "./node-clusters.ts";
 import type { NodeId } from "./subject.ts";
 import { nodeKey, parseNodeKey, subjectOf } from "./subject.ts";
+import type { Backup } from "./restore.ts";
+import { restorePatch } from "./restore.ts";
+import { conditionOf } from "./status.ts";
 import type { HostOwner } from "./targets/host.ts";
 import { releaseTarget } from "./targets/target-store.ts";
 
@@ -39,6 +42,13 @@ export interface OrphanDeps {
  */
 const CLUSTER_GONE_MS = 600_000;
 
+/** Nodes whose saved fields are kept here for a remediation that is gone. */
+const LOST_MAX = 1_000;
+/** Characters of labels that an Event has room for. */
+const LABELS_CHARS_MAX = 400;
+/** Labels that a kubelet sets by itself. */
+const KUBELET_LABELS = /^(?:beta\.)?kubernetes\.io\/(?:arch|hostname|os)$/u;
+
 /** Before a node that is still served is looked at again, beside the changes that usually tell. */
 const SERVED_RECHECK_MS = 5_000;
 
@@ -52,6 +62,8 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
   const { clusters, targets, remediations } = deps;
   /** Nodes that were told of and are not Ready yet. */
   const left = new Set<string>();
+  /** What Nodes had that were deleted for a remediation which is gone, by node: its status was the only other place. */
+  const lost = new Map<string, Backup>();
   /** Clusters that are kept connected for a node that is to be looked at, by that node. */
   const holds = new Map<string, () => void>();
   const controller: Controller = new Controller(deps.runtime, {
@@ -60,7 +72,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
     reconcile: async (key, running) => {
       // What was asked for while the last look was under way lost its hold at the end of that.
       hold(key);
-      const again = await tend(deps, left, key, running);
+      const again = await tend(deps, { left, lost }, key, running);
       if (again === undefined && !left.has(key)) {
         holds.get(key)?.();
         holds.delete(key);
@@ -80,7 +92,8 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
     clusters.subscribe({
       onNode: (cluster, { object }) => {
         const node = { cluster, name: object.metadata.name };
-        if (isMarked(object) || left.has(nodeKey(node))) enqueue(node);
+        const key = nodeKey(node);
+        if (isMarked(object) || left.has(key) || lost.has(key)) enqueue(node);
       },
       onConnection: () => undefined,
     }),
@@ -90,6 +103,8 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
     remediations.subscribe(({ type, object }) => {
       const { cluster, nodeName: name } = subjectOf(object);
       if (name === undefined) return;
+      const owed = type === "deleted" ? owedBackup(object) : undefined;
+      if (owed !== undefined && lost.size < LOST_MAX) lost.set(nodeKey({ cluster, name }), owed);
       if (type === "deleted" || left.has(nodeKey({ cluster, name }))) enqueue({ cluster, name });
     }),
     deps.onLetGo(enqueue),
@@ -104,7 +119,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
 
 async function tend(
   deps: OrphanDeps,
-  left: Set<string>,
+  { left, lost }: { left: Set<string>; lost: Map<string, Backup> },
   key: string,
   signal: AbortSignal,
 ): Promise<{ requeueAfterMs: number } | undefined> {
@@ -127,6 +142,12 @@ async function tend(
   }
   // Watches lag behind each other, so all of this is asked live.
   const node = await getNode(cluster.runtime.client, id.name, signal);
+  const backup = lost.get(key);
+  if (backup !== undefined && node !== undefined && node.metadata.uid !== backup.nodeUID) {
+    await patchNode(cluster.runtime.client, id.name, (present) => restorePatch(present, backup), signal);
+    runtime.logger.warn({ node: key }, "a node has back what a remediation that is gone had saved of it");
+    lost.delete(key);
+  }
   const owned = await ownedTargets(deps, id, signal);
   const signers = node === undefined ? [] : signersOf(node, id.cluster);
   const gone = await withoutRemediation(runtime, [...signers, ...owned.map(({ owner }) => owner.uid)], signal);
@@ -144,7 +165,7 @@ async function tend(
   if (!left.has(key)) {
     // Events are told to the cluster of the remediation, which has no node of another one.
     const regarding = (id.cluster === undefined ? node : undefined) ?? owned[0]?.target;
-    tell(runtime, key, regarding, ready, [...gone]);
+    tell(runtime, key, regarding, ready, [...gone], backup);
   }
   settle(!ready);
   return undefined;
@@ -202,6 +223,7 @@ function tell(
   regarding: KubeObject | undefined,
   ready: boolean,
   uids: readonly string[],
+  backup: Backup | undefined,
 ): void {
   const what = `BareMetalRemediation ${uids.join(", ")} of node ${nodeName} is gone and has not taken back what it did`;
   const next = ready
@@ -209,6 +231,22 @@ function tell(
     : `the host may be OFF, and its next boot may be from the network: look at both (ironfence power status), then power it on or remediate the node anew; the ${OUT_OF_SERVICE.key} taint of that remediation is taken off, ${QUARANTINE.key} stays until the node is Ready`;
   runtime.logger.error({ node: nodeName, uids, ready, next }, "a remediation is gone in mid-way");
   if (regarding === undefined) return;
-  const note = `${what}; ${next}`;
+  const saved = backup === undefined ? "" : `; ${labelsOf(nodeName, backup)}`;
+  const note = `${what}${saved}; ${next}`;
   runtime.events.record({ regarding, type: "Warning", reason: "RemediationLost", action: "Tend", note });
+}
+
+/** What was saved of a Node that was deleted and has not joined again. With its Machine gone it never will. */
+function owedBackup({ status = {} }: BareMetalRemediation): Backup | undefined {
+  const isAwaited = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
+  return isAwaited && status.replacement?.deletedAt === undefined ? status.backup : undefined;
+}
+
+/** What the deleted Node is given back when it joins again, and how a person does that should this agent end before. */
+function labelsOf(nodeName: string, { labels = {} }: Backup): string {
+  const words = Object.entries(labels)
+    .filter(([label]) => !KUBELET_LABELS.test(label))
+    .map(([label, value]) => `${label}=${value}`);
+  const text = words.join(" ").slice(0, LABELS_CHARS_MAX);
+  return `its Node was deleted and is given its labels, annotations and taints back when it joins again, unless this agent ends before: kubectl label node ${nodeName} ${text}`;
 }

@@ -90,6 +90,25 @@ describe("a remediation whose finalizer is removed by force", () => {
     }));
 });
 
+describe("labels of a Node that was deleted for a remediation which is then removed by force", () => {
+  it("are named with the command that sets them, and given back when the node joins again", () =>
+    World.run({}, async (world) => {
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { team: "a" } } });
+      await world.hang("n1");
+      world.remediate("n1", { workloadRelease: "DeleteNode" });
+      await world.until("the Node is gone", () => world.node("n1") === undefined);
+      removeByForce(world);
+      await world.until("it is said", () => warnings(world).length > 0, 10_000);
+      const note = world.notes.find(({ reason }) => reason === "RemediationLost")?.note ?? "";
+      assert.match(note, /kubectl label node n1 team=a/u);
+      world.somebodyOrders("n1", "On");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      await world.clock.advance(1_000);
+      assert.equal(world.node("n1")?.metadata.labels?.["team"], "a");
+      world.assertClean();
+    }));
+});
+
 describe("a remediation whose last change and whose end come one by one", () => {
   it("is found to be lost, too, though it is still being let go when its end is heard of", () =>
     World.run({ interference: { event: () => undefined } }, async (world) => {
