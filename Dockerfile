@@ -8,8 +8,8 @@ COPY hack/build hack/build
 RUN node hack/build/main.ts /out/ironfence.js
 
 FROM node:24-bookworm-slim
-# The bundle is an ES module; package.json says so, and has the version.
-COPY --from=build /out/ironfence.js /src/package.json /app/
+# The bundle is an ES module; package.json says so, and has the version. The third file lists the packages in the bundle.
+COPY --from=build /out/ironfence.js /out/ironfence.js.cdx.json /src/package.json /app/
 # Nothing is written to the file system: run it with a read-only root.
 USER 65532:65532
 ENV NODE_ENV=production

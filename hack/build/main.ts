@@ -1,13 +1,18 @@
+import { execFile } from "node:child_process";
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { build } from "esbuild";
 import { NODE_GUARD } from "./node-guard.ts";
 
-// Bundles the agent with its dependencies into one file, so that the image holds no node_modules.
+// Bundles the agent with its dependencies into one file, so that the image holds no node_modules. A second file beside it lists
+// what is in there (a software bill of materials, CycloneDX).
 
 const HELP = `Bundles src/main.ts into one file that Node 24 runs without node_modules.
 
   node hack/build/main.ts [OUTPUT]      OUTPUT: dist/ironfence.js where absent
+
+Writes OUTPUT.cdx.json beside it: the packages of the bundle, in CycloneDX.
 `;
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -37,7 +42,15 @@ if (argument === "--help" || argument === "-h") {
   });
   await writeFile(outfile, escapeNonAscii(await readFile(outfile, "utf8")));
   await chmod(outfile, 0o755);
+  await writeFile(`${outfile}.cdx.json`, await billOfMaterials());
   process.stdout.write(`${outfile}: ${((await stat(outfile)).size / 2 ** 20).toFixed(2)} MiB\n`);
+}
+
+/** The locked packages that the agent is made of; those of development are in no bundle. */
+async function billOfMaterials(): Promise<string> {
+  const command = ["sbom", "--sbom-format=cyclonedx", "--omit=dev", "--package-lock-only"];
+  const { stdout } = await promisify(execFile)("npm", command, { cwd: ROOT, maxBuffer: 16 * 2 ** 20 });
+  return stdout;
 }
 
 /** A single character beyond ASCII makes V8 keep two bytes for every one. esbuild leaves some in regular expressions and notices. */

@@ -33,6 +33,22 @@ function ironfence(...args: string[]) {
   });
 }
 
+void test("a bill of materials lists what is in the bundle, each with its version", () => {
+  const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
+  const { bomFormat, components } = JSON.parse(readFileSync(join(folder, "ironfence.js.cdx.json"), "utf8")) as {
+    bomFormat: string;
+    components: { name: string; version: string }[];
+  };
+  assert.equal(bomFormat, "CycloneDX");
+  for (const [name, version] of Object.entries(dependencies)) {
+    const listed = components.filter((component) => component.name === name).map((component) => component.version);
+    assert.ok(listed.includes(version), `${name} ${version}: ${listed.join(", ")}`);
+  }
+  assert.ok(!components.some(({ name }) => name === "esbuild"), "what is for development alone");
+});
+
 void test("the bundle starts without node_modules and knows its version", () => {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   const result = ironfence("--version");
