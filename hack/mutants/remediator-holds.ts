@@ -44,6 +44,14 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     RETURNED,
   ),
   mutant(
+    "returned-twin-left-off",
+    "decide-verifying",
+    "all devices of a host read On before a node that is back ends its remediation",
+    'return isWhole ? "On" : run({ do: "readWhole" });',
+    'return isWhole ? "On" : "On";',
+    RETURNED,
+  ),
+  mutant(
     "returned-since-attempt-alone",
     "decide-verifying",
     "a node is back in a boot that is new since the remediation began",

@@ -126,8 +126,8 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "order-repeated-early",
     "decide-power-off",
     "an order is given its time before another one is sent",
-    'return last.state === "On" && orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;',
-    'return last.state === "On";',
+    "return isOn && orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;",
+    "return isOn;",
     DECIDE,
   ),
 

@@ -67,9 +67,11 @@ function needsNewOrder({ attempt, seen }: Walk, order: SentOrder | undefined, no
   if (order?.outcome === "Rejected") return true;
   const last = seen.power.last;
   if (last === undefined) return false;
-  if (last.state === "Off") return !attempt.sent;
+  // Read as a whole, a host of which one device is off may run: that Off is not the host's.
+  const isOn = last.runs ?? last.state === "On";
+  if (last.state === "Off" && !isOn) return !attempt.sent;
   if (attempt.done) return isPauseOver(attempt, order, now);
-  return last.state === "On" && orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;
+  return isOn && orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;
 }
 
 /** Whether the host, once proven off in this cycle, is on again although the last order has had its time. */

@@ -280,11 +280,22 @@ function lookIfOn(walk: Walk, now: Now): "On" | "Off" | Decision {
   const ageMs = last === undefined ? Infinity : now.monotonicMs - last.atMs;
   if (last !== undefined && ageMs <= IDENTITY_AGE_MAX_MS) {
     // A power-off that has had no effect so far may be about to.
-    if (last.state === "On" && isSettled(walk, last.atMs, now)) return "On";
+    if (last.state === "On" && isSettled(walk, last.atMs, now)) {
+      // Of several devices one may have taken the power-off, and stay off beside the one that reads On.
+      const isWhole = last.runs !== undefined || walk.attempt.action !== "ForceOff";
+      return isWhole ? "On" : run({ do: "readWhole" });
+    }
+    if (last.runs === true && isSettled(walk, last.atMs, now)) return powerOnAll(walk, last.raw, now);
     if (last.state === "Off" && offReads >= 2) return "Off";
   }
   const inMs = (last?.state === "Off" ? OFF_CONFIRM_GAP_MS : POLL_SLOW_MS) - ageMs;
   return deviceGate(walk, now) ?? (inMs <= 0 ? run({ do: "readPower" }) : wait(walk, inMs));
+}
+
+/** The node is back, but a device that its power-off reached is off: nothing but an undo powers that on again. */
+function powerOnAll(walk: Walk, raw: string, now: Now): Decision {
+  const message = `node ${walk.nodeName} is Ready in another boot, but not all of its host's power devices read On (${raw}): they are powered on`;
+  return fail(walk, now, "PowerOnTimeout", message);
 }
 
 /** Whether a Machine that had no node when its host was powered off has become one whose kubelet lives since the last order. */

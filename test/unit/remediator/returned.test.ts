@@ -27,6 +27,8 @@ const MACHINE: Snapshot["subject"] = {
   cluster: undefined,
   machine: { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", namespace: "caps", name: "m1", uid: "m-uid" },
 };
+/** All devices of the host were read, and say On. */
+const ALL_ON: Seen["power"] = { ...READ_ON, last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 100, runs: true } };
 const BY_TEST = { reason: "Paused", message: "by a test" } as const;
 /** A BMC that does not say how the host is. */
 const UNTOLD: Seen["power"] = { ...READ_ON, last: { state: "Unknown", raw: "null", atMs: NOW.monotonicMs - 100 } };
@@ -58,17 +60,29 @@ const RETURNED: readonly Row[] = [
   },
   {
     name: "… and ends the remediation, held or not",
-    changes: returned({ power: READ_ON }, { stop: BY_TEST }),
+    changes: returned({ power: ALL_ON }, { stop: BY_TEST }),
     expected: "→ Restoring (BroughtBack)",
   },
   {
-    name: "a node that is Ready in a new boot, and its host on, is not powered off once more",
+    name: "all devices of its host are read before a node that is Ready in a new boot counts as back",
     changes: returned({ power: READ_ON }),
+    expected: "readWhole",
+  },
+  {
+    name: "one that is off beside another that is on is powered on by an undo",
+    changes: returned({
+      power: { ...ALL_ON, last: { state: "Off", raw: "psu-2: Off", atMs: NOW.monotonicMs, runs: true } },
+    }),
+    expected: "→ Undoing (PowerOnTimeout)",
+  },
+  {
+    name: "a node that is Ready in a new boot, and its host on, is not powered off once more",
+    changes: returned({ power: ALL_ON }),
     expected: "→ Restoring (BroughtBack)",
   },
   {
     name: "… its marks come off first",
-    changes: returned({ power: READ_ON, marksCleared: false }),
+    changes: returned({ power: ALL_ON, marksCleared: false }),
     expected: "clearMarks",
   },
   {
@@ -94,7 +108,7 @@ const RETURNED: readonly Row[] = [
   {
     name: "a node that was not Ready when its attempt began, and is now, is back by the boot in which the remediation began",
     changes: {
-      ...returned({ power: READ_ON }),
+      ...returned({ power: ALL_ON }),
       status: { node: { name: "n1", uid: "node-uid", bootID: "new-boot", bootIDAtStart: "old-boot", wasReady: false } },
     },
     expected: "→ Restoring (BroughtBack)",
@@ -226,7 +240,7 @@ describe("what a further power-off rests on", () => {
       seen: {
         taintCleared: true,
         marksCleared: true,
-        power: READ_ON,
+        power: ALL_ON,
         identity: VERIFIED,
         examined: { node: undefined },
         ...machineSeen("n7"),
