@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { benchAgent } from "./agent.ts";
 import { benchBmc } from "./bmc.ts";
-import { benchClusters } from "./clusters.ts";
+import { benchClusters, benchHostileClusters } from "./clusters.ts";
 import { benchDetector } from "./detector.ts";
 import { benchFuzz } from "./fuzz.ts";
 
@@ -11,6 +11,7 @@ const HELP = `Figures, measured on this machine: they vary with it, so compare o
   npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
   npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
   npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them away
+  npm run bench -- hostile             the same with small clusters, beside five whose API servers try to bring the agent down
   npm run bench -- bmc                 the power drivers beside ipmitool and fence_redfish, and 500 hosts fenced at once
   npm run bench -- fuzz --inputs N     every parser of what a BMC sends, and of addresses (1,000,000 in all; SEED=n repeats a run)
   npm run bench -- walk                a whole fence on the real control plane with a BMC that takes 2 s a change (--grace N: nodes
@@ -37,6 +38,8 @@ else if (what === "agent" && Number.isInteger(nodeCount) && nodeCount >= 50) awa
 else if (what === "detector" && Number.isInteger(nodeCount) && nodeCount >= 100) {
   await benchDetector(values.nodes === undefined ? [100, 1_000, 5_000] : [nodeCount]);
 } else if (what === "clusters" && Number.isInteger(clusterCount) && clusterCount > 0) await benchClusters(clusterCount);
+else if (what === "hostile" && Number.isInteger(clusterCount) && clusterCount > 0)
+  await benchHostileClusters(clusterCount);
 else if (what === "bmc") await benchBmc();
 else if (what === "fuzz" && Number.isInteger(inputCount) && inputCount > 0) benchFuzz(inputCount);
 else if (what === "walk" && (graceSeconds === undefined || graceSeconds >= 20)) {

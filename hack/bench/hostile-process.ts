@@ -1,0 +1,93 @@
+import { createServer } from "node:https";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { systemClock } from "../../src/runtime/system.ts";
+import { createCertificateAuthority } from "../lib/pki.ts";
+
+// API servers of workload clusters that try to bring the agent down, each in its own way. It prints their kubeconfigs, a JSON array on one line.
+
+const HOST = "127.0.0.1";
+const PAGE = 25;
+const JSON_TYPE = { "content-type": "application/json" };
+
+let made = 0;
+const node = (rest = ""): string => {
+  made += 1;
+  return `{"metadata":{"name":"n${made}","uid":"u${made}","resourceVersion":"${made}"}${rest}}`;
+};
+const list = (items: readonly string[], more: boolean): string =>
+  `{"metadata":{"resourceVersion":"1"${more ? ',"continue":"x"' : ""}},"items":[${items.join(",")}]}`;
+const many = (count: number, rest?: string): string[] => Array.from({ length: count }, () => node(rest));
+
+const HUGE_PAGE = list(many(60_000), true);
+
+interface Hostile {
+  nodes: () => string;
+  event?: () => string;
+}
+
+const HOSTILE: readonly Hostile[] = [
+  // Pages without end, each as it was asked for.
+  { nodes: () => list(many(PAGE), true) },
+  // Pages of 60,000 objects.
+  { nodes: () => HUGE_PAGE },
+  // Objects that cannot be read, without end.
+  { nodes: () => list(many(PAGE, ',"status":{"conditions":1}'), true) },
+  // A watch with ever new names, as fast as they are taken.
+  { nodes: () => list([], false), event: () => `{"type":"ADDED","object":${node()}}\n` },
+  // A watch that changes one node, as fast as that is taken.
+  {
+    nodes: () => list([], false),
+    event: () =>
+      `{"type":"MODIFIED","object":{"metadata":{"name":"n","uid":"u","resourceVersion":"${(made += 1)}"},"status":{"conditions":[{"type":"Ready","status":"${made % 2 === 0}"}]}}}\n`,
+  },
+];
+
+const authority = await createCertificateAuthority(systemClock, "hostile");
+const { certPem: cert, keyPem: key } = await authority.issue({
+  commonName: HOST,
+  ipAddresses: [HOST],
+  usage: "server",
+});
+
+async function serve({ nodes, event }: Hostile): Promise<string> {
+  const answer = ({ url = "" }: IncomingMessage, response: ServerResponse): void => {
+    response.writeHead(200, JSON_TYPE);
+    if (url.includes("watch=true")) {
+      if (event !== undefined) pump(response, event);
+      return;
+    }
+    const namespace = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system","uid":"z","resourceVersion":"1"}}`;
+    response.end(url.startsWith("/api/v1/nodes") ? nodes() : namespace);
+  };
+  const server = createServer({ key, cert }, answer);
+  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : 0;
+  return JSON.stringify({
+    "current-context": "c",
+    contexts: [{ name: "c", context: { cluster: "k", user: "u" } }],
+    clusters: [
+      {
+        name: "k",
+        cluster: {
+          server: `https://${HOST}:${port}`,
+          "certificate-authority-data": Buffer.from(authority.certPem).toString("base64"),
+        },
+      },
+    ],
+    users: [{ name: "u", user: { token: "t" } }],
+  });
+}
+
+function pump(response: ServerResponse, event: () => string): void {
+  const more = (): void => {
+    while (!response.destroyed) {
+      const events = Array.from({ length: 500 }, event).join("");
+      if (!response.write(events)) break;
+    }
+  };
+  response.on("drain", more);
+  more();
+}
+
+process.stdout.write(`${JSON.stringify(await Promise.all(HOSTILE.map(serve)))}\n`);
