@@ -2,11 +2,25 @@ import { must } from "./target.ts";
 import type { FuzzTarget } from "./target.ts";
 import { failure, messageIds, sessionsFull } from "../../src/bmc/redfish/answer.ts";
 import type { Answer } from "../../src/bmc/redfish/answer.ts";
-import { hasBoot, lacksNetworkBoot, parseBootOverride, settingsReference } from "../../src/bmc/redfish/boot.ts";
+import { compareHosts } from "../../src/bmc/driver.ts";
+import {
+  hasBoot,
+  ifMatch,
+  lacksNetworkBoot,
+  parseBootOverride,
+  settingsReference,
+} from "../../src/bmc/redfish/boot.ts";
 import { linksAt, parseJsonObject, stringAt } from "../../src/bmc/redfish/json.ts";
 import type { JsonObject } from "../../src/bmc/redfish/json.ts";
+import { sessionPath } from "../../src/bmc/redfish/login.ts";
 import { pathOnOrigin } from "../../src/bmc/redfish/reference.ts";
-import { besideChassis, parseChassis, parsePower, parseSystem } from "../../src/bmc/redfish/system.ts";
+import {
+  besideChassis,
+  parseChassis,
+  parseManagerReset,
+  parsePower,
+  parseSystem,
+} from "../../src/bmc/redfish/system.ts";
 import { parseTask, retryAfterMs } from "../../src/bmc/redfish/task.ts";
 
 // What a Redfish service sends, from its text on. HTTP itself is undici's.
@@ -49,11 +63,16 @@ const ERROR = {
     "@Message.ExtendedInfo": [{ MessageId: "Base.1.18.ServiceTemporarilyUnavailable", Message: "Later.\n" }],
   },
 };
+const MANAGER = {
+  "@odata.type": "#Manager.v1_19_0.Manager",
+  Actions: { "#Manager.Reset": { target: "/redfish/v1/Managers/1/Actions/Manager.Reset" } },
+};
+const SESSIONS = "/redfish/v1/SessionService/Sessions";
 const HOSTILE = '{"__proto__":{"PowerState":"Off"},"constructor":{"prototype":{"UUID":"x"}},"Links":{"Chassis":[{}]}}';
 
 const resources: FuzzTarget = {
   name: "redfish resource",
-  seeds: [...[SYSTEM, CHASSIS, TASK, ERROR].map((value) => JSON.stringify(value)), HOSTILE].map((text) =>
+  seeds: [...[SYSTEM, CHASSIS, MANAGER, TASK, ERROR].map((value) => JSON.stringify(value)), HOSTILE].map((text) =>
     Buffer.from(text),
   ),
   run: (input) => {
@@ -70,6 +89,15 @@ const resources: FuzzTarget = {
     const reading = besideChassis({ state: "Off", raw: "Off" }, chassis.power === undefined ? [] : [chassis.power]);
     must(reading.state !== "Off" || says === undefined || says === "Off", "a chassis that is not off denies an Off");
     const system = parseSystem(ORIGIN, { path: PATH, body, etag: undefined, date: undefined, isStale: false });
+    const { identity } = system;
+    for (const isOff of [true, false]) {
+      must(compareHosts(identity, identity, { isOff }) === "Same", "a host is no other than itself");
+    }
+    const restart = parseManagerReset(body);
+    must(
+      restart === undefined || /^(?:Force|Graceful)Restart$/.test(restart.type),
+      "a BMC is restarted, never reset to defaults",
+    );
     for (const reference of [system.reset?.target, system.reset?.actionInfo, ...system.chassis, ...system.managers]) {
       if (reference === undefined) continue;
       must(pathOnOrigin(ORIGIN, reference, "it").startsWith("/"), "what is asked for next is on the same service");
@@ -94,9 +122,37 @@ const headers: FuzzTarget = {
   run: (input) => {
     const text = input.toString("latin1");
     const waitMs = retryAfterMs({ status: 202, body: EMPTY, header: () => text });
+    const tags = [1, 2, 3, 4].map((tries) => ifMatch(text, tries));
+    must(tags[0] === text && tags.includes("*"), "the tag as it was given comes first, and any tag last");
     must(waitMs >= 250 && waitMs < 1e9, "Retry-After neither hurries nor stops us for ever");
     must(/^\/[\x21-\x7e]*$/.test(pathOnOrigin(ORIGIN, text, "it")), "a reference is a path of its service");
   },
 };
 
-export const REDFISH_TARGETS: readonly FuzzTarget[] = [resources, headers];
+const sessions: FuzzTarget = {
+  name: "redfish location of a session",
+  seeds: [
+    `${SESSIONS}/7`,
+    `https://10.1.2.3${SESSIONS}/7`,
+    "7",
+    SESSIONS,
+    "../../Systems/1",
+    "//evil.example/Sessions/1",
+  ].map((text) => Buffer.from(text)),
+  run: (input) => {
+    const text = input.toString("latin1");
+    for (const [location, body] of [
+      [text, EMPTY],
+      [undefined, { Id: text }],
+      [undefined, { "@odata.id": text }],
+    ] as const) {
+      const header = (name: string): string | undefined => (name === "location" ? location : undefined);
+      const path = sessionPath(ORIGIN, SESSIONS, { status: 201, header, body });
+      must(path === undefined || /^\/[\x21-\x7e]*$/.test(path), "a session is a path of its service");
+      const isNamed = location !== undefined || path === undefined || /\/Sessions?\/[^/]+\/?$/i.test(path);
+      must(isNamed, "nothing but a session is ended in its place");
+    }
+  },
+};
+
+export const REDFISH_TARGETS: readonly FuzzTarget[] = [resources, headers, sessions];

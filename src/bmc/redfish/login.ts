@@ -109,7 +109,7 @@ function session(origin: string, collection: string, answer: Answer): Access {
  * Where the new session is. Behind a forwarded port a BMC may name itself as it is known on its own network: then the path alone
  * serves, on the origin that we know. Some give a bare id, or nothing but the id in the body.
  */
-function sessionPath(origin: string, collection: string, answer: Answer): string | undefined {
+export function sessionPath(origin: string, collection: string, answer: Answer): string | undefined {
   const members = collection.replace(/\/+$/, "");
   const location = answer.header("location");
   const elsewhere = location === undefined ? undefined : (URL.parse(location)?.pathname ?? `${members}/${location}`);
