@@ -27,6 +27,14 @@ const mutant = mutantsOf("src/remediator");
 export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Off is off only when it is proven.
   mutant(
+    "stale-view-unsaid",
+    "stale-views",
+    "a view that may be stale is reported on each remediation under way",
+    "warn(deps, `what is known of ${kind} may be minutes old: ${why}`);",
+    "",
+    "test/unit/remediator/stale-views.test.ts",
+  ),
+  mutant(
     "session-outlives-restore",
     "session",
     "what a session remembers counts for nothing once the API server has gone back to an earlier state",

@@ -10,6 +10,8 @@ export interface RemediatorMetrics {
   waiting(count: number): void;
   /** Remediations that wait for a collection to be read. */
   waitingForInput(count: number): void;
+  /** Collections whose view may be stale. */
+  staleViews(count: number): void;
   /** A taint was taken off a node whose host nobody proves off. */
   unvouchedTaint(): void;
   /** Nodes that a remediation which is gone has left in mid-way. */
@@ -54,6 +56,11 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     help: "Remediations that wait for a collection that cannot be listed, FencingTargets for one.",
     registers,
   });
+  const staleViews = new Gauge({
+    name: "ironfence_stale_views",
+    help: "Collections of which the remediator may know only an earlier state, since their watches are silent or fail.",
+    registers,
+  });
   const unvouched = new Counter({
     name: "ironfence_unvouched_taints_total",
     help: "Out-of-service taints that were taken off since no remediation at work proved the host off.",
@@ -76,6 +83,7 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     inFlight: (count) => inFlight.set(count),
     waiting: (count) => waiting.set(count),
     waitingForInput: (count) => waitingForInput.set(count),
+    staleViews: (count) => staleViews.set(count),
     unvouchedTaint: () => unvouched.inc(),
     orphaned: (count) => orphaned.set(count),
     probedHosts: (counts) => {

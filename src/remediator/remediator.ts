@@ -31,6 +31,8 @@ import { probeHosts } from "./targets/bare-metal-host/probe-hosts.ts";
 import { createCompositeDirectory, whyManaged } from "./targets/composite-directory.ts";
 import { createFencingTargetDirectory } from "./targets/fencing-target.ts";
 import { startTargetController } from "./targets/target-controller.ts";
+import type { ViewHealth } from "./stale-views.ts";
+import { reportStaleViews } from "./stale-views.ts";
 import type { TurnLimits } from "./turn.ts";
 import { Turns } from "./turns.ts";
 import { tendUnvouchedTaints } from "./unvouched-taints.ts";
@@ -253,7 +255,16 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   /** Remediations, as soon as they are known: each says what it waits for. */
   const serveRemediations = async (): Promise<void> => {
     await remediations.whenSynced(running);
-    await Promise.all([controller.run(running), keepFinalizers({ runtime, remediations }, running)]);
+    const views = new Map<string, ViewHealth>([
+      ["BareMetalRemediations", remediations],
+      ["Nodes", nodes],
+      ["FencingTargets", targets],
+    ]);
+    await Promise.all([
+      controller.run(running),
+      keepFinalizers({ runtime, remediations }, running),
+      reportStaleViews({ runtime, views, remediations, metrics }, running),
+    ]);
   };
   /** What has no way of its own to say that it waits. */
   const serveTargets = async (): Promise<void> => {

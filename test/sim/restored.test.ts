@@ -51,6 +51,8 @@ describe("watches that are open and silent for good, as where a watch cache is s
       await world.phase("n1", "Succeeded", 3 * NOTICED_MS);
       world.assertClean();
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      const stale = world.notes.filter(({ reason }) => reason === "ViewStale").map(({ note }) => note);
+      assert.ok(stale.length > 0 && stale.length <= 3, stale.join("\n"));
       world.server.faults.clear();
     }));
 

@@ -135,6 +135,8 @@ export function perform(arena: Arena, deed: Deed): void {
       return arena.hamper(deed, deed.action, deed.forMs);
     case "deleteLease":
       return arena.deleteLease();
+    case "silenceWatches":
+      return arena.lagWatches(Infinity, deed.plural);
     case "mend":
       return mend(arena, deed.host);
     case "restore":
@@ -283,6 +285,8 @@ export function tell(deed: Deed): string {
       const whose = deed.agent === undefined ? "agents" : `agent ${deed.agent + 1}`;
       return `calls of ${whose} to ${deed.verbs.join(", ")} ${deed.resource} meet ${JSON.stringify(deed.action)} ${until}`;
     }
+    case "silenceWatches":
+      return `the agents' watches of ${deed.plural} are silent until all faults end`;
     case "deleteLease":
       return "somebody deletes the agents' Lease";
     default:

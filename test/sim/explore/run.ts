@@ -61,6 +61,8 @@ export type Deed =
   | { do: "cutWatches" | "compact" }
   | { do: "lagWatches"; forMs: number; plural?: string }
   | { do: "deleteLease" }
+  /** The agents' watches are open, and silent until all faults end. */
+  | { do: "silenceWatches"; plural: string }
   /** All that agents, or one of them, ask of one kind goes wrong, while the rest works: for so long, or until all faults end. */
   | { do: "hamper"; agent?: number; resource: string; verbs: readonly Verb[]; action: FaultAction; forMs?: number };
 

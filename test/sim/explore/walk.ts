@@ -332,6 +332,7 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
       { do: "hamper", agent, resource: "leases", verbs: READS_AND_WRITES, action: { kind: "hang" }, forMs: 20_000 },
       { do: "deleteLease" },
     ],
+    () => [{ do: "silenceWatches", plural: pick(random, ["nodes", "leases", "pods", "ironfence", "configmaps"]) }],
     // Where watches are cut, too, the view that they fed cannot be had any more.
     () => {
       const action: FaultAction = { kind: "status", status: pick(random, [403, 500, 500]) };
