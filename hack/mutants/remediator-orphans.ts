@@ -125,4 +125,12 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "if (owed !== undefined && lost.size > LOST_MAX) lost.set",
     ORPHANS_SIM,
   ),
+  mutant(
+    "first-version-taint-unvouched",
+    "unvouched-taints",
+    "a taint of version 0.1.0 for which there is no proof comes off, too",
+    "!(isOurs(node, id.cluster) || isOfFirstVersion)",
+    "!isOurs(node, id.cluster)",
+    VERSIONS_SIM,
+  ),
 ];

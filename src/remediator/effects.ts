@@ -1,4 +1,3 @@
-import { FENCED_BY } from "../api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODE_LEASE_NAMESPACE, NODES } from "../api/core-types.ts";
@@ -16,7 +15,7 @@ import { orderPower, readPower, readWhole, setBootOverride, verifyIdentity } fro
 import type { EffectContext } from "./effect-context.ts";
 import { lookAtStops } from "./look-at-stops.ts";
 import type { MarkChange, MarksPutOn } from "./marks.ts";
-import { isReady, markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
+import { isReady, isTaintOfFirstVersion, markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
 import { getNode, patchNode } from "./node-writes.ts";
 import { checkSuccessor, claimHost, ownerOf } from "./ownership.ts";
 import type { EtcdMember } from "./quorum.ts";
@@ -271,7 +270,7 @@ async function examine(context: EffectContext, signal: AbortSignal): Promise<Par
     readLease(context, signal),
     readMachine(context, signal),
   ]);
-  const bearsOurs = node !== undefined && (signedTaint(node) || isTaintOfFirstVersion(session, node));
+  const bearsOurs = node !== undefined && (signedTaint(node) || isTaintOfFirstVersion(session.remediation, node));
   const isTainted = bearsOurs || session.seen.taintUnansweredAtMs !== undefined;
   const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
   const { subject, cluster } = session;
@@ -356,17 +355,10 @@ function signedByOurs(session: EffectContext["session"]): string | undefined {
 
 function putOnBy(session: EffectContext["session"], node: Node): MarksPutOn {
   const { taint, quarantined } = session.seen;
-  return { outOfService: taint?.found === "Ours" || isTaintOfFirstVersion(session, node), quarantine: quarantined };
-}
-
-/**
- * Whether version 0.1.0 put the out-of-service taint on for this remediation. It signed it by an annotation alone. A kubelet can
- * write that, so it counts only where the stored status is of that version, too, and names the same attempt.
- */
-function isTaintOfFirstVersion({ uid, subject, status }: EffectContext["session"], node: Node): boolean {
-  const { attempt, stateVersion } = status;
-  if (attempt === undefined || stateVersion !== undefined) return false;
-  return node.metadata.annotations?.[FENCED_BY] === signature(uid, attempt.id, subject.cluster);
+  return {
+    outOfService: taint?.found === "Ours" || isTaintOfFirstVersion(session.remediation, node),
+    quarantine: quarantined,
+  };
 }
 
 async function putTaint(
@@ -382,7 +374,7 @@ async function putTaint(
     // Known before the answer, which may be lost.
     const taintUnansweredAtMs = session.now().monotonicMs;
     session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false, taintUnansweredAtMs };
-    const putOn = { outOfService: isTaintOfFirstVersion(session, node), quarantine: false };
+    const putOn = { outOfService: isTaintOfFirstVersion(session.remediation, node), quarantine: false };
     return markPatch(node, { outOfService: "on" }, signedBy, undefined, putOn);
   };
   const { taintUnansweredAtMs: earlierAtMs } = session.seen;

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { FENCED_BY, QUARANTINED_BY } from "../api/annotations.ts";
+import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import type { Node, Taint } from "../api/core.ts";
 import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../api/taints.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
 import type { KnownCluster } from "./subject.ts";
-import { clusterKey } from "./subject.ts";
+import { clusterKey, subjectOf } from "./subject.ts";
 
 // Our two marks on a node: the out-of-service taint, which stands only while its host is proven off, and the quarantine. Each
 // bears an annotation with its fencing attempt. Whether an out-of-service taint is ours rests on a second taint beside it: anybody
@@ -158,4 +159,15 @@ function quarantineSignature(node: Node): string {
 
 function taintsOf(node: Node): readonly Taint[] {
   return node.spec.taints ?? [];
+}
+
+/**
+ * Whether version 0.1.0 put the out-of-service taint on for this remediation. It signed it by an annotation alone. A kubelet can
+ * write that, so it counts only where the stored status is of that version, too, and names the same attempt.
+ */
+export function isTaintOfFirstVersion(remediation: BareMetalRemediation, node: Node): boolean {
+  const { attempt, stateVersion } = remediation.status ?? {};
+  if (attempt === undefined || stateVersion !== undefined) return false;
+  const { cluster } = subjectOf(remediation);
+  return node.metadata.annotations?.[FENCED_BY] === signature(remediation.metadata.uid, attempt.id, cluster);
 }

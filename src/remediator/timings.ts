@@ -71,8 +71,11 @@ export const DEVICE_FINAL_RETRY_MS = 300_000;
 /** Back-off between calls to an API server that fails. */
 export const API_RETRY_MIN_MS = 200;
 export const API_RETRY_MAX_MS = 10_000;
-/** How long what a remediation needs may take to be read, as after a start, before the remediation says that it waits for it. */
-export const UNREAD_SAY_MS = 5_000;
+/**
+ * How long what a remediation needs may take to be read, as after a start, before the remediation says that it waits for it. Longer
+ * than POWER_PROOF_AGE_MAX_MS: by what 0.1.0 stored, a taint of 0.1.0's is known.
+ */
+export const UNREAD_SAY_MS = 7_000;
 /** While something has not been read: how soon it is looked whether it was. */
 export const UNREAD_RECHECK_MS = 200;
 /** Longest back-off between tries to take our out-of-service taint off, Retry-After included: the host may be on. */

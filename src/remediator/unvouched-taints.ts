@@ -5,7 +5,7 @@ import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
-import { markPatch, signedTaint, signersOf } from "./marks.ts";
+import { isTaintOfFirstVersion, markPatch, signedTaint, signersOf } from "./marks.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import type { NodeClusters } from "./node-clusters.ts";
 import { patchNode } from "./node-writes.ts";
@@ -121,9 +121,12 @@ async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Pr
   const patchFor: Parameters<typeof patchNode>[2] = (node) => {
     // A proof may have been made while the node was being read.
     const isVouched = (provenUntilMs(deps.powerOf(id)) ?? -Infinity) > runtime.clock.monotonicMs();
-    if (isVouched || !isOurs(node, id.cluster)) return [];
-    taken = node;
-    return markPatch(node, { outOfService: "off" }, "");
+    const isOfFirstVersion = [...remediations.values()].some((stored) => isTaintOfFirstVersion(stored, node));
+    if (isVouched || !(isOurs(node, id.cluster) || isOfFirstVersion)) return [];
+    const putOn = { outOfService: isOfFirstVersion, quarantine: false };
+    const patch = markPatch(node, { outOfService: "off" }, "", undefined, putOn);
+    if (patch.length > 0) taken = node;
+    return patch;
   };
   await patchNode(nodeRuntime.client, id.name, patchFor, signal);
   if (taken === undefined) return;

@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import type { BareMetalRemediationStatus } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import { FENCED } from "../../src/api/taints.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 /** What agent 0.1.0 wrote in simulated fences: test/corpus/record.ts. */
@@ -142,6 +144,24 @@ async function killIn(world: World, phase: string): Promise<void> {
   await world.until(`it is ${phase}`, () => killed !== undefined);
   await killed;
 }
+
+describe("a taint that 0.1.0 put on, which signed it by an annotation alone", () => {
+  it("comes off while FencingTargets cannot be listed", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
+      await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+      await world.killAgent();
+      downgrade(world);
+      const taints = world.node("n1")?.spec.taints?.filter(({ key }) => key !== FENCED.key) ?? [];
+      world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
+      const path = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
+      const action = { kind: "status", status: 500 } as const;
+      world.server.faults.inject({ match: { client: "agent", path }, times: Infinity, action });
+      world.startAgent();
+      await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 10_000);
+    }));
+});
 
 describe("an agent of this version that takes a fence over from 0.1.0", () => {
   for (const phase of ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"]) {
