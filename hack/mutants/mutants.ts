@@ -3,6 +3,7 @@ import { BMC_MUTANTS } from "./bmc.ts";
 import { BMC_IPMI_MUTANTS } from "./bmc-ipmi.ts";
 import { BMC_REDFISH_MUTANTS } from "./bmc-redfish.ts";
 import { CLUSTERS_MUTANTS } from "./clusters.ts";
+import { CONFIG_MUTANTS } from "./config.ts";
 import { DETECTOR_MUTANTS } from "./detector.ts";
 import { DETECTOR_ACTIONS_MUTANTS } from "./detector-actions.ts";
 import { DETECTOR_DECISIONS_MUTANTS } from "./detector-decisions.ts";
@@ -31,6 +32,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...BMC_IPMI_MUTANTS,
   ...BMC_REDFISH_MUTANTS,
   ...CLUSTERS_MUTANTS,
+  ...CONFIG_MUTANTS,
   ...DETECTOR_MUTANTS,
   ...DETECTOR_ACTIONS_MUTANTS,
   ...DETECTOR_DECISIONS_MUTANTS,

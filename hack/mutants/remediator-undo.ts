@@ -45,8 +45,8 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "twin-left-off",
     "decide-undo",
     "an undo looks at all devices of a host: one may be off while another reads On",
-    'return inMs <= 0 ? run({ do: "readWhole" })',
-    'return inMs <= 0 ? run({ do: "readPower" })',
+    'if (inMs <= 0) return run({ do: "readWhole" });',
+    'if (inMs <= 0) return run({ do: "readPower" });',
     DECIDE,
   ),
   mutant(

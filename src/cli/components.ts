@@ -110,7 +110,11 @@ function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal
       bareMetalHosts: families.has("bare-metal-host"),
       options: {
         concurrency: REMEDIATIONS_AT_ONCE,
-        limits: { hosts: options.maxHosts, perZone: options.maxHostsPerZone },
+        limits: {
+          hosts: options.maxHosts,
+          perCluster: options.maxHostsPerCluster,
+          perZone: options.maxHostsPerZone,
+        },
         zoneLabel: options.zoneLabel,
         ownNode: options.nodeName,
         ownCluster: options.ownCluster,

@@ -112,7 +112,15 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_MAX_HOSTS",
     defaultText: "100",
     placeholder: "number",
-    brief: "Hosts that are remediated at the same moment, from power-off until the verdict; 0 for any number",
+    brief: "Hosts that are remediated at the same moment, from power-off until they read On; 0 for any number",
+    parse: parseLimit,
+  } satisfies Option<number>,
+  maxHostsPerCluster: {
+    name: "maxHostsPerCluster",
+    env: "IRONFENCE_MAX_HOSTS_PER_CLUSTER",
+    defaultText: "25",
+    placeholder: "number",
+    brief: "The same in one workload cluster of Cluster API, so that none takes the places of all others",
     parse: parseLimit,
   } satisfies Option<number>,
   maxHostsPerZone: {
@@ -198,6 +206,7 @@ export interface RunOptions extends ClusterOptions {
   leaseName: string;
   nodeLeaseNamespace: string;
   maxHosts: number;
+  maxHostsPerCluster: number;
   maxHostsPerZone: number;
   zoneLabel: string;
   nodeName: string | undefined;
@@ -241,6 +250,7 @@ export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
     leaseName: requireOption(RUN_OPTIONS.leaseName, flags, env),
     nodeLeaseNamespace: requireOption(RUN_OPTIONS.nodeLeaseNamespace, flags, env),
     maxHosts: requireOption(RUN_OPTIONS.maxHosts, flags, env),
+    maxHostsPerCluster: requireOption(RUN_OPTIONS.maxHostsPerCluster, flags, env),
     maxHostsPerZone: requireOption(RUN_OPTIONS.maxHostsPerZone, flags, env),
     zoneLabel: requireOption(RUN_OPTIONS.zoneLabel, flags, env),
     nodeName: resolveOption(RUN_OPTIONS.nodeName, flags, env),

@@ -2,7 +2,13 @@ import type { KubeError } from "../kube/errors.ts";
 import type { Random } from "../runtime/random.ts";
 import { backoffMs } from "../runtime/random.ts";
 import type { Effect } from "./snapshot.ts";
-import { API_RETRY_MAX_MS, API_RETRY_MIN_MS, UNTAINT_RETRY_MAX_MS } from "./timings.ts";
+import {
+  API_REPEAT_MS,
+  API_REPORT_AFTER_MS,
+  API_RETRY_MAX_MS,
+  API_RETRY_MIN_MS,
+  UNTAINT_RETRY_MAX_MS,
+} from "./timings.ts";
 
 /** A kind of call to the API: storing the status, or an effect. */
 export type ApiCall = "store" | Effect["do"];
@@ -24,6 +30,9 @@ export interface ApiTrouble {
 /** A call that is not made again for so long after it may be is not needed any more. */
 const FORGOTTEN_AFTER_MS = 10_000;
 
+/** After so many tries it is no matter of seconds any more. */
+const URGENT_TRIES = 60;
+
 /** What takes our out-of-service taint off: it has to be off soon, whatever else fails. */
 const TAKES_TAINT_OFF: ReadonlySet<ApiCall> = new Set<ApiCall>(["untaint", "swapMarks", "clearMarks"]);
 
@@ -37,12 +46,14 @@ export function takesTaintOff(call: ApiCall): boolean {
  */
 export class ApiTroubles {
   readonly #troubles = new Map<ApiCall, ApiTrouble>();
+  /** When people were last warned of each. */
+  readonly #said = new Map<ApiCall, number>();
 
   /** @param startedMs when the call began. */
   failed(call: ApiCall, error: KubeError, random: Random, times: { startedMs: number; nowMs: number }): ApiTrouble {
     const known = this.#troubles.get(call);
     const failures = (known?.failures ?? 0) + 1;
-    const urgent = takesTaintOff(call);
+    const urgent = takesTaintOff(call) && failures < URGENT_TRIES;
     const longestMs = urgent ? UNTAINT_RETRY_MAX_MS : API_RETRY_MAX_MS;
     const ownMs = backoffMs(random, API_RETRY_MIN_MS, longestMs, failures - 1);
     const trouble = {
@@ -58,13 +69,23 @@ export class ApiTroubles {
     return trouble;
   }
 
+  /** Whether people are to be warned of it: after a while, and again from time to time, since events are not kept for long. */
+  isToBeSaid({ call, sinceMs }: ApiTrouble, nowMs: number): boolean {
+    const saidMs = this.#said.get(call) ?? -Infinity;
+    if (nowMs - sinceMs < API_REPORT_AFTER_MS || nowMs - saidMs < API_REPEAT_MS) return false;
+    this.#said.set(call, nowMs);
+    return true;
+  }
+
   succeeded(call: ApiCall): void {
     this.#troubles.delete(call);
+    this.#said.delete(call);
   }
 
   /** The remediation has moved on: other calls are due. */
   clear(): void {
     this.#troubles.clear();
+    this.#said.clear();
   }
 
   /** Failures in a row of one kind of call. */

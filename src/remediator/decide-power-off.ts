@@ -163,13 +163,17 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
   // The watch that shows renewals may lag, or have fallen silent: a live look after the proof has the last word.
   if (lease.readAtMs < Math.max(clearAtMs, provenAtMs)) return run({ do: "readLease" });
   if (walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id) {
-    if (seen.kube?.refused === true && walk.remainingMs <= 0) {
-      const message = `the host is off, but node ${walk.nodeName} could not be tainted in time: ${seen.kube.message}`;
-      return failAttempt(walk, now, "PowerOffTimeout", message);
-    }
-    return run({ do: "taint", attemptId: attempt.id });
+    return untaintable(walk, now) ?? run({ do: "taint", attemptId: attempt.id });
   }
   return release(walk, now);
+}
+
+/** A host is not kept off for a taint that cannot be put on: once that is known not to stand, the attempt fails. */
+function untaintable(walk: Walk, now: Now): Decision | undefined {
+  const { seen, remainingMs, nodeName } = walk;
+  if (remainingMs > 0 || seen.taintFailure === undefined) return undefined;
+  const message = `the host is off, but node ${nodeName} could not be tainted in time: ${seen.taintFailure}`;
+  return seen.taintCleared ? failAttempt(walk, now, "PowerOffTimeout", message) : run({ do: "untaint" });
 }
 
 /**

@@ -90,7 +90,9 @@ function loseProof(walk: Walk, now: Now): Decision {
 /** One guarded patch takes the taint off and puts the quarantine on; only then may the host be powered on. */
 function endRelease(walk: Walk, drained: boolean, now: Now): Decision {
   const { attempt, seen, plan } = walk;
-  if (!seen.swapped) return run({ do: "swapMarks", attemptId: attempt.id });
+  // Without the quarantine the node may take pods a little early; without the power it never runs again.
+  const isUnmarked = walk.remainingMs <= 0 && seen.kube !== undefined && seen.taintCleared;
+  if (!seen.swapped && !isUnmarked) return run({ do: "swapMarks", attemptId: attempt.id });
   const left = `${seen.drain?.pods ?? "unknown"} pods, ${seen.drain?.attachments ?? "unknown"} volume attachments`;
   const released: ConditionChange = drained
     ? {

@@ -2,7 +2,7 @@ import { untilNextRead } from "./decide-power-off.ts";
 import type { Node } from "../api/core.ts";
 import { isReady } from "./marks.ts";
 import { recordNode } from "./decide-verifying.ts";
-import { deviceGate, failAttempt, identityGate, move, run, stopGate, wait } from "./moves.ts";
+import { deviceGate, failAttempt, failAttemptInTurn, identityGate, move, run, stopGate, wait } from "./moves.ts";
 import { isOnDue, isSpent, orderAgeMs, readsOn, withIntent } from "./orders.ts";
 import type { SentOrder } from "./seen.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
@@ -64,7 +64,8 @@ export function orderOn(walk: Walk, last: SentOrder | undefined, now: Now): Deci
 function recordOn(walk: Walk, on: { message: string; warning: boolean }, onOrderedAtMs: number, now: Now): Decision {
   const { attempt, seen, plan, status } = walk;
   const orderedAtMs = Math.round(now.epochMs - (now.monotonicMs - onOrderedAtMs));
-  if (!seen.rebootRecorded) {
+  // A host that is on does not wait for good for a record that cannot be written.
+  if (!seen.rebootRecorded && (walk.remainingMs > 0 || seen.kube === undefined)) {
     return run({
       do: "recordReboot",
       offConfirmedAtMs: attempt.offConfirmedAtMs ?? orderedAtMs,
@@ -97,15 +98,16 @@ export function decideRejoining(walk: Walk, now: Now): Decision {
   if (!seen.devicesClosed) return run({ do: "closeDevices" });
   const named = recordNode(walk, now);
   if (named !== undefined) return named;
-  if (walk.remainingMs <= 0) {
-    return failAttempt(walk, now, "RejoinTimeout", `node ${walk.nodeName} did not rejoin after power-on in time`);
-  }
-  const restoring = restoreLabels(walk);
-  if (restoring !== undefined) return restoring;
   // Only a change of the lease that this process saw after power-on counts: the clocks of nodes may differ from ours.
   const onOrderedAtMs = seen.order?.action === "On" ? seen.order.atMs : -Infinity;
   const renewed = (seen.lease?.renewedAtMs ?? -Infinity) > onOrderedAtMs;
   const rejoined = node !== undefined && isNewBoot(walk, node) && renewed;
+  // Another power cycle would not help a node that has rejoined, and that only a failing API keeps from going on.
+  if (walk.remainingMs <= 0 && !(rejoined && seen.kube !== undefined)) {
+    return failAttemptInTurn(walk, now, "RejoinTimeout", `node ${walk.nodeName} did not rejoin after power-on in time`);
+  }
+  const restoring = restoreLabels(walk);
+  if (restoring !== undefined) return restoring;
   if (!rejoined) return wait(walk, walk.remainingMs);
   if (!seen.quarantineLifted) return run({ do: "liftQuarantine" });
   const message = `node ${walk.nodeName} has rejoined with a new boot`;
@@ -127,17 +129,17 @@ export function restoreLabels(snapshot: Snapshot): Decision | undefined {
 /** The node is back: waits until it is Ready, leaves nothing of ours behind, and only then says so. */
 export function decideRestoring(walk: Walk, now: Now): Decision {
   const { attempt, seen, node } = walk;
-  if (walk.remainingMs <= 0) {
+  // A node that came back by itself, before any power order, is in the boot that it was in.
+  const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(walk, node));
+  if (walk.remainingMs <= 0 && !(isBack && seen.kube !== undefined)) {
     const { reason, message } = seen.device ?? {
       reason: "ReadyTimeout" as const,
       message: `node ${walk.nodeName} rejoined, but was not Ready in time`,
     };
-    return failAttempt(walk, now, reason, message);
+    return failAttemptInTurn(walk, now, reason, message);
   }
   const restoring = restoreLabels(walk);
   if (restoring !== undefined) return restoring;
-  // A node that came back by itself, before any power order, is in the boot that it was in.
-  const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(walk, node));
   if (!isBack) return wait(walk, walk.remainingMs);
   if (attempt.bootOverride) {
     const waiting = deviceGate(walk, now);

@@ -193,7 +193,10 @@ function powerOn(walk: Walk, now: Now): Decision {
     if (!verdict.verified) return waitForIdentity(walk, verdict, now);
   }
   const inMs = untilNextRead(walk, now);
-  return inMs <= 0 ? run({ do: "readWhole" }) : { notes: [], effects: [], nextCheckMs: inMs };
+  if (inMs <= 0) return run({ do: "readWhole" });
+  if (walk.remainingMs > 0) return { notes: [], effects: [], nextCheckMs: inMs };
+  const message = `the host does not read On although it was ordered on, and is ordered on again every few minutes: see to it, and power it on by hand`;
+  return waitBecause(walk, now, "PowerOnTimeout", message, inMs);
 }
 
 function waitForIdentity(walk: Walk, verdict: Extract<IdentityVerdict, { verified: false }>, now: Now): Decision {

@@ -12,6 +12,7 @@ import { decideVerifying } from "./decide-verifying.ts";
 import { STOP_LOOK_MS } from "./timings.ts";
 import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
 import { decideUnknown } from "./decide-unknown.ts";
+import { reportTroubleOver } from "./decide-trouble.ts";
 import { decideUnread } from "./decide-unread.ts";
 import { decideInstallation } from "./reprovision/host-installation.ts";
 import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./reprovision/machine-deletion.ts";
@@ -38,7 +39,8 @@ function decideNow(snapshot: Snapshot, now: Now): Decision {
   const { away, unread, state } = snapshot;
   if (state.name === "Unknown") return decideState(snapshot, now);
   if (unread !== undefined && !isFinal(state.name)) return decideUnread(snapshot, now, unread);
-  if (away === undefined) return decideBack(snapshot, now) ?? decideState(snapshot, now);
+  if (away === undefined)
+    return decideBack(snapshot, now) ?? reportTroubleOver(snapshot, now) ?? decideState(snapshot, now);
   return decideAway(snapshot, now, away, { abort: decideAbort, usual: decideState });
 }
 

@@ -320,8 +320,12 @@ async function mark(context: EffectContext, change: MarkChange, attemptId: strin
   if (change.outOfService === "off" && mayBeOnItsWay(session)) await overtakeTaint(context, signal);
   const ownedBy = signedByOurs(session);
   const signedBy = signature(session.uid, attemptId, session.subject.cluster);
-  const patchFor: Parameters<typeof patchNode>[2] = (node) =>
-    markPatch(node, change, signedBy, ownedBy, putOnBy(session, node));
+  const patchFor: Parameters<typeof patchNode>[2] = (node) => {
+    // That much is known whatever becomes of the patch.
+    if (change.outOfService === "off" && outOfServiceOf(node) === "None")
+      session.seen = { ...session.seen, ...TAINT_OFF };
+    return markPatch(node, change, signedBy, ownedBy, putOnBy(session, node));
+  };
   await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
 }
 
@@ -383,12 +387,14 @@ async function putTaint(
     node = await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
   } catch (error) {
     const isAnswered = isKubeError(error) && error.status !== undefined;
-    if (isAnswered) session.seen = { ...session.seen, taintUnansweredAtMs: earlierAtMs };
+    const taintFailure = error instanceof Error ? error.message : String(error);
+    session.seen = { ...session.seen, taintFailure, ...(isAnswered && { taintUnansweredAtMs: earlierAtMs }) };
     throw error;
   }
   const whose = node === undefined || node.metadata.uid !== uid ? "None" : outOfServiceOf(node);
   const found = whose === "None" ? "NoNode" : whose;
-  session.seen = { ...session.seen, taint: { attemptId, found }, taintUnansweredAtMs: undefined };
+  const answered = { taintUnansweredAtMs: undefined, taintFailure: undefined };
+  session.seen = { ...session.seen, taint: { attemptId, found }, ...answered };
 }
 
 async function deleteNode({ nodeRuntime, session }: EffectContext, signal: AbortSignal): Promise<void> {

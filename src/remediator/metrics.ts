@@ -12,6 +12,8 @@ export interface RemediatorMetrics {
   waitingForInput(count: number): void;
   /** Collections whose view may be stale. */
   staleViews(count: number): void;
+  /** Remediations that are past the deadline of their state, and cannot go on. */
+  overdue(count: number): void;
   /** A taint was taken off a node whose host nobody proves off. */
   unvouchedTaint(): void;
   /** Nodes that a remediation which is gone has left in mid-way. */
@@ -61,6 +63,11 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     help: "Collections of which the remediator may know only an earlier state, since their watches are silent or fail.",
     registers,
   });
+  const overdue = new Gauge({
+    name: "ironfence_remediations_overdue",
+    help: "Remediations past the deadline of their state: their condition Processing names what keeps them.",
+    registers,
+  });
   const unvouched = new Counter({
     name: "ironfence_unvouched_taints_total",
     help: "Out-of-service taints that were taken off since no remediation at work proved the host off.",
@@ -81,6 +88,7 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
     finished: (result, reason) => finished.inc({ result, reason }),
     left: (state, seconds) => steps.observe({ state }, seconds),
     inFlight: (count) => inFlight.set(count),
+    overdue: (count) => overdue.set(count),
     waiting: (count) => waiting.set(count),
     waitingForInput: (count) => waitingForInput.set(count),
     staleViews: (count) => staleViews.set(count),

@@ -5,7 +5,7 @@ import type { Attempt, Outcome } from "./state.ts";
 import type { ConditionChange, StatusChange } from "./status.ts";
 import { changeStatus, conditionOf, processing } from "./status.ts";
 import type { IdentityVerdict } from "./targets/host.ts";
-import { DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
+import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
 
 // The moves that every state is made of. All are pure.
 
@@ -129,6 +129,20 @@ export function failAttempt(snapshot: Walk, now: Now, reason: Reason, message: s
     return fail(snapshot, now, "RebootsNotProven", why);
   }
   return beginAttempt(snapshot, now, "Reprovision", `${reason}: ${message}; the reboots are spent`);
+}
+
+/**
+ * The same from a state in which the host is on, and its place among those that are remediated at once was given back: a further
+ * power cycle waits for its turn, and the node may come back meanwhile.
+ */
+export function failAttemptInTurn(walk: Walk, now: Now, reason: Reason, message: string): Decision {
+  const next = failAttempt(walk, now, reason, message);
+  if (next.status?.phase !== "Verifying") return next;
+  const { turn } = walk;
+  if (turn === undefined) return run({ do: "askForTurn" });
+  // The quorum of etcd is looked at live before the power-off.
+  const waits = !turn.granted && turn.reason === "WaitingForTurn";
+  return waits ? waitBecause(walk, now, turn.reason, turn.message, CLAIM_RECHECK_MS) : next;
 }
 
 /** Begins a further power cycle. What the last one did to the host's power is carried over: an undo may owe it an On. */

@@ -7,6 +7,7 @@ export const REASONS = [
   "InputUnread",
   "UnknownState",
   "StaleRequest",
+  "ApiFailing",
   "MachineNotFound",
   "MachineUnreadable",
   "SubjectMismatch",

@@ -19,7 +19,7 @@ import { mayRunEtcd } from "./quorum.ts";
 import { RemediationIndex } from "./remediation-index.ts";
 import { Session, trimRemediation } from "./session.ts";
 import { keepFinalizers } from "./keep-finalizers.ts";
-import { isBegun, isFinal } from "./state.ts";
+import { holdsPlace, isBegun, isFinal } from "./state.ts";
 import { watchStopSwitch } from "./stop-switch.ts";
 import type { NodeId } from "./subject.ts";
 import { clusterKey } from "./subject.ts";
@@ -154,11 +154,18 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   };
   /** Told which node's remediation has just been let go. */
   const letGo = new Set<(node: NodeId) => void>();
+  const overdue = new Set<string>();
+  const noteOverdue = (key: string, isOverdue: boolean): void => {
+    if (isOverdue) overdue.add(key);
+    else overdue.delete(key);
+    metrics.overdue(overdue.size);
+  };
   const endSession = async (key: string): Promise<void> => {
     const session = sessions.get(key);
     sessions.delete(key);
     metrics.inFlight(sessions.size);
     noteWaiting(key, false);
+    noteOverdue(key, false);
     if (session !== undefined) turns.leave(session.uid);
     turns.review();
     if (session === undefined) return;
@@ -189,12 +196,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
         if (!session.isLive) return { requeueAfterMs: LIVE_RETRY_MS };
       }
       turns.reviewIfOld();
-      const wasUnderWay = isBegun(session.status);
+      const heldPlace = holdsPlace(session.status, runtime.clock.nowMs());
       const requeueAfterMs = await walk(walker, session, signal);
       noteWaiting(key, session.waitsForInput);
-      // One that has stored its beginning, or its end, counts by that; one that has stepped back makes room for another.
-      if (isBegun(session.status)) turns.leave(session.uid);
-      else if (wasUnderWay) turns.review();
+      noteOverdue(key, session.isOverdue);
+      // One that has given its place back makes room for another.
+      if (heldPlace && !holdsPlace(session.status, runtime.clock.nowMs())) turns.review();
       if (requeueAfterMs !== undefined) return { requeueAfterMs };
       if (isFinal(session.status.phase)) await endSession(key);
     },

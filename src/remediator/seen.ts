@@ -48,6 +48,8 @@ export interface Seen {
   taint: { attemptId: string; found: "Ours" | "Foreign" | "NoNode" } | undefined;
   /** When a patch was sent that puts our taint on and has had no answer: it may still be on its way. */
   taintUnansweredAtMs: number | undefined;
+  /** Why our taint could not be put on, when that was last tried. */
+  taintFailure: string | undefined;
   quarantined: boolean;
   /** Whether this process knows that our out-of-service taint is off: it took it off, or saw none, and put none on since. */
   taintCleared: boolean;
@@ -188,6 +190,7 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
     device: undefined,
     taint: undefined,
     taintUnansweredAtMs: undefined,
+    taintFailure: undefined,
     quarantined: false,
     taintCleared: false,
     marksCleared: false,

@@ -198,6 +198,12 @@ export class Session {
     return this.#deadline.atMs - now.monotonicMs;
   }
 
+  /** Whether it is past the deadline of its state. What has not begun waits for others, whose time is not its own. */
+  get isOverdue(): boolean {
+    const { state } = this;
+    return state.name !== "Resolving" && this.remainingMs(state, this.plan) <= 0;
+  }
+
   /**
    * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, and the Machine
    * while it has not named its node.

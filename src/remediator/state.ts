@@ -1,6 +1,8 @@
 import type { BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
 import { bareMetalRemediationStateSchema } from "../api/bare-metal-remediation.ts";
 import { parseTimeMs, toMicroTime } from "../runtime/time.ts";
+import type { Reason } from "./reasons.ts";
+import { PLACE_KEPT_MS } from "./timings.ts";
 
 /**
  * The states of a remediation, in the order of a walk that goes well; `status.phase` holds the name. docs/remediation.md
@@ -179,6 +181,33 @@ export function isUnderWay(status: BareMetalRemediationStatus | undefined, epoch
   const { phase = "Resolving", attempt } = status ?? {};
   if (phase === "Undoing") return attempt?.action !== "None" && epochMs <= (parseTimeMs(attempt?.deadline) ?? Infinity);
   return phase !== "Resolving" && !isFinal(phase);
+}
+
+/** What a remediation waits for that may be away for long, and that is no concern of others. */
+const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
+  "ClusterUnreachable",
+  "ClusterExchanged",
+  "ApiFailing",
+  "InputUnread",
+] satisfies Reason[];
+/** What an operator has it wait for, who may end that at any moment. */
+const WAITS_FOR_OPERATOR: readonly (string | undefined)[] = ["Paused", "Maintenance"] satisfies Reason[];
+
+/**
+ * Whether a remediation takes one of the places of hosts that are remediated at once, by what it has stored. It gives its place
+ * back once its host reads On, and where its cluster or an API is away for a while: others must not wait for that.
+ */
+export function holdsPlace(status: BareMetalRemediationStatus | undefined, epochMs: number): boolean {
+  if (!isUnderWay(status, epochMs)) return false;
+  const { phase, attempt } = status ?? {};
+  if (phase === "Rejoining" || phase === "Restoring") return false;
+  if (phase === "Undoing" && attempt?.action === "On" && attempt.done) return false;
+  const reason = status?.conditions?.find(({ type }) => type === "Processing")?.reason;
+  if (WAITS_FOR_OPERATOR.includes(reason)) return true;
+  const deadlineMs = parseTimeMs(attempt?.deadline) ?? Infinity;
+  const last = status?.timeline?.at(-1);
+  const sinceMs = WAITS_ELSEWHERE.includes(reason) && last?.step === reason ? parseTimeMs(last?.time) : undefined;
+  return epochMs - Math.min(deadlineMs, sinceMs ?? Infinity) <= PLACE_KEPT_MS;
 }
 
 /** Whether a remediation has stored that it acts on a host, or did. */

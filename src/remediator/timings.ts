@@ -68,6 +68,8 @@ export const DEVICE_RETRY_MIN_MS = 1_000;
 export const DEVICE_RETRY_MAX_MS = 15_000;
 /** Before a device is called again that must not be called often: more log-ins with a wrong password lock accounts. */
 export const DEVICE_FINAL_RETRY_MS = 300_000;
+/** How long a remediation keeps its place among those at work while its cluster or an API is away, or past its deadline. */
+export const PLACE_KEPT_MS = 60_000;
 /** Back-off between calls to an API server that fails. */
 export const API_RETRY_MIN_MS = 200;
 export const API_RETRY_MAX_MS = 10_000;
@@ -78,6 +80,10 @@ export const API_RETRY_MAX_MS = 10_000;
 export const UNREAD_SAY_MS = 7_000;
 /** While something has not been read: how soon it is looked whether it was. */
 export const UNREAD_RECHECK_MS = 200;
+/** How long calls of one kind may fail before the remediation says so. */
+export const API_REPORT_AFTER_MS = 20_000;
+/** How often a warning about them is repeated: events are kept for an hour. */
+export const API_REPEAT_MS = 10 * 60_000;
 /** Longest back-off between tries to take our out-of-service taint off, Retry-After included: the host may be on. */
 export const UNTAINT_RETRY_MAX_MS = 1_000;
 /** How long one try to take the taint off may last at first; twice as long each time, since the API server may just be slow. */

@@ -2,9 +2,11 @@ import type { Node } from "../api/core.ts";
 import type { EtcdMember } from "./quorum.ts";
 import { keepsQuorum } from "./quorum.ts";
 
-/** How many hosts, of all clusters together, may be remediated at the same moment: from the look before the power-off until the verdict. */
+/** How many hosts, of all clusters together, may be remediated at the same moment: from the look before the power-off until they read On. */
 export interface TurnLimits {
   hosts: number;
+  /** Of one workload cluster of Cluster API; the agent's own cluster is bounded by `hosts` alone. */
+  perCluster: number;
   /** Of one failure zone. Nodes without a zone count towards `hosts` alone. */
   perZone: number;
 }
@@ -22,6 +24,8 @@ export interface Contender {
   createdAtMs: number;
   /** Another remediation may have left the host off for this one. */
   inherits: boolean;
+  /** Counts towards the limits: one that has begun may have given its place back, and yet its node may not be up. */
+  holdsPlace: boolean;
 }
 
 /** Whether a remediation may begin, and if not, why: with its place among those that wait. */
@@ -35,7 +39,8 @@ const NAMES_MAX = 3;
 /**
  * Whose turn it is. Whoever may have been left with a host that is off goes first; then the zone with the fewest hosts under
  * way, so that a rack that fails as a whole does not hold up a lone host elsewhere; within a zone the oldest. One that a
- * full zone or etcd's quorum holds back keeps nobody else waiting. Pure.
+ * full cluster, a full zone or etcd's quorum holds back keeps nobody else waiting. For the quorum all count that have begun: a
+ * node need not be up once its host is on. Pure.
  */
 export function allot(
   underWay: readonly Contender[],
@@ -45,15 +50,17 @@ export function allot(
 ): Map<string, Turn> {
   const turns = new Map<string, Turn>();
   const busy = [...underWay];
+  const inPlace = underWay.filter(({ holdsPlace }) => holdsPlace);
   const held: { uid: string; why: Held }[] = [];
-  for (const next of inTurn(waiting, busy)) {
-    const why = heldByQuorum(next, busy, members(next.cluster)) ?? heldByLimit(next, busy, limits);
+  for (const next of inTurn(waiting, inPlace)) {
+    const why = heldByQuorum(next, busy, members(next.cluster)) ?? heldByLimit(next, inPlace, limits);
     if (why !== undefined) {
       held.push({ uid: next.uid, why });
       continue;
     }
     turns.set(next.uid, { granted: true });
     busy.push(next);
+    inPlace.push(next);
   }
   for (const [index, { uid, why }] of held.entries()) {
     const message = `${why.message}; place ${index + 1} of the ${held.length} that wait`;
@@ -105,9 +112,14 @@ function zoneKey({ cluster, zone }: Contender): string | undefined {
 type Held = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
 
 function heldByLimit(next: Contender, busy: readonly Contender[], limits: TurnLimits): Held | undefined {
-  const { zone } = next;
+  const { zone, cluster } = next;
   if (busy.length >= limits.hosts) {
     const message = `${busy.length} of ${limits.hosts} hosts are being remediated: ${namesOf(busy, next.cluster)}`;
+    return { reason: "WaitingForTurn", message };
+  }
+  const inCluster = cluster === "" ? [] : busy.filter((other) => other.cluster === cluster);
+  if (cluster !== "" && inCluster.length >= limits.perCluster) {
+    const message = `${inCluster.length} of ${limits.perCluster} hosts of cluster ${cluster} are being remediated: ${namesOf(inCluster, cluster)}`;
     return { reason: "WaitingForTurn", message };
   }
   if (zone === undefined) return undefined;

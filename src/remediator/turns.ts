@@ -8,7 +8,7 @@ import type { EtcdMember } from "./quorum.ts";
 import { etcdNodes, mayRunEtcd } from "./quorum.ts";
 import { ReplaceTurns } from "./reprovision/replace-turns.ts";
 import type { NodeCluster } from "./node-clusters.ts";
-import { isUnderWay } from "./state.ts";
+import { holdsPlace, isUnderWay } from "./state.ts";
 import { clusterKey, subjectOf } from "./subject.ts";
 import type { Contender, Turn, TurnLimits } from "./turn.ts";
 import { allot, zoneOf } from "./turn.ts";
@@ -124,6 +124,7 @@ export class Turns {
       zone: status?.node?.zone ?? zoneOf(this.#nodeOf(remediation), this.#deps.zoneLabel),
       createdAtMs: parseTimeMs(metadata.creationTimestamp) ?? 0,
       inherits: status?.attempt?.action === "Inherited",
+      holdsPlace: this.#granted.has(metadata.uid) || holdsPlace(status, this.#deps.clock.nowMs()),
     };
   };
 

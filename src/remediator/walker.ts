@@ -8,6 +8,7 @@ import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import type { ApiCall } from "./api-troubles.ts";
 import { takesTaintOff } from "./api-troubles.ts";
 import { decide } from "./decide.ts";
+import { reportTrouble } from "./decide-trouble.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import { runEffect } from "./effects.ts";
@@ -65,10 +66,14 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
     const host = findHost(deps.directory, session);
     if (host.found) await session.useTarget(host.host);
     const snapshot = takeSnapshot(deps, session, state, host);
-    const decision = decide(snapshot, session.now());
+    let decision = decide(snapshot, session.now());
     if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
     const apiWaitMs = waitForApi(session, decision);
-    if (apiWaitMs > 0) return apiWaitMs;
+    if (apiWaitMs > 0) {
+      const report = reportTrouble(snapshot, session.now());
+      if (report === undefined || waitForApi(session, report) > 0) return apiWaitMs;
+      decision = report;
+    }
     const attempt: Calls = { present: "store", startedMs: 0 };
     const context: EffectContext = {
       runtime: deps.runtime,
@@ -130,7 +135,11 @@ async function perform(
     const from = session.state;
     await store(deps, session, from, decision.status, decision.notes, signal);
     session.troubles.succeeded("store");
-    if (session.state.name !== from.name) session.troubles.clear();
+    if (session.state.name !== from.name) {
+      session.troubles.clear();
+      // From here on it counts by what is stored.
+      deps.turns.leave(session.uid);
+    }
   }
   for (const effect of decision.effects) {
     begin(effect.do);
@@ -200,9 +209,19 @@ async function recover(
   }
   const { present: call, startedMs } = calls;
   const times = { startedMs, nowMs: session.now().monotonicMs };
-  const { failures } = session.troubles.failed(call, error, runtime.random, times);
+  const trouble = session.troubles.failed(call, error, runtime.random, times);
+  const { failures } = trouble;
   session.conflicts = 0;
   runtime.logger.warn({ ...fieldsOf(session), call, failures, err: error }, "API call failed, will try again");
+  if (session.troubles.isToBeSaid(trouble, times.nowMs)) {
+    runtime.events.record({
+      regarding: session.remediation,
+      type: "Warning",
+      reason: "ApiFailing",
+      action: session.status.phase ?? "Resolving",
+      note: trouble.message,
+    });
+  }
   if (isKubeError(error, "Forbidden", "Unauthorized")) {
     runtime.events.record({
       regarding: session.remediation,

@@ -348,6 +348,7 @@ describe("ironfence fence", () => {
         leaseName: "ironfence",
         nodeLeaseNamespace: "medik8s-leases",
         maxHosts: 10,
+        maxHostsPerCluster: 10,
         maxHostsPerZone: 10,
         zoneLabel: "topology.kubernetes.io/zone",
         nodeName: undefined,

@@ -69,7 +69,7 @@ function remediate({ runtime }: SocketWorld, bareMetalHosts: boolean, signal: Ab
       bareMetalHosts,
       options: {
         concurrency: 10,
-        limits: { hosts: Infinity, perZone: Infinity },
+        limits: { hosts: Infinity, perCluster: Infinity, perZone: Infinity },
         zoneLabel: "topology.kubernetes.io/zone",
         ownNode: undefined,
         handOver: () => assert.fail("no lease is to be handed over"),

@@ -95,7 +95,7 @@ export interface AgentProcessOptions {
   seed: number;
   interference?: Interference;
   /** How many hosts may be remediated at once: any number where absent. */
-  limits?: TurnLimits;
+  limits?: Partial<TurnLimits>;
   /** The node that it runs on. */
   ownNode?: string | undefined;
   ownCluster?: ClusterRef | undefined;
@@ -260,7 +260,8 @@ export class AgentProcess {
   }
 
   #remediatorOptions(): RemediatorOptions {
-    const { limits = { hosts: Infinity, perZone: Infinity }, ownNode, ownCluster } = this.#options;
+    const { ownNode, ownCluster } = this.#options;
+    const limits = { hosts: Infinity, perCluster: Infinity, perZone: Infinity, ...this.#options.limits };
     const { onHandOver: handOver = () => undefined } = this.#options;
     return { concurrency: 50, limits, zoneLabel: "topology.kubernetes.io/zone", ownNode, ownCluster, handOver };
   }

@@ -14,7 +14,9 @@ const all = (world: World): BareMetalRemediation[] => [
   ...world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values(),
 ];
 
-const hasBegun = (phase = "Resolving"): boolean => !["Resolving", "Succeeded", "Failed"].includes(phase);
+/** A host that reads On has given its place back. */
+const IDLE = ["Resolving", "Rejoining", "Restoring", "Succeeded", "Failed"];
+const hasBegun = (phase = "Resolving"): boolean => !IDLE.includes(phase);
 
 /** Keeps count of how many hosts are under way, by what is stored, whenever that changes. */
 function countUnderWay(world: World, inZone: (node: string) => boolean = () => true): () => number {
@@ -103,6 +105,68 @@ describe("many hosts that fail at once", () => {
       await world.until("all are back", () => done(world));
       assert.equal(most(), 1);
       world.assertClean();
+    }));
+});
+
+describe("a place among the hosts that are remediated at once", () => {
+  const ONE = { hosts: ["n1", "n2"], limits: { hosts: 1 } };
+
+  it("goes to the next host once the first one reads On, though its node does not come back", () =>
+    World.run(ONE, async (world) => {
+      world.rack.host("n1").failDisk();
+      await hangAll(world, ["n1", "n2"]);
+      world.remediate("n1", { retryLimit: 0, timeout: "10m" });
+      await world.phase("n1", "PoweringOff");
+      world.remediate("n2");
+      await world.phase("n1", "Rejoining");
+      await world.phase("n2", "Succeeded", 120_000);
+      assert.equal(world.remediation("n1")?.status?.phase, "Rejoining");
+    }));
+
+  it("is waited for again before a further power cycle, and a node that comes back meanwhile needs none", () =>
+    World.run(ONE, async (world) => {
+      world.rack.host("n1").failDisk();
+      await hangAll(world, ["n1", "n2"]);
+      world.remediate("n1", { retryLimit: 3, timeout: "60s" });
+      await world.phase("n1", "Rejoining");
+      world.rack.bmc("n2").setReachability("silent");
+      world.remediate("n2", { retryLimit: 0, powerOffTimeout: "10m" });
+      await world.phase("n2", "Verifying");
+      await world.until("n1 waits for its turn", () => waits(world, "n1"), 90_000);
+      await world.clock.advance(60_000);
+      assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
+      world.rack.host("n1").replaceDisk();
+      world.somebodyOrders("n1", "ForceRestart");
+      await world.phase("n1", "Succeeded");
+      assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
+    }));
+
+  it("is not kept by a host that stays off since its taint cannot be taken off", () =>
+    World.run(ONE, async (world) => {
+      await world.holdPod();
+      world.remediate("n1", { retryLimit: 0, drainTimeout: "30s" });
+      await world.phase("n1", "Releasing");
+      const match = { method: "PATCH", pathPrefix: "/api/v1/nodes/n1", client: "agent" };
+      const mend = world.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 500 } });
+      await world.hang("n2");
+      world.remediate("n2");
+      await world.phase("n2", "Succeeded", 300_000);
+      assert.equal(world.rack.host("n1").power, "Off");
+      mend();
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+    }));
+
+  it("of the control plane is given back, and yet etcd counts the member until its node is Ready", () =>
+    World.run({ ...PLANE, limits: { hosts: 1 } }, async (world) => {
+      world.rack.host("n1").failDisk();
+      await world.hang("n1");
+      world.remediate("n1", { retryLimit: 0, timeout: "10m" });
+      await world.phase("n1", "Rejoining");
+      world.remediate("n2");
+      await world.clock.advance(60_000);
+      assert.equal(waits(world, "n2"), true, "etcd needs n2 while n1 is not up");
+      assert.ok(!world.powerLog.includes("n2 ForceOff"));
     }));
 });
 

@@ -29,7 +29,7 @@ export interface WorldOptions {
   /** How far the agent's wall clock is ahead of everybody else's. */
   agentAheadMs?: number;
   /** How many hosts may be remediated at once: any number where absent. */
-  limits?: TurnLimits;
+  limits?: Partial<TurnLimits>;
   /** The node that the agent runs on. */
   agentOn?: string;
   /** What happens to the agent on its way to the cluster. */
@@ -74,6 +74,8 @@ export class World extends Cluster {
     this.#agentOptions = { ...(limits && { limits }), ...(agentOn !== undefined && { agentOn }) };
     this.#interference = interference;
     this.#detector = detector;
+    const { hosts = Infinity, perZone = Infinity } = limits ?? {};
+    this.observer.limit({ hosts, perZone });
     if (agentAheadMs !== 0) this.observer.doubtClocks();
     this.#keepLogs();
   }

@@ -63,7 +63,7 @@ export class Arena extends Cluster {
   readonly #run: Run;
   readonly #random: Random;
   readonly #faults: ReadonlyMap<string, Fault>;
-  readonly #limits: TurnLimits;
+  readonly #limits: Pick<TurnLimits, "hosts" | "perZone">;
   readonly #bareMetalHosts: BareMetalHosts | undefined;
   readonly #agents: (AgentProcess | undefined)[] = [];
   #generations = 0;

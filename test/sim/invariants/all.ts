@@ -1,6 +1,6 @@
 import { imageAfterReboots } from "./bare-metal-host.ts";
 import { holdsFromStored, noOffForStale, noOffOfReturned } from "./came-back.ts";
-import { healthBudget, limitsHold } from "./budget.ts";
+import { healthBudget, limitsHold, nobodyStarves } from "./budget.ts";
 import { noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
 import type { Invariant } from "./facts.ts";
 import {
@@ -11,6 +11,7 @@ import {
   verifiedBeforeTaint,
   wrongHostIsSaid,
 } from "./marks.ts";
+import { overdueIsReported } from "./overdue.ts";
 import {
   boundedCycles,
   drainedIsTrue,
@@ -39,10 +40,12 @@ export const INVARIANTS: readonly Invariant[] = [
   wrongHostIsSaid,
   healthBudget,
   limitsHold,
+  nobodyStarves,
   onlyTheLeader,
   finalHasNothing,
   oneOwner,
   noOffOfReturned,
   holdsFromStored,
   noOffForStale,
+  overdueIsReported,
 ];

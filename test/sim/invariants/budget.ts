@@ -52,16 +52,19 @@ export const healthBudget: Invariant = {
 };
 
 const ZONE = "topology.kubernetes.io/zone";
-/** From the look before the power-off until the verdict; one that is taken back may count, or no longer: its BMC may never answer. */
-const UNDER_WAY: readonly string[] = [
-  "Verifying",
-  "PoweringOff",
-  "Releasing",
-  "Provisioning",
-  "PoweringOn",
-  "Rejoining",
-  "Restoring",
+/** From the look before the power-off until the host reads On; one that is taken back may count, or no longer: its BMC may never answer. */
+const UNDER_WAY: readonly string[] = ["Verifying", "PoweringOff", "Releasing", "Provisioning", "PoweringOn"];
+/** What may be away for long, and is no concern of other remediations. */
+const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
+  "ClusterUnreachable",
+  "ClusterExchanged",
+  "ApiFailing",
+  "InputUnread",
 ];
+/** How long a remediation may keep its place that waits for such, or beyond its deadline. */
+const PLACE_KEPT_MS = 60_000;
+/** How long one may wait for its turn while there is a place: the turns are looked through again every few seconds. */
+const STARVES_AFTER_MS = 60_000;
 
 /** S8. No more hosts are remediated at once than the agents were told, in all and of one zone, by what is stored. */
 export const limitsHold: Invariant = {
@@ -73,10 +76,10 @@ export const limitsHold: Invariant = {
     const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
     if (write === undefined || write.type === "DELETED" || !isUnderWay(write.object)) return undefined;
     if (write.previous !== undefined && isUnderWay(write.previous)) return undefined;
-    const zoneOf = (node: string): string | undefined => facts.hosts.get(node)?.spec.labels[ZONE];
-    const begun = new Set([...facts.present].flatMap((uid) => begunNode(facts.remediations.get(uid))));
-    const zone = zoneOf(nodeOf(write.object));
-    const inZone = [...begun].filter((node) => zone !== undefined && zoneOf(node) === zone).length;
+    // One that waits elsewhere may have given its place back a moment ago.
+    const begun = inPlace(facts, 0);
+    const zone = zoneOf(facts, nodeOf(write.object));
+    const inZone = [...begun].filter((node) => zone !== undefined && zoneOf(facts, node) === zone).length;
     if (begun.size > limits.hosts) return `${begun.size} hosts are remediated at once: the limit is ${limits.hosts}`;
     return inZone > limits.perZone
       ? `${inZone} hosts of ${zone} are remediated at once: the limit is ${limits.perZone}`
@@ -84,8 +87,68 @@ export const limitsHold: Invariant = {
   },
 };
 
-function begunNode(remediation: BareMetalRemediation | undefined): string[] {
-  return remediation !== undefined && isUnderWay(remediation) ? [nodeOf(remediation)] : [];
+/**
+ * S8, the other half. A remediation that waits for its turn does so only while as many others are at work as the limits allow: one
+ * whose host reads On, whose cluster or API is away, or that is past its deadline keeps nobody waiting. etcd may.
+ */
+export const nobodyStarves: Invariant = {
+  name: "S8",
+  says: "nobody waits behind a remediation whose host reads On, or whose cluster or API is away",
+  check: (facts, step) => {
+    const { limits, clocksAgree, calmSinceMs, atMs } = facts;
+    const isBounded = limits.hosts !== Infinity || limits.perZone !== Infinity;
+    if (step.type !== "passed" || !isBounded || !clocksAgree || atMs - calmSinceMs <= STARVES_AFTER_MS)
+      return undefined;
+    for (const uid of facts.present) {
+      const remediation = facts.remediations.get(uid);
+      if (remediation === undefined || !starves(facts, remediation)) continue;
+      return `${remediation.metadata.name} waits for its turn, though fewer are at work than the limits allow`;
+    }
+    return undefined;
+  },
+};
+
+function starves(facts: Facts, remediation: BareMetalRemediation): boolean {
+  const { limits, epochMs } = facts;
+  const { phase, timeline } = remediation.status ?? {};
+  const last = timeline?.at(-1);
+  if (phase !== "Resolving" || last?.step !== "WaitingForTurn") return false;
+  if (epochMs - (parseTimeMs(last.time) ?? epochMs) <= STARVES_AFTER_MS) return false;
+  const name = nodeOf(remediation);
+  const { labels = {} } = facts.nodes.get(name)?.metadata ?? {};
+  if (CONTROL_PLANE_ROLES.some((role) => role in labels)) return false;
+  const busy = inPlace(facts, STARVES_AFTER_MS);
+  const zone = zoneOf(facts, name);
+  const inZone = [...busy].filter((node) => zone !== undefined && zoneOf(facts, node) === zone).length;
+  return busy.size < limits.hosts && inZone < limits.perZone;
+}
+
+function zoneOf(facts: Facts, node: string): string | undefined {
+  return facts.hosts.get(node)?.spec.labels[ZONE];
+}
+
+/** Nodes of remediations at work. @param slackMs for how long those still count that may have given their place back. */
+function inPlace(facts: Facts, slackMs: number): Set<string> {
+  const nodes = new Set<string>();
+  for (const uid of facts.present) {
+    const remediation = facts.remediations.get(uid);
+    // An undo may count, or no longer: to one that waits it does.
+    const mayCount = slackMs > 0 && remediation?.status?.phase === "Undoing";
+    if (remediation === undefined || !(isUnderWay(remediation) || mayCount)) continue;
+    if (!hasGivenWay(facts, remediation, slackMs)) nodes.add(nodeOf(remediation));
+  }
+  return nodes;
+}
+
+function hasGivenWay(facts: Facts, { status }: BareMetalRemediation, slackMs: number): boolean {
+  const reason = status?.conditions?.find(({ type }) => type === "Processing")?.reason;
+  if (reason === "Paused" || reason === "Maintenance") return false;
+  const last = status?.timeline?.at(-1);
+  const isElsewhere = WAITS_ELSEWHERE.includes(reason);
+  if (!facts.clocksAgree) return isElsewhere;
+  const deadlineMs = parseTimeMs(status?.attempt?.deadline) ?? Infinity;
+  const sinceMs = isElsewhere && last?.step === reason ? parseTimeMs(last?.time) : undefined;
+  return facts.epochMs - Math.min(deadlineMs, sinceMs ?? Infinity) > PLACE_KEPT_MS + slackMs;
 }
 
 function isUnderWay({ status }: BareMetalRemediation): boolean {

@@ -23,6 +23,8 @@ export interface HostTruth {
 export interface Facts {
   /** True time, milliseconds. */
   readonly atMs: number;
+  /** The same as wall-clock time. */
+  readonly epochMs: number;
   readonly hosts: ReadonlyMap<string, HostTruth>;
   readonly nodes: ReadonlyMap<string, Node>;
   /** By `namespace/name`. */

@@ -51,6 +51,7 @@ function world(parts: Partial<Facts> = {}): Facts {
   const fenced = [...nodes].filter(([, node]) => signerOf(node, "outOfService") !== undefined);
   return {
     atMs: 100_000,
+    epochMs: 100_000,
     hosts: new Map([host("n1"), host("n2")].map((truth) => [truth.name, truth])),
     nodes: none,
     pods: none,
@@ -498,12 +499,38 @@ describe("S8, the limits", () => {
   const begins = wrote(at("n1", "Verifying"), at("n1", "Resolving"));
 
   it("breaks where more hosts are remediated at once than there may be", () => {
-    const two = [at("n1", "Verifying"), at("n2", "Rejoining")];
+    const two = [at("n1", "Verifying"), at("n2", "PoweringOn")];
     assertBroken("S8", facts({ hosts: 1, perZone: Infinity }, ...two), begins, /2 hosts are remediated at once/);
     assertHolds("S8", facts({ hosts: 2, perZone: Infinity }, ...two), begins);
     assertHolds("S8", facts({ hosts: 1, perZone: Infinity }, at("n1", "Verifying"), at("n2", "Failed")), begins);
     assertBroken("S8", facts({ hosts: Infinity, perZone: 1 }, ...two), begins, /2 hosts of a are remediated at once/);
     assertHolds("S8", facts({ hosts: 2, perZone: 1 }, at("n1", "Verifying"), at("n3", "Releasing")), begins);
+    assertHolds("S8", facts({ hosts: 1, perZone: 1 }, at("n1", "Verifying"), at("n2", "Rejoining")), begins);
+  });
+
+  it("breaks where one waits for its turn though fewer are at work than there may be", () => {
+    const says = (name: string, phase: string, reason: string): BareMetalRemediation =>
+      object<BareMetalRemediation>("BareMetalRemediation", name, {
+        spec: {},
+        status: {
+          phase,
+          timeline: [{ step: reason, time: new Date(0).toISOString() }],
+          conditions: [{ type: "Processing", status: "True", reason }],
+        },
+      });
+    const waits = says("n1", "Resolving", "WaitingForTurn");
+    const one = { hosts: 1, perZone: Infinity };
+    const among = (...others: BareMetalRemediation[]): Facts => ({
+      ...facts(one, waits, ...others),
+      epochMs: 1_000_000,
+      atMs: 1_000_000,
+    });
+    const PASSED: Step = { type: "passed" };
+    assertBroken("S8", among(), PASSED, /n1 waits for its turn/);
+    assertBroken("S8", among(at("n2", "Rejoining")), PASSED, /n1 waits for its turn/);
+    assertBroken("S8", among(says("n2", "Releasing", "ApiFailing")), PASSED, /n1 waits for its turn/);
+    assertHolds("S8", among(at("n2", "Releasing")), PASSED);
+    assertHolds("S8", { ...among(), calmSinceMs: 990_000 }, PASSED);
   });
 });
 
@@ -651,5 +678,29 @@ describe("L1", () => {
       unsettled(world({ ...remediations(settled), targets: new Map([["n1", target("r1")]]) })).join(),
       /target n1 is owned/,
     );
+  });
+});
+
+describe("S14: what waits past its deadline is reported", () => {
+  const processing = (reason: string): Record<string, unknown> => ({ type: "Processing", status: "True", reason });
+  const waiting = (reason: string, deadlineMs: number, phase = "Releasing"): Partial<Facts> => {
+    const attempt = { id: "a1", action: "ForceOff", deadline: new Date(deadlineMs).toISOString() };
+    const status = { phase, attempt, conditions: [processing(reason)] };
+    return { remediations: new Map([["r1", remediation(status)]]), present: new Set(["r1"]) };
+  };
+  const warned = { warnings: new Map([["r1", new Set(["ApiFailing"])]]) };
+  const PASSED: Step = { type: "passed" };
+
+  it("breaks where neither the condition nor a warning names what is waited for", () => {
+    assertBroken("S14", world(waiting("Releasing", 0)), PASSED, /n1 is in Releasing past its deadline/);
+    assertBroken("S14", world({ ...waiting("Releasing", 0), ...warned }), PASSED, /reason Releasing/);
+    assertBroken("S14", world(waiting("ApiFailing", 0)), PASSED, /without a warning/);
+  });
+
+  it("holds where both do, within a minute, and while the agent has been hampered", () => {
+    assertHolds("S14", world({ ...waiting("ApiFailing", 0), ...warned }), PASSED);
+    assertHolds("S14", world(waiting("Releasing", 50_000)), PASSED);
+    assertHolds("S14", world({ ...waiting("Releasing", 0), calmSinceMs: 90_000 }), PASSED);
+    assertHolds("S14", world(waiting("HostBusy", 0, "Resolving")), PASSED);
   });
 });

@@ -379,6 +379,7 @@ export class Observer {
   /** The facts as they are whenever they are asked for. */
   #liveFacts(hosts: ReadonlyMap<string, HostTruth>): Facts {
     const now = (): number => this.#clock.monotonicMs();
+    const epoch = (): number => this.#clock.nowMs();
     const leader = (): Facts["leader"] => this.#leader;
     const calmSinceMs = (): number => this.#calmSince();
     const devicesWell = (): boolean => this.#devicesWell;
@@ -388,6 +389,9 @@ export class Observer {
     return {
       get atMs() {
         return now();
+      },
+      get epochMs() {
+        return epoch();
       },
       get leader() {
         return leader();

@@ -19,6 +19,7 @@ import type { EventNote } from "../../../src/kube/events.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import { markPatch } from "../../../src/remediator/marks.ts";
+import type { TurnLimits } from "../../../src/remediator/turn.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -61,6 +62,8 @@ export interface WorkloadOptions {
   labels?: Record<string, string>;
   /** Whether the hosts of the workload cluster have FencingTargets. */
   targets?: boolean;
+  /** How many hosts may be remediated at once: any number where absent. */
+  limits?: Partial<TurnLimits>;
   /** The agent is told that the Cluster is the one that it lives in; how to reach that, nobody asks then. */
   ownCluster?: boolean;
 }
@@ -156,6 +159,7 @@ export class WorkloadWorld {
         return devices.openDeviceFor(user)({ ...config, address }, deps);
       },
       ownNode: this.#options.ownNode,
+      ...(this.#options.limits !== undefined && { limits: this.#options.limits }),
       ownCluster: this.#ownCluster,
       onNote: (note) => this.notes.push(note),
       onEnd: (why) => this.#violations.add(`the agent ended: ${why.message}`),
@@ -186,6 +190,10 @@ export class WorkloadWorld {
       const message = "no answer from its API server";
       this.#connect({ state: "away", reason: "Unreachable", message, sinceMs: this.clock.nowMs() });
     });
+  }
+
+  get isAway(): boolean {
+    return this.#isCut;
   }
 
   mend(): void {

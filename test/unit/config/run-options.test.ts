@@ -34,6 +34,14 @@ describe("options of `ironfence run`", () => {
     assert.equal(resolveRunOptions({ components: "remediator", families }, {}).families.size, 2);
   });
 
+  it("takes 0 for any number where hosts are limited, and else the number", () => {
+    const flags = { maxHosts: "0", maxHostsPerCluster: "0", maxHostsPerZone: "7" };
+    const { maxHosts, maxHostsPerCluster, maxHostsPerZone } = resolveRunOptions(flags, {});
+    assert.deepEqual([maxHosts, maxHostsPerCluster, maxHostsPerZone], [Infinity, Infinity, 7]);
+    const defaults = resolveRunOptions({}, {});
+    assert.deepEqual([defaults.maxHosts, defaults.maxHostsPerCluster, defaults.maxHostsPerZone], [100, 25, Infinity]);
+  });
+
   const wrong: [string, string][] = [
     ["logLevel", "loud"],
     ["components", "detector,fencer"],

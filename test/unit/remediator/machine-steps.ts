@@ -277,6 +277,18 @@ export const MACHINE_STEPS: readonly { name: string; changes: SnapshotChanges; e
     expected: "stay (ClusterReached)",
   },
   {
+    name: "no Machine is deleted while the node's cluster is away",
+    changes: {
+      state: "Provisioning",
+      plan: { via: "MachineDeletion" },
+      attempt: { kind: "Reprovision" },
+      status: SAID_AWAY,
+      seen: clusterSeen(false),
+      other: AWAY,
+    },
+    expected: "wait",
+  },
+  {
     name: "while a cluster is away it is looked whether its Cluster is there",
     changes: { state: "Rejoining", status: SAID_AWAY, other: AWAY },
     expected: "findCluster",

@@ -2,7 +2,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import type { Attempt } from "../../../src/remediator/state.ts";
-import { formatAttempt, isUnderWay, mayHaveTurnedOff, parseState, STATE_NAMES } from "../../../src/remediator/state.ts";
+import {
+  formatAttempt,
+  holdsPlace,
+  isUnderWay,
+  mayHaveTurnedOff,
+  parseState,
+  STATE_NAMES,
+} from "../../../src/remediator/state.ts";
 import { attempt, NOW } from "./snapshots.ts";
 
 const STORED = formatAttempt(attempt({ action: "ForceOff", offConfirmedAtMs: NOW.epochMs }));
@@ -68,6 +75,37 @@ describe("a stored state", () => {
     const idle = STATE_NAMES.filter((phase) => !busy.includes(phase));
     assert.deepEqual(idle.toSorted(), ["Failed", "Resolving", "Succeeded"]);
     assert.equal(isUnderWay(undefined, NOW.epochMs), false);
+  });
+});
+
+describe("a place among the hosts that are remediated at once", () => {
+  const DUE = formatAttempt(attempt({ action: "ForceOff", deadlineMs: NOW.epochMs + 1_000 }));
+  const waiting = (reason: string, forMs: number, overdueMs = -1_000): boolean =>
+    holdsPlace(
+      {
+        phase: "Releasing",
+        attempt: formatAttempt(attempt({ action: "ForceOff", deadlineMs: NOW.epochMs - overdueMs })),
+        timeline: [{ step: reason, time: new Date(NOW.epochMs - forMs).toISOString(), message: "" }],
+        conditions: [
+          { type: "Processing", status: "True", reason, message: "", lastTransitionTime: new Date(0).toISOString() },
+        ],
+      },
+      NOW.epochMs,
+    );
+
+  it("is held from the look before the power-off until the host reads On", () => {
+    const held = STATE_NAMES.filter((phase) => holdsPlace({ phase, attempt: DUE }, NOW.epochMs));
+    const states = ["PoweringOff", "PoweringOn", "Provisioning", "Releasing", "Undoing", "Verifying"];
+    assert.deepEqual(held.toSorted(), states);
+    const on = formatAttempt(attempt({ action: "On", done: true, deadlineMs: NOW.epochMs + 1_000 }));
+    assert.equal(holdsPlace({ phase: "Undoing", attempt: on }, NOW.epochMs), false);
+  });
+
+  it("is kept for a minute by what waits for a cluster or an API, or is past its deadline", () => {
+    assert.deepEqual([waiting("ClusterUnreachable", 59_000), waiting("ClusterUnreachable", 61_000)], [true, false]);
+    assert.deepEqual([waiting("ApiFailing", 59_000), waiting("ApiFailing", 61_000)], [true, false]);
+    assert.deepEqual([waiting("BMCBusy", 90_000, 59_000), waiting("BMCBusy", 90_000, 61_000)], [true, false]);
+    assert.equal(waiting("Maintenance", 90_000, 90_000), true);
   });
 });
 

@@ -17,9 +17,10 @@ const contender = (uid: string, changes: Partial<Contender> = {}): Contender => 
   zone: undefined,
   createdAtMs: 0,
   inherits: false,
+  holdsPlace: true,
   ...changes,
 });
-const ANY = { hosts: Infinity, perZone: Infinity };
+const ANY = { hosts: Infinity, perCluster: Infinity, perZone: Infinity };
 const UP: EtcdMember[] = ["a", "b", "c"].map((node) => ({ node, up: true }));
 
 /** Who may begin, then who waits in which place. */
@@ -34,7 +35,7 @@ function outcome(turns: Map<string, Turn>): { begin: string[]; wait: string[] } 
 describe("the turns to begin", () => {
   it("go to the oldest, as many as there are places, and the others are told theirs", () => {
     const waiting = ["c", "a", "b"].map((uid, index) => contender(uid, { createdAtMs: index }));
-    const turns = allot([contender("busy")], waiting, { hosts: 2, perZone: Infinity }, () => []);
+    const turns = allot([contender("busy")], waiting, { ...ANY, hosts: 2 }, () => []);
     assert.deepEqual(outcome(turns), { begin: ["c"], wait: ["a", "b"] });
     const told = turns.get("b");
     const message = "2 of 2 hosts are being remediated: ns/busy, ns/c; place 2 of the 2 that wait";
@@ -43,26 +44,43 @@ describe("the turns to begin", () => {
 
   it("are waited for without a word of which nodes of other clusters go first", () => {
     const busy = [contender("ours"), contender("theirs", { cluster: "x/y" }), contender("others", { cluster: "x/z" })];
-    const turn = allot(busy, [contender("a")], { hosts: 3, perZone: Infinity }, () => []).get("a");
+    const turn = allot(busy, [contender("a")], { ...ANY, hosts: 3 }, () => []).get("a");
     const message = "3 of 3 hosts are being remediated: ns/ours, 2 of other clusters; place 1 of the 1 that wait";
     assert.deepEqual(turn, { granted: false, reason: "WaitingForTurn", message });
   });
 
+  it("are bounded for each workload cluster, which keeps nobody else waiting, and not for the agent's own", () => {
+    const waiting = [contender("a", { cluster: "caps/w1" }), contender("b", { cluster: "caps/w2" }), contender("c")];
+    const busy = [contender("busy", { cluster: "caps/w1" }), contender("own")];
+    const turns = allot(busy, waiting, { ...ANY, perCluster: 1 }, () => []);
+    assert.deepEqual(outcome(turns), { begin: ["b", "c"], wait: ["a"] });
+    const told = turns.get("a");
+    const message = "1 of 1 hosts of cluster caps/w1 are being remediated: ns/busy; place 1 of the 1 that wait";
+    assert.deepEqual(told, { granted: false, reason: "WaitingForTurn", message });
+  });
+
+  it("are not kept by one that has given its place back, and yet etcd counts it as a member that is not up", () => {
+    const back = contender("a", { node: "a", holdsPlace: false });
+    const next = contender("b", { node: "b" });
+    assert.deepEqual(outcome(allot([back], [next], { ...ANY, hosts: 1 }, () => [])).begin, ["b"]);
+    assert.deepEqual(outcome(allot([back], [next], { ...ANY, hosts: 1 }, () => UP)).wait, ["b"]);
+  });
+
   it("of a full zone keep nobody else waiting", () => {
     const waiting = [contender("a", { zone: "r1" }), contender("b", { zone: "r2", createdAtMs: 1 })];
-    const turns = allot([contender("busy", { zone: "r1" })], waiting, { hosts: 9, perZone: 1 }, () => []);
+    const turns = allot([contender("busy", { zone: "r1" })], waiting, { ...ANY, hosts: 9, perZone: 1 }, () => []);
     assert.deepEqual(outcome(turns), { begin: ["b"], wait: ["a"] });
   });
 
   it("count nodes without a zone towards the limit of all alone", () => {
     const waiting = [contender("a"), contender("b"), contender("c", { createdAtMs: 1 })];
-    assert.deepEqual(outcome(allot([], waiting, { hosts: 2, perZone: 1 }, () => [])).begin, ["a", "b"]);
+    assert.deepEqual(outcome(allot([], waiting, { ...ANY, hosts: 2, perZone: 1 }, () => [])).begin, ["a", "b"]);
   });
 
   it("go to the zone with the fewest hosts under way: a rack that fails as a whole holds up no lone host", () => {
     const rack = Array.from({ length: 5 }, (_, index) => contender(`r${index}`, { zone: "rack", createdAtMs: index }));
     const lone = contender("lone", { zone: "other", createdAtMs: 99 });
-    assert.deepEqual(outcome(allot([], [...rack, lone], { hosts: 2, perZone: Infinity }, () => [])), {
+    assert.deepEqual(outcome(allot([], [...rack, lone], { ...ANY, hosts: 2 }, () => [])), {
       begin: ["r0", "lone"],
       wait: ["r1", "r2", "r3", "r4"],
     });
@@ -70,7 +88,7 @@ describe("the turns to begin", () => {
 
   it("go first to who may have been left with a host that is off", () => {
     const waiting = [contender("a"), contender("b", { createdAtMs: 5, inherits: true })];
-    assert.deepEqual(outcome(allot([], waiting, { hosts: 1, perZone: Infinity }, () => [])), {
+    assert.deepEqual(outcome(allot([], waiting, { ...ANY, hosts: 1 }, () => [])), {
       begin: ["b"],
       wait: ["a"],
     });
@@ -79,7 +97,7 @@ describe("the turns to begin", () => {
   it("go first to it, however many hosts of its zone are under way", () => {
     const busy = [contender("busy", { zone: "r1" })];
     const waiting = [contender("a", { zone: "r2" }), contender("b", { zone: "r1", createdAtMs: 5, inherits: true })];
-    assert.deepEqual(outcome(allot(busy, waiting, { hosts: 2, perZone: Infinity }, () => [])), {
+    assert.deepEqual(outcome(allot(busy, waiting, { ...ANY, hosts: 2 }, () => [])), {
       begin: ["b"],
       wait: ["a"],
     });
@@ -95,7 +113,7 @@ describe("the turns to begin", () => {
       fc.property(some, some, limits, (busyOnes, waitingOnes, { hosts, perZone }) => {
         const busy = busyOnes.map((changes, index) => contender(`busy${index}`, changes));
         const waiting = waitingOnes.map((changes, index) => contender(`w${index}`, changes));
-        const turns = allot(busy, waiting, { hosts, perZone }, () => []);
+        const turns = allot(busy, waiting, { ...ANY, hosts, perZone }, () => []);
         assert.equal(turns.size, waiting.length);
         const begun = waiting.filter(({ uid }) => turns.get(uid)?.granted === true);
         const all = [...busy, ...begun];
@@ -113,12 +131,7 @@ describe("the turns to begin", () => {
   it("reach everybody in the end, whatever comes after: the places of a zone that works are given to the others", () => {
     const flood = Array.from({ length: 20 }, (_, index) => contender(`f${index}`, { zone: "a", createdAtMs: index }));
     const other = contender("other", { zone: "b", createdAtMs: 1_000 });
-    const turns = allot(
-      [contender("busy", { zone: "b" })],
-      [...flood, other],
-      { hosts: 3, perZone: Infinity },
-      () => [],
-    );
+    const turns = allot([contender("busy", { zone: "b" })], [...flood, other], { ...ANY, hosts: 3 }, () => []);
     assert.deepEqual(outcome(turns).wait[0], "other");
   });
 });
@@ -144,7 +157,7 @@ describe("etcd's quorum", () => {
     const there = { cluster: "caps/w1" };
     const busy = [contender("1", { node: "a", zone: "r1" })];
     const waiting = [contender("2", { node: "b", zone: "r1", ...there }), contender("3", { node: "b", zone: "r2" })];
-    const turns = allot(busy, waiting, { hosts: 9, perZone: 1 }, () => UP);
+    const turns = allot(busy, waiting, { ...ANY, hosts: 9, perZone: 1 }, () => UP);
     assert.deepEqual(outcome(turns), { begin: ["2"], wait: ["3"] });
     const down = UP.map((member) => ({ ...member, up: member.node === "a" }));
     const others = allot([], waiting, ANY, (cluster) => (cluster === "" ? down : UP));

@@ -24,7 +24,7 @@ function turnsAmong(
 ): Turns {
   return new Turns({
     clock: new VirtualClock(),
-    limits: { hosts: 1, perZone: Infinity },
+    limits: { hosts: 1, perCluster: Infinity, perZone: Infinity },
     zoneLabel: "zone",
     nodesOf: () => ({ get: () => undefined, values: () => [].values() }),
     remediations: () => stored,
@@ -121,7 +121,7 @@ describe("a turn", () => {
     const waiting = (name: string) => remediation(name, { node: { name: `${name}-node` } });
     const [b, c] = [waiting("b"), waiting("c")];
     const turns = turnsAmong([begun, b, c], {
-      limits: { hosts: 10, perZone: 1 },
+      limits: { hosts: 10, perCluster: Infinity, perZone: 1 },
       nodesOf: () => ({
         get: ({ name }) => labelled(name === "b-node" ? "z1" : "z2"),
         values: () => [].values(),

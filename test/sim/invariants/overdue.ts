@@ -1,0 +1,40 @@
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { REASONS } from "../../../src/remediator/reasons.ts";
+import { parseTimeMs } from "../../../src/runtime/time.ts";
+import type { Facts, Invariant } from "./facts.ts";
+import { conditionOf, isFinal } from "./facts.ts";
+
+/** How long after the deadline of its state a remediation may wait before it has said for what. */
+export const SAID_WITHIN_MS = 60_000;
+
+const WAITS: ReadonlySet<string> = new Set(REASONS);
+
+/**
+ * S14. A remediation that has begun and waits past the deadline of its state names what it waits for: in its condition Processing,
+ * and in a warning. What has not begun waits for its turn or its host, whose time is not its own.
+ */
+export const overdueIsReported: Invariant = {
+  name: "S14",
+  says: "what waits past its deadline is reported: in its condition, and in a warning",
+  check: (facts, step) => {
+    if (step.type !== "passed" || !facts.clocksAgree) return undefined;
+    for (const uid of facts.present) {
+      const remediation = facts.remediations.get(uid);
+      const what = remediation === undefined ? undefined : unreported(facts, uid, remediation);
+      if (what !== undefined) return what;
+    }
+    return undefined;
+  },
+};
+
+function unreported(facts: Facts, uid: string, remediation: BareMetalRemediation): string | undefined {
+  const { phase = "Resolving", attempt } = remediation.status ?? {};
+  if (phase === "Resolving" || isFinal(remediation) || attempt === undefined) return undefined;
+  const deadlineMs = parseTimeMs(attempt.deadline) ?? Infinity;
+  const overdueMs = Math.min(facts.epochMs - deadlineMs, facts.atMs - facts.calmSinceMs);
+  if (overdueMs <= SAID_WITHIN_MS) return undefined;
+  const reason = conditionOf(remediation, "Processing")?.reason ?? "none";
+  const isSaid = WAITS.has(reason) && facts.warnings.get(uid)?.has(reason) === true;
+  if (isSaid) return undefined;
+  return `${remediation.metadata.name} is in ${phase} past its deadline, with reason ${reason} and without a warning of it`;
+}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Fault } from "../../hack/kube-mock/faults.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import { World } from "./world.ts";
+
+/** How writes of Nodes fail for good: behind a webhook that is dead and fails closed, by a right that is missing, and by time-outs. */
+const FAILURES: Readonly<Record<string, Fault["action"]>> = {
+  "a dead webhook": { kind: "status", status: 500 },
+  "a missing right": { kind: "status", status: 403 },
+  "no answer": { kind: "hang" },
+};
+
+const SHORT = { retryLimit: 0, powerOffTimeout: "30s", drainTimeout: "60s", powerOnTimeout: "30s" };
+
+for (const [cause, action] of Object.entries(FAILURES)) {
+  const refuse = (world: World, node = "n1"): void => {
+    const match = { method: "PATCH", pathPrefix: `/api/v1/nodes/${node}`, client: "agent" };
+    world.server.faults.inject({ match, times: Infinity, action });
+  };
+
+  describe(`a Node that cannot be written for good, by ${cause}`, () => {
+    it("leaves its host off no longer than the power-off may take, since no taint stands", () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        refuse(world);
+        world.remediate("n1", SHORT);
+        await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 180_000);
+        await world.phase("n1", "Failed", 60_000);
+        assert.match(message(world, "Succeeded"), /could not be tainted in time: /);
+        assert.ok(!world.markLog.includes("n1 +taint"));
+      }));
+
+    it("keeps a host off whose taint stands, and says so within a minute; the next step is done as soon as it can be", () =>
+      World.run({}, async (world) => {
+        await world.holdPod();
+        world.remediate("n1", SHORT);
+        await world.phase("n1", "Releasing");
+        refuse(world);
+        await world.clock.advance(60_000 + 60_000);
+        assert.equal(world.condition("n1", "Processing"), "True ApiFailing");
+        assert.match(message(world, "Processing"), /Node n1.*the host stays OFF.*take the taint off by hand/);
+        assert.ok(world.notes.some(({ type, reason }) => type === "Warning" && reason === "ApiFailing"));
+        await world.clock.advance(3_600_000);
+        assert.deepEqual(world.powerLog, ["n1 ForceOff"], "its taint stands");
+        world.freePod();
+        world.server.faults.clear();
+        await world.phase("n1", "Succeeded", 120_000);
+        world.assertClean();
+      }));
+
+    it("keeps a host off no longer once somebody has taken the taint off by hand", () =>
+      World.run({}, async (world) => {
+        await world.holdPod();
+        world.remediate("n1", SHORT);
+        await world.phase("n1", "Releasing");
+        refuse(world);
+        await world.clock.advance(120_000);
+        world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints: null } });
+        await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 60_000);
+      }));
+
+    it("does not have a node power-cycled again that has rejoined, and cannot be freed of its quarantine", () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        world.remediate("n1", { ...SHORT, retryLimit: 2, timeout: "60s" });
+        await world.phase("n1", "Rejoining");
+        refuse(world);
+        await world.clock.advance(600_000);
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        assert.equal(world.condition("n1", "Processing"), "True ApiFailing");
+        world.server.faults.clear();
+        await world.phase("n1", "Succeeded", 60_000);
+        world.assertClean();
+      }));
+  });
+}
+
+function message(world: World, type: string): string {
+  return world.remediation("n1")?.status?.conditions?.find((condition) => condition.type === type)?.message ?? "";
+}

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import type { StateName } from "../../../src/remediator/state.ts";
+import { bears } from "../world.ts";
+import { WorkloadWorld } from "./world.ts";
+
+const REBOOT = { retryLimit: 0, powerOffTimeout: "60s", drainTimeout: "60s", powerOnTimeout: "60s", timeout: "120s" };
+const REPROVISION = { ...REBOOT, type: "Reprovision", requireReboot: false, timeout: "10m" };
+
+/** How each state is reached in which the cluster is cut. */
+const STATES: Readonly<Record<Exclude<StateName, "Succeeded" | "Failed">, Record<string, unknown>>> = {
+  Resolving: REBOOT,
+  Verifying: REBOOT,
+  PoweringOff: REBOOT,
+  Releasing: REBOOT,
+  Provisioning: REPROVISION,
+  PoweringOn: REBOOT,
+  Rejoining: REBOOT,
+  Restoring: REBOOT,
+  Undoing: REBOOT,
+};
+/** In these the host may be off: its taint may stand, or its Node is still to be deleted. */
+const MAY_STAY_OFF: readonly string[] = ["PoweringOff", "Releasing", "Provisioning", "Undoing"];
+
+for (const [phase, strategy] of Object.entries(STATES)) {
+  const begin = async (world: WorkloadWorld): Promise<void> => {
+    const uid = world.machine("m1", "n1");
+    world.workload.createPod("n1", "db");
+    await world.hang("workload", "n1");
+    cutAt(world, phase);
+    world.remediateMachine("m1", uid, { podRelease: "GarbageCollector", ...strategy });
+    if (phase === "Undoing") {
+      await world.phase("Releasing", "m1");
+      world.delete("m1");
+    }
+    await world.until(`it is cut off in ${phase}`, () => world.isAway);
+  };
+
+  describe(`a workload cluster that is cut off in ${phase}`, () => {
+    it("and comes back leaves no host off and no taint on", () =>
+      WorkloadWorld.run({}, async (world) => {
+        await begin(world);
+        await world.clock.advance(40_000);
+        world.mend();
+        await world.until("it has ended", () => hasEnded(world.remediation("m1")));
+        await world.until("the host is on", () => world.workload.rack.host("n1").power === "On");
+        const node = world.workload.node("n1");
+        assert.ok(node === undefined || !bears(node, OUT_OF_SERVICE));
+      }));
+
+    it("and stays away keeps nobody else waiting, and reports what it waits for", () =>
+      WorkloadWorld.run({ limits: { hosts: 1 } }, async (world) => {
+        await begin(world);
+        await world.hang("management", "n2");
+        world.management.remediate("n2");
+        await world.until(
+          "n2 is back",
+          () => world.management.remediation("n2")?.status?.phase === "Succeeded",
+          300_000,
+        );
+        await world.clock.advance(600_000);
+        const left = world.remediation("m1");
+        if (!hasEnded(left)) assert.equal(world.condition("Processing", "m1"), "True ClusterUnreachable");
+        if (!MAY_STAY_OFF.includes(phase)) assert.equal(world.workload.rack.host("n1").power, "On");
+      }));
+  });
+}
+
+/** Cuts the workload cluster off as soon as the remediation is stored in that state. */
+function cutAt(world: WorkloadWorld, phase: string): void {
+  const stop = world.management.server.onChange(({ object }) => {
+    if (object.kind !== "BareMetalRemediation" || object.metadata.name !== "m1") return;
+    if (((object as BareMetalRemediation).status?.phase ?? "Resolving") !== phase) return;
+    stop();
+    queueMicrotask(() => world.cut());
+  });
+}
+
+function hasEnded(remediation: BareMetalRemediation | undefined): boolean {
+  return remediation === undefined || ["Succeeded", "Failed"].includes(remediation.status?.phase ?? "");
+}
