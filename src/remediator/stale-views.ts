@@ -25,14 +25,16 @@ export interface StaleViewsDeps {
 
 /**
  * Reports views that may be stale, by a log line, a metric, and a warning on each remediation that has no verdict: what is decided
- * meanwhile rests on live reads alone, and what only a watch would show goes unnoticed. It ends when `signal` aborts.
+ * meanwhile rests on live reads alone, and what only a watch would show goes unnoticed. It resolves when `signal` aborts.
  */
 export async function reportStaleViews(deps: StaleViewsDeps, signal: AbortSignal): Promise<void> {
   const { clock, logger } = deps.runtime;
   const troubledSinceMs = new Map<string, number>();
   const reported = new Set<string>();
   for (;;) {
-    await sleep(clock, LOOK_MS, signal);
+    // A rejection would end what runs beside it before that has come to its own end.
+    await sleep(clock, LOOK_MS, signal).catch(() => undefined);
+    if (signal.aborted) return;
     const nowMs = clock.monotonicMs();
     for (const [kind, view] of deps.views) {
       if (view.problem === undefined) troubledSinceMs.delete(kind);

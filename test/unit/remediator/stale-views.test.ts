@@ -18,6 +18,7 @@ describe("a view that may be stale", () => {
   let counts: number[];
   let view: { synced: boolean; lastContactMs: number; problem: string | undefined };
   let stop: AbortController;
+  let ended: Promise<void>;
 
   beforeEach(() => {
     clock = new VirtualClock();
@@ -31,7 +32,7 @@ describe("a view that may be stale", () => {
       logger: createLogger("silent"),
       events: { record: (note: EventNote) => notes.push(note) },
     };
-    void reportStaleViews(
+    ended = reportStaleViews(
       {
         runtime,
         views: new Map([["Nodes", view]]),
@@ -39,7 +40,7 @@ describe("a view that may be stale", () => {
         metrics: { staleViews: (count) => counts.push(count) },
       },
       stop.signal,
-    ).catch(() => undefined);
+    );
   });
 
   const noted = (): string[] => notes.map(({ reason, regarding }) => `${reason} ${regarding.metadata.name}`);
@@ -55,6 +56,7 @@ describe("a view that may be stale", () => {
     assert.equal(notes.length, 2);
     assert.equal(counts.at(-1), 1);
     stop.abort();
+    await ended;
   });
 
   it("is reported where nothing was heard for minutes though nothing failed, and again after it was well", async () => {
@@ -68,6 +70,7 @@ describe("a view that may be stale", () => {
     await clock.advance(150_000);
     assert.equal(notes.length, 4);
     stop.abort();
+    await ended;
   });
 
   it("is not one whose problem passes, nor one that was never read: that waits, and says so", async () => {
@@ -80,5 +83,6 @@ describe("a view that may be stale", () => {
     await clock.advance(600_000);
     assert.deepEqual(noted(), []);
     stop.abort();
+    await ended;
   });
 });
