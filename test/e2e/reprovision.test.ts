@@ -27,7 +27,7 @@ void describe("a reboot does not help a host whose disk died", () => {
   before(async () => {
     scenario = await startScenario();
     await scenario.startAgent();
-    await configure(scenario, { healthCheck: impatient });
+    await configure(scenario, { healthCheck: impatient, example: "node-health-check-with-reprovision" });
     await targetsReady(scenario);
   });
   after(() => scenario?.stop());

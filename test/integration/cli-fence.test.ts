@@ -193,9 +193,9 @@ describe("ironfence power --target", () => {
     assert.match(cycled.out, /off: proven by two fresh reads.*\n.*on: read back/);
   });
 
-  test("asks before it overrides the stop switch", async () => {
+  test("asks before it powers a host off while the stop switch is on", async () => {
     await whilePaused(async () => {
-      const { code, asked, err } = await ironfence("power on --target node-3", { answers: ["no"] });
+      const { code, asked, err } = await ironfence("power off --target node-3", { answers: ["no"] });
       assert.equal(code, EXIT_REFUSED);
       assert.equal(asked.length, 1);
       assert.match(err, /! ironfence is paused .*rewiring/);
