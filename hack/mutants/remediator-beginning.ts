@@ -94,7 +94,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "unverified-order",
     "moves",
     "no power order without a verified identity",
-    "if (verdict.verified) return undefined;",
+    'if (verdict.verified || (order === "On" && allowsOn(verdict))) return undefined;',
     "return undefined;",
     DECIDE,
     PROPERTIES,

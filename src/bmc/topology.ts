@@ -5,8 +5,16 @@ import type { BmcErrorCode } from "./errors.ts";
 /** What a check of a host's identity found. */
 export type IdentityVerdict =
   | { verified: true; message: string }
-  /** Mismatch: another host answers. Unknown: nothing to compare with, or the device does not say who it is. */
-  | { verified: false; reason: "Mismatch" | "Unknown"; message: string };
+  /**
+   * Mismatch: another host answers. Unknown: nothing to compare with, the device does not say who it is, or others report the
+   * same identity. In this last case `enoughForOn` is set: a host that was verified before it was ordered off may be powered on.
+   */
+  | { verified: false; reason: "Mismatch" | "Unknown"; message: string; enoughForOn?: true };
+
+/** Whether a host that was verified before it was ordered off may be read and ordered on. */
+export function allowsOn(verdict: IdentityVerdict): boolean {
+  return verdict.verified || verdict.enoughForOn === true;
+}
 
 /** How the power stands with regard to a host that is to be on with all its devices. */
 export interface WholeReading extends PowerReading {
@@ -185,7 +193,7 @@ export class Topology {
     try {
       const verdict = await this.#verdictOf(level, signal);
       const whole = { state: "Unknown", raw: verdict.message } as const;
-      if (!verdict.verified) return { readings: [], failure: undefined, power: "Unknown", whole };
+      if (!allowsOn(verdict)) return { readings: [], failure: undefined, power: "Unknown", whole };
       const read = async (driver: PowerDriver) => ({ ...(await driver.readPower(signal)), address: driver.address });
       const { values, failure } = await ofAll(level, read, signal);
       const isOn = values.length === level.length && values.every(({ state }) => state === "On");

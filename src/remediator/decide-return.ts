@@ -37,7 +37,9 @@ export function decidePoweringOn(walk: Walk, now: Now): Decision {
   if (waiting !== undefined) return waiting;
   if (due) {
     return (
-      stopGate(walk, now, "On", attempt, plan.powerOnTimeoutMs) ?? identityGate(walk, now) ?? orderOn(walk, order, now)
+      stopGate(walk, now, "On", attempt, plan.powerOnTimeoutMs) ??
+      identityGate(walk, now, "On") ??
+      orderOn(walk, order, now)
     );
   }
   const inMs = untilNextRead(walk, now);

@@ -15,6 +15,7 @@ import { conditionOf, nodeRejoined } from "./status.ts";
 import { groupOf } from "./subject.ts";
 import { holdKey } from "./targets/bare-metal-host/host-store.ts";
 import type { IdentityVerdict } from "./targets/host.ts";
+import { allowsOn } from "./targets/host.ts";
 import { IDENTITY_AGE_MAX_MS, SUCCESSOR_AGE_MAX_MS } from "./timings.ts";
 
 /**
@@ -182,15 +183,15 @@ function powerOn(walk: Walk, now: Now): Decision {
     if (held !== undefined) return held;
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
-    if (!verdict.verified) return waitForIdentity(walk, verdict, now);
+    if (!verdict.verified && !allowsOn(verdict)) return waitForIdentity(walk, verdict, now);
     return orderOn(walk, order, now);
   }
   // The devices do not say how they are while they are not accepted, which may have changed.
   const { identity } = seen;
-  if (last?.state === "Unknown" && identity?.verdict.verified !== true) {
+  if (last?.state === "Unknown" && (identity === undefined || !allowsOn(identity.verdict))) {
     const verdict = identityVerdict(walk, now);
     if (verdict === undefined) return run({ do: "verifyIdentity" });
-    if (!verdict.verified) return waitForIdentity(walk, verdict, now);
+    if (!verdict.verified && !allowsOn(verdict)) return waitForIdentity(walk, verdict, now);
   }
   const inMs = untilNextRead(walk, now);
   if (inMs <= 0) return run({ do: "readWhole" });
@@ -213,7 +214,8 @@ function isOnOwed(walk: Walk, now: Now): boolean {
   const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
   if (holds(stop, "On") || isTakenBack(walk) || remainingMs <= 0 || isSpent(attempt, "On", order)) return false;
   if (order !== undefined && (order.action === "On" ? wasSent(order) : isUntouched(walk, order))) return false;
-  return identityVerdict(walk, now)?.verified !== false;
+  const verdict = identityVerdict(walk, now);
+  return verdict === undefined || allowsOn(verdict);
 }
 
 /** Whether an order has left this process: its intent, which is stored before, says nothing of that. */

@@ -5,6 +5,7 @@ import type { Attempt, Outcome } from "./state.ts";
 import type { ConditionChange, StatusChange } from "./status.ts";
 import { changeStatus, conditionOf, processing } from "./status.ts";
 import type { IdentityVerdict } from "./targets/host.ts";
+import { allowsOn } from "./targets/host.ts";
 import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
 
 // The moves that every state is made of. All are pure.
@@ -99,11 +100,15 @@ export function deviceGate(snapshot: Walk, now: Now): Decision | undefined {
     : waitBecause(snapshot, now, device.reason, device.message, Math.min(inMs, Math.max(snapshot.remainingMs, 0)));
 }
 
-/** Sees to it that the host's identity is verified right now. Undefined where it is. */
-export function identityGate(snapshot: Walk, now: Now): Decision | undefined {
+/**
+ * Sees to it that the host's identity is verified right now. Undefined where it is.
+ *
+ * @param order an On needs less: the host was verified before its power-off.
+ */
+export function identityGate(snapshot: Walk, now: Now, order: "ForceOff" | "On" = "ForceOff"): Decision | undefined {
   const verdict = identityVerdict(snapshot, now);
   if (verdict === undefined) return run({ do: "verifyIdentity" });
-  if (verdict.verified) return undefined;
+  if (verdict.verified || (order === "On" && allowsOn(verdict))) return undefined;
   const reason = verdict.reason === "Mismatch" ? "IdentityMismatch" : "IdentityUnknown";
   return fail(snapshot, now, reason, verdict.message, [
     { type: "IdentityVerified", status: "False", reason, message: verdict.message },

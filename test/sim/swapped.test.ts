@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import type { Node } from "../../src/api/core.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 /** On nobody's list of factory defaults. */
@@ -64,3 +67,72 @@ describe("two hosts with one factory-default UUID, of which one alone has a targ
       world.assertClean();
     }));
 });
+
+describe("a node that reports the hardware of its neighbour", () => {
+  /** The target of n1 has no identity but the pinned one. */
+  async function pin(world: World): Promise<void> {
+    const identity = { systemUUID: null, serialNumber: null };
+    world.server
+      .collection<FencingTarget>(FENCING_TARGETS)
+      .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { identity } });
+    await world.until("n1 is pinned", () => world.target("n1")?.status?.identity !== undefined, 1_200_000);
+  }
+
+  /** From now on the kubelet of n2 reports the system UUID of n1, again and again. */
+  function lie(world: World): void {
+    const nodes = world.server.collection<Node>(NODES);
+    const systemUUID = world.node("n1")?.status.nodeInfo?.systemUUID ?? assert.fail();
+    const report = (): void => {
+      nodes.mergePatch({ name: "n2" }, { status: { nodeInfo: { systemUUID } } }, "status");
+    };
+    world.server.onChange(({ object }) => {
+      const isTrue = object.kind === "Node" && object.metadata.name === "n2" && reported(world, "n2") !== systemUUID;
+      if (isTrue) queueMicrotask(report);
+    });
+    report();
+  }
+
+  it("in mid-fence does not leave it off: the host was verified before its power-off", () =>
+    World.run({}, async (world) => {
+      await pin(world);
+      await world.holdPod();
+      world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
+      await world.phase("n1", "Releasing");
+      lie(world);
+      await world.clock.advance(5_000);
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  it("in mid-fence does not leave it off where that is undone by another agent", () =>
+    World.run({}, async (world) => {
+      await pin(world);
+      await world.holdPod();
+      world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
+      await world.phase("n1", "Releasing");
+      lie(world);
+      await world.killAgent();
+      world.startAgent();
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+      world.freePod();
+      await world.until("the host is on", () => world.rack.host("n1").power === "On", 600_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+    }));
+
+  it("before the power-off holds that, since one of the two would be cut off by mistake", () =>
+    World.run({}, async (world) => {
+      await pin(world);
+      await world.hang("n1");
+      lie(world);
+      await world.clock.advance(5_000);
+      world.remediate("n1", { retryLimit: 0, timeout: "60s" });
+      await world.phase("n1", "Failed");
+      assert.deepEqual(world.powerLog, []);
+    }));
+});
+
+function reported(world: World, name: string): string | undefined {
+  return world.node(name)?.status.nodeInfo?.systemUUID;
+}

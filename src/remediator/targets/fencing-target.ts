@@ -93,7 +93,7 @@ function nodeConflict(index: TargetIndex, nodes: NodeUuids | undefined, uid: str
   const other = nodes?.otherWith(identity.systemUUID, { name: nodeName, cluster: clusterRef });
   if (other === undefined) return undefined;
   const rival = `node ${other.name}${inCluster(other.cluster)}`;
-  return { message: sharedText(rival, identity.systemUUID, false), byReport: true };
+  return { message: sharedText(rival, identity.systemUUID, false), byReport: true, holdsOn: false };
 }
 
 /** How targets may name a cluster: the agent's own by the Cluster that it is, or not at all. */
@@ -187,10 +187,13 @@ async function openHost(
   const judge = (node: Node | undefined): IdentityJudge => {
     const byIdentity = identityJudge(target, node?.status.nodeInfo?.systemUUID);
     return (answers): IdentityVerdict => {
+      const verdict = byIdentity(answers);
       const conflict = conflictOf(target.metadata.uid);
-      return conflict === undefined
-        ? byIdentity(answers)
-        : { verified: false, reason: "Unknown", message: `the target is ambiguous: ${conflict.message}` };
+      if (conflict === undefined || (!verdict.verified && verdict.reason === "Mismatch")) return verdict;
+      const message = `the target is ambiguous: ${conflict.message}`;
+      // What others report must not leave a host off that was verified before its power-off.
+      const enoughForOn = verdict.verified && !conflict.holdsOn;
+      return { verified: false, reason: "Unknown", message, ...(enoughForOn && { enoughForOn }) };
     };
   };
   const topology = new Topology(devices, judge(undefined));

@@ -3,7 +3,7 @@ import type { IdentityVerdict, WholeReading } from "../../bmc/topology.ts";
 import type { Node } from "../../api/core.ts";
 import type { Subject } from "../subject.ts";
 
-export type { IdentityVerdict } from "../../bmc/topology.ts";
+export { allowsOn, type IdentityVerdict } from "../../bmc/topology.ts";
 
 // What the remediation state machine needs of a power target; `fencing-target.ts` serves it from FencingTargets.
 

@@ -289,7 +289,7 @@ class Prober {
     const conflict = directory.conflictOf(target.metadata.uid);
     if (conflict !== undefined) return conflict;
     const message = whyManaged?.(target);
-    return message === undefined ? undefined : { message, byReport: false };
+    return message === undefined ? undefined : { message, byReport: false, holdsOn: true };
   }
 
   #outageOf(target: FencingTarget): Outage | undefined {

@@ -13,6 +13,8 @@ export interface Conflict {
   message: string;
   /** It rests on what a host has reported, and a further probe may find that it is over. */
   byReport: boolean;
+  /** It also holds an order to power the host on: the configuration says it, or a remediation is at work on the other target. */
+  holdsOn: boolean;
 }
 
 /**
@@ -109,22 +111,29 @@ export class TargetIndex {
   /**
    * Another target claims the node, the System or the identity of this one. What a person has given as an identity is its
    * holder's, and a host that merely reports the same is the newcomer; where both merely report it, it proves neither.
-   * Undefined where none does.
+   * Undefined where none does. A conflict that holds the On as well goes before one that does not.
    */
   conflictOf(uid: string): Conflict | undefined {
     const entry = this.#byUid.get(uid);
     if (entry === undefined) return undefined;
+    let mild: Conflict | undefined;
     for (const { claims, what, reported } of entry.exclusive) {
       for (const claim of claims) {
         for (const rival of this.#claimants.get(claim) ?? []) {
           if (rival === entry) continue;
-          if (reported === undefined) return { message: conflictText(rival.target, what), byReport: false };
+          if (reported === undefined) {
+            return { message: conflictText(rival.target, what), byReport: false, holdsOn: true };
+          }
           const isHolder = rival.identity?.source === "spec" && rival.claims.has(uuidClaim(reported));
-          return { message: sharedText(targetText(rival.target), reported, isHolder), byReport: true };
+          const holdsOn = isHolder || rival.target.status?.owner !== undefined;
+          const message = sharedText(targetText(rival.target), reported, isHolder);
+          const conflict = { message, byReport: true, holdsOn };
+          if (holdsOn) return conflict;
+          mild ??= conflict;
         }
       }
     }
-    return undefined;
+    return mild;
   }
 
   #add(entry: Entry): void {

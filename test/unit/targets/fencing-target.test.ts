@@ -41,6 +41,14 @@ function ownerOf(remediation: KubeObject): HostOwner {
   return { uid, kind: remediation.kind, namespace, name };
 }
 
+const OWNER = {
+  uid: "r2",
+  kind: BARE_METAL_REMEDIATIONS.kind,
+  namespace: NAMESPACE,
+  name: "n2",
+  since: "2026-01-01T00:00:00Z",
+};
+
 const identity = (n: number): FencingTarget["spec"]["identity"] => ({ verification: "Required", systemUUID: uuid(n) });
 
 test("a host is found by its node's name and by its target's UID", () => {
@@ -179,10 +187,35 @@ test("a node that reports the same UUID after the lookup stops the order", async
   assert.ok(!verdict.verified && verdict.reason === "Unknown");
   await assert.rejects(power.forceOff(signal), /node n2 reports system UUID/);
   assert.deepEqual(bmc.orders, []);
+  assert.equal(verdict.enoughForOn, true, "one that was verified before its power-off is powered on");
+  assert.equal((await power.readPower(signal)).state, "Unknown", "nor does it prove anything off");
+  assert.equal((await power.readWhole(signal)).state, "On");
   world.node("n2", uuid(2));
   assert.ok((await power.verifyIdentity(nodes.get({ name: "n1" }), signal)).verified);
   await power.close();
 });
+
+for (const [what, rival, status, isEnough] of [
+  ["a pin of another target", {}, {}, true],
+  ["a pin of another target that is being remediated", {}, { owner: OWNER }, false],
+  ["a spec.identity", { identity: identity(1) }, {}, false],
+] as const) {
+  test(`${what} with the same UUID holds the power-off, and ${isEnough ? "not" : "also"} the On`, async () => {
+    const world = new World();
+    const pinned = (nodeName: string) => ({ identity: { nodeName, systemUUID: uuid(1) } });
+    const bmc = world.host("n1", uuid(1));
+    world.target("n1", {}, pinned("n1"));
+    const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
+    world.host("n2", uuid(2));
+    world.target("n2", rival, { ...pinned("n2"), ...status });
+    const verdict = await power.verifyIdentity(undefined, signal);
+    assert.ok(!verdict.verified && verdict.reason === "Unknown");
+    assert.equal(verdict.enoughForOn === true, isEnough);
+    await assert.rejects(power.forceOff(signal), BmcError);
+    assert.deepEqual(bmc.orders, []);
+    await power.close();
+  });
+}
 
 test("a host that is who it must be is powered off and on", async () => {
   const world = new World();
