@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, EFFECTS, PROPERTIES } from "./killers.ts";
+import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, EFFECTS, PROPERTIES, STATE, VERSIONS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -45,10 +45,36 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "annotation-signs-for-ever",
     "marks",
-    "an annotation, which a kubelet can write, makes no taint ours once a later version has stored the status",
-    "if (attempt === undefined || stateVersion !== undefined) return false;",
+    "an annotation, which a kubelet can write, makes no taint ours for an id that a later version chose",
+    "if (attempt === undefined || attempt.secondTaint === true) return false;",
     "if (attempt === undefined) return false;",
     EFFECTS,
+  ),
+
+  mutant(
+    "first-version-taint-forgotten",
+    "state",
+    "a taint of version 0.1.0 stays ours when a later version stores the status",
+    "secondTaint: stored.secondTaint ?? false,",
+    "secondTaint: stored.secondTaint ?? true,",
+    STATE,
+    VERSIONS_SIM,
+  ),
+  mutant(
+    "chosen-id-annotated-only",
+    "moves",
+    "an id that this version chooses says that its taint has a second one beside it",
+    "secondTaint: true,",
+    "secondTaint: previous?.secondTaint ?? false,",
+    DECIDE_RECORD,
+  ),
+  mutant(
+    "further-id-annotated-only",
+    "decide-verifying",
+    "so does the id of a further order in the same power cycle",
+    "secondTaint: attempt.secondTaint || id !== attempt.id,",
+    "secondTaint: attempt.secondTaint,",
+    DECIDE_RECORD,
   ),
 
   // Workloads.

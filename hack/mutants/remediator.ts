@@ -316,7 +316,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "signed-for-another-cluster",
     "marks",
     "marks that another cluster's agent has signed are not taken for lost ones",
-    'fencer !== "" && digest === digestOf(key)',
+    'fencer !== "" && digest === digestOf(clusterKey(cluster))',
     'fencer !== ""',
     CLUSTERS,
   ),

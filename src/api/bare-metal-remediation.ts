@@ -84,6 +84,10 @@ const bareMetalRemediationStatusSchema = z.object({
       deadline: z.string().meta({ format: "date-time", description: "When the present phase is out of time." }),
       offConfirmedAt: z.string().meta({ format: "date-time" }).optional(),
       bootOverride: z.boolean().meta({ description: "Whether a boot override may be set and must be cleared." }),
+      secondTaint: z.boolean().optional().meta({
+        description:
+          "Whether an out-of-service taint of this id has a second taint beside it. Absent for an id of agent 0.1.0, which annotates only.",
+      }),
     })
     .optional(),
   retryCount: z.int().min(0).optional().meta({ description: "Power cycles begun after the first." }),

@@ -335,6 +335,7 @@ export function orderOff(walk: Walk, now: Now, id: string, message: string): Dec
       attempt: {
         ...withIntent(again ? attempt : { ...attempt, orders: 0 }, "ForceOff", last, now),
         id,
+        secondTaint: attempt.secondTaint || id !== attempt.id,
         deadlineMs: again ? attempt.deadlineMs : now.epochMs + plan.powerOffTimeoutMs,
       },
       conditions: [

@@ -39,13 +39,16 @@ function digestOf(key: string): string {
 /** UIDs of the remediations of `cluster`'s nodes that have signed marks on one of them. */
 export function signersOf(node: Node, cluster: ClusterRef | undefined): string[] {
   const key = clusterKey(cluster);
-  const [fencer = "", digest = ""] = voucherOn(node)?.split(".") ?? [];
+  const fencer = fencerOf(node, cluster);
   const [order = "", signedFor = ""] = (isQuarantined(node) ? quarantineSignature(node) : "").split("@");
   const [quarantiner = ""] = order.split("/");
-  return [
-    ...(fencer !== "" && digest === digestOf(key) ? [fencer] : []),
-    ...(quarantiner !== "" && signedFor === key ? [quarantiner] : []),
-  ];
+  return [...(fencer === undefined ? [] : [fencer]), ...(quarantiner !== "" && signedFor === key ? [quarantiner] : [])];
+}
+
+/** UID of the remediation of `cluster`'s nodes that the second taint names. */
+function fencerOf(node: Node, cluster: ClusterRef | undefined): string | undefined {
+  const [fencer = "", digest = ""] = voucherOn(node)?.split(".") ?? [];
+  return fencer !== "" && digest === digestOf(clusterKey(cluster)) ? fencer : undefined;
 }
 
 /** Whether the node bears a mark of ironfence's, of whichever remediation. */
@@ -62,6 +65,14 @@ export function outOfServiceOf(node: Node): "Ours" | "Foreign" | "None" {
 /** Whether the node bears an out-of-service taint that ironfence has signed, in whichever remediation. */
 export function signedTaint(node: Node): boolean {
   return outOfServiceOf(node) === "Ours";
+}
+
+/**
+ * Whether the node bears the second taint of a remediation of `cluster`'s nodes alone, as a rollback to version 0.1.0 leaves it:
+ * it would make a person's out-of-service taint ours.
+ */
+export function isSignedForNothing(node: Node, cluster: ClusterRef | undefined): boolean {
+  return outOfServiceOf(node) === "None" && fencerOf(node, cluster) !== undefined;
 }
 
 /** Whether Kubernetes holds the node for healthy. */
@@ -163,11 +174,11 @@ function taintsOf(node: Node): readonly Taint[] {
 
 /**
  * Whether version 0.1.0 put the out-of-service taint on for this remediation. It signed it by an annotation alone. A kubelet can
- * write that, so it counts only where the stored status is of that version, too, and names the same attempt.
+ * write that, so it counts only where that version chose the stored id or stored it last, and for the same id.
  */
 export function isTaintOfFirstVersion(remediation: BareMetalRemediation, node: Node): boolean {
-  const { attempt, stateVersion } = remediation.status ?? {};
-  if (attempt === undefined || stateVersion !== undefined) return false;
+  const { attempt } = remediation.status ?? {};
+  if (attempt === undefined || attempt.secondTaint === true) return false;
   const { cluster } = subjectOf(remediation);
   return node.metadata.annotations?.[FENCED_BY] === signature(remediation.metadata.uid, attempt.id, cluster);
 }

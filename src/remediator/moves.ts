@@ -186,6 +186,7 @@ export function newAttempt(
     deadlineMs: now.epochMs + timeoutMs,
     offConfirmedAtMs: undefined,
     bootOverride: previous?.bootOverride ?? false,
+    secondTaint: true,
   };
 }
 

@@ -9,6 +9,7 @@ import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf } from "../kube/watched.ts";
+import { LostBackups } from "./lost-backups.ts";
 import { isMarked, isReady, markPatch, signersOf } from "./marks.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import { getNode, patchNode } from "./node-writes.ts";
@@ -42,8 +43,6 @@ export interface OrphanDeps {
  */
 const CLUSTER_GONE_MS = 600_000;
 
-/** Nodes whose saved fields are kept here for a remediation that is gone. */
-const LOST_MAX = 1_000;
 /** Characters of labels that an Event has room for. */
 const LABELS_CHARS_MAX = 400;
 /** Labels that a kubelet sets by itself. */
@@ -62,8 +61,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
   const { clusters, targets, remediations } = deps;
   /** Nodes that were told of and are not Ready yet. */
   const left = new Set<string>();
-  /** What Nodes had that were deleted for a remediation which is gone, by node: its status was the only other place. */
-  const lost = new Map<string, Backup>();
+  const lost = new LostBackups(deps.runtime.clock);
   /** Clusters that are kept connected for a node that is to be looked at, by that node. */
   const holds = new Map<string, () => void>();
   const controller: Controller = new Controller(deps.runtime, {
@@ -93,7 +91,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
       onNode: (cluster, { object }) => {
         const node = { cluster, name: object.metadata.name };
         const key = nodeKey(node);
-        if (isMarked(object) || left.has(key) || lost.has(key)) enqueue(node);
+        if (isMarked(object) || left.has(key) || lost.get(key) !== undefined) enqueue(node);
       },
       onConnection: () => undefined,
     }),
@@ -104,7 +102,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
       const { cluster, nodeName: name } = subjectOf(object);
       if (name === undefined) return;
       const owed = type === "deleted" ? owedBackup(object) : undefined;
-      if (owed !== undefined && lost.size < LOST_MAX) lost.set(nodeKey({ cluster, name }), owed);
+      if (owed !== undefined) lost.keep(nodeKey({ cluster, name }), owed);
       if (type === "deleted" || left.has(nodeKey({ cluster, name }))) enqueue({ cluster, name });
     }),
     deps.onLetGo(enqueue),
@@ -119,7 +117,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
 
 async function tend(
   deps: OrphanDeps,
-  { left, lost }: { left: Set<string>; lost: Map<string, Backup> },
+  { left, lost }: { left: Set<string>; lost: LostBackups },
   key: string,
   signal: AbortSignal,
 ): Promise<{ requeueAfterMs: number } | undefined> {
@@ -146,7 +144,7 @@ async function tend(
   if (backup !== undefined && node !== undefined && node.metadata.uid !== backup.nodeUID) {
     await patchNode(cluster.runtime.client, id.name, (present) => restorePatch(present, backup), signal);
     runtime.logger.warn({ node: key }, "a node has back what a remediation that is gone had saved of it");
-    lost.delete(key);
+    lost.drop(key);
   }
   const owned = await ownedTargets(deps, id, signal);
   const signers = node === undefined ? [] : signersOf(node, id.cluster);

@@ -50,6 +50,11 @@ export interface Attempt {
   offConfirmedAtMs: number | undefined;
   /** A boot override may be set and has to be cleared. */
   bootOverride: boolean;
+  /**
+   * An out-of-service taint of this id is signed by a second taint. Set with each id that is chosen here, and never later: version
+   * 0.1.0 signs by an annotation alone, and drops this field from what it stores.
+   */
+  secondTaint: boolean;
 }
 
 /** Why a remediation is being undone, and what its verdict will be. */
@@ -141,6 +146,7 @@ function parseAttempt(stored: NonNullable<BareMetalRemediationStatus["attempt"]>
     deadlineMs: timeMs("deadline", stored.deadline),
     offConfirmedAtMs: parseTimeMs(stored.offConfirmedAt),
     bootOverride: stored.bootOverride,
+    secondTaint: stored.secondTaint ?? false,
   };
 }
 
@@ -164,6 +170,7 @@ export function formatAttempt(attempt: Attempt): NonNullable<BareMetalRemediatio
     deadline: toMicroTime(attempt.deadlineMs),
     ...(attempt.offConfirmedAtMs !== undefined && { offConfirmedAt: toMicroTime(attempt.offConfirmedAtMs) }),
     bootOverride: attempt.bootOverride,
+    ...(attempt.secondTaint && { secondTaint: true }),
   };
 }
 

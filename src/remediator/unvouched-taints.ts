@@ -5,7 +5,7 @@ import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
-import { isTaintOfFirstVersion, markPatch, signedTaint, signersOf } from "./marks.ts";
+import { isSignedForNothing, isTaintOfFirstVersion, markPatch, signedTaint, signersOf } from "./marks.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import type { NodeClusters } from "./node-clusters.ts";
 import { patchNode } from "./node-writes.ts";
@@ -56,6 +56,7 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
     reconcile: async (key, running) => {
       const id = parseNodeKey(key);
       const watched = clusters.of(id.cluster).nodes.get({ name: id.name });
+      if (watched !== undefined && isSignedForNothing(watched, id.cluster)) await takeLeftOver(deps, id, running);
       const mayBear = isOurs(watched, id.cluster) || suspects.has(key);
       if (!mayBear) {
         grace.delete(key);
@@ -76,7 +77,8 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
     clusters.subscribe({
       onNode: (cluster, { object }) => {
         const node = { cluster, name: object.metadata.name };
-        if (isOurs(object, cluster) || grace.has(nodeKey(node))) controller.enqueue(nodeKey(node));
+        if (isOurs(object, cluster) || isSignedForNothing(object, cluster) || grace.has(nodeKey(node)))
+          controller.enqueue(nodeKey(node));
       },
       onConnection: () => {
         for (const key of suspects) controller.enqueue(key);
@@ -108,6 +110,16 @@ function provenUntilMs(readings: Iterable<PowerSeen>): number | undefined {
 /** Whether the node bears our out-of-service taint, put on by a remediation of its own cluster. */
 function isOurs(node: Node | undefined, cluster: ClusterRef | undefined): boolean {
   return node !== undefined && signedTaint(node) && signersOf(node, cluster).length > 0;
+}
+
+/** Takes the second taint off a node where it stands alone: an out-of-service taint that a person puts there is not ours. */
+async function takeLeftOver({ runtime, clusters }: UnvouchedDeps, id: NodeId, signal: AbortSignal): Promise<void> {
+  const { runtime: nodeRuntime, away } = clusters.of(id.cluster);
+  if (away !== undefined) return;
+  const patchFor: Parameters<typeof patchNode>[2] = (node) =>
+    isSignedForNothing(node, id.cluster) ? markPatch(node, { outOfService: "off" }, "") : [];
+  await patchNode(nodeRuntime.client, id.name, patchFor, signal);
+  runtime.logger.info({ node: nodeKey(id) }, "a second taint without an out-of-service taint is taken off");
 }
 
 function mayHaveTainted({ status }: BareMetalRemediation): boolean {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../src/api/taints.ts";
 import { Metal3World } from "./metal3/world.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
@@ -116,6 +117,26 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       await world.clock.advance(60_000);
       assert.deepEqual(world.markLog, ["n1 +taint"], "the next one has proven it in time");
       world.freePod();
+    }));
+});
+
+describe("a second taint that stands alone, as a rollback to 0.1.0 leaves it", () => {
+  it("is taken off at once: a person's taint beside it would be taken for ours", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.freePod();
+      world.remediate("n1");
+      await world.phase("n1", "Succeeded");
+      const nodes = world.server.collection(NODES);
+      const left = { ...FENCED, value: world.remediation("n1")?.metadata.uid ?? assert.fail() };
+      nodes.mergePatch({ name: "n1" }, { spec: { taints: [left] } });
+      await world.clock.advance(1_000);
+      const { taints = [] } = world.node("n1")?.spec ?? {};
+      nodes.mergePatch({ name: "n1" }, { spec: { taints: [...taints, OUT_OF_SERVICE] } });
+      await world.clock.advance(60_000);
+      assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
+      assert.equal(hasReason(world, "TaintNotVouchedFor"), false, "nothing was fenced");
+      world.assertClean();
     }));
 });
 

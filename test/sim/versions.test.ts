@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { NHC_TIMED_OUT } from "../../src/api/annotations.ts";
 import type { BareMetalRemediationStatus } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/core-types.ts";
-import { FENCED } from "../../src/api/taints.ts";
-import { NAMESPACE, World } from "./world.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { bears, NAMESPACE, World } from "./world.ts";
 
 /** What agent 0.1.0 wrote in simulated fences: test/corpus/record.ts. */
 const RELEASED = JSON.parse(
@@ -132,6 +133,8 @@ function downgrade(world: World): string {
     ...(released.target && { target }),
     ...(released.backup && { backup }),
   });
+  const taints = world.node("n1")?.spec.taints?.filter(({ key }) => key !== FENCED.key);
+  if (taints !== undefined) world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
   return phase ?? "";
 }
 
@@ -153,15 +156,41 @@ describe("a taint that 0.1.0 put on, which signed it by an annotation alone", ()
       await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
       await world.killAgent();
       downgrade(world);
-      const taints = world.node("n1")?.spec.taints?.filter(({ key }) => key !== FENCED.key) ?? [];
-      world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
       const path = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
       const action = { kind: "status", status: 500 } as const;
       world.server.faults.inject({ match: { client: "agent", path }, times: Infinity, action });
       world.startAgent();
       await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 10_000);
     }));
+
+  for (const [what, change] of [
+    ["is deleted while no agent runs", (world: World) => world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY)],
+    ["times out while no agent runs", (world: World) => timeOut(world)],
+    ["was stored by this version before the rollback", (world: World) => store(world, { stateVersion: 1 })],
+  ] as const) {
+    it(`comes off where its remediation ${what}`, () =>
+      World.run({}, async (world) => {
+        await world.holdPod();
+        world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
+        await killIn(world, "Releasing");
+        assert.equal(downgrade(world), "Releasing");
+        change(world);
+        world.startAgent();
+        world.freePod();
+        await world.clock.advance(300_000);
+        const node = world.node("n1") ?? assert.fail();
+        assert.deepEqual([world.isReady("n1"), bears(node, OUT_OF_SERVICE)], [true, false]);
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.assertClean();
+      }));
+  }
 });
+
+/** The health check gives the remediation up. */
+function timeOut(world: World): void {
+  const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
+  world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { annotations } });
+}
 
 describe("an agent of this version that takes a fence over from 0.1.0", () => {
   for (const phase of ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"]) {

@@ -73,6 +73,25 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([status?.attempt?.id, status?.node?.bootID], ["fresh", "old-boot"]);
   });
 
+  it("says of each id that is chosen here that its taint has a second one, and of no other", () => {
+    const reorder = {
+      state: "PoweringOff",
+      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
+    } as const;
+    const taken = { secondTaint: false, actionAtMs: NOW.epochMs - 21_000 };
+    const first = attemptOf({ state: "Verifying", attempt: taken, seen: { ...reorder.seen, taintCleared: false } });
+    const further = attemptOf({ ...reorder, attempt: taken });
+    const next = attemptOf({ ...reorder, attempt: taken, other: { remainingMs: 0 } });
+    assert.deepEqual(
+      [first, further, next].map((stored) => [stored?.id, stored?.secondTaint]),
+      [
+        ["a1", undefined],
+        ["fresh", true],
+        ["fresh", true],
+      ],
+    );
+  });
+
   it("gives further orders no more time than the first one had", () => {
     const deadlineMs = NOW.epochMs + 7_000;
     const again = attemptOf({

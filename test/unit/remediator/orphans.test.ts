@@ -110,6 +110,38 @@ describe("a node of a workload cluster that may have been left in mid-way", () =
   }
 });
 
+describe("labels of a Node that was deleted for a remediation which is gone", () => {
+  for (const [hours, isGivenBack] of [
+    [23, true],
+    [25, false],
+  ] as const) {
+    it(`are ${isGivenBack ? "given back to" : "no longer kept for"} a Node that joins ${hours} hours later`, async () => {
+      const clock = new VirtualClock();
+      const world = await tending(clock);
+      const { server } = world;
+      const key = { namespace: "default", name: "n1" };
+      const remediations = server.collection(BARE_METAL_REMEDIATIONS);
+      remediations.create({ metadata: key, spec: {} });
+      const awaited = { type: "PermanentNodeDeletionExpected", status: "True", reason: "NodeDeleted", message: "" };
+      const status = {
+        phase: "Restoring",
+        node: { name: "n1" },
+        backup: { nodeUID: "uid-1", labels: { team: "a" } },
+        conditions: [{ ...awaited, lastTransitionTime: "2026-01-01T00:00:00Z" }],
+      };
+      remediations.mergePatch(key, { status }, "status");
+      await clock.advance(1_000);
+      remediations.delete(key);
+      await clock.advance(hours * 3_600_000);
+      server.collection(NODES).create({ metadata: { name: "n1" }, status: {} });
+      await clock.advance(60_000);
+      const { labels } = server.collection(NODES).get({ name: "n1" })?.metadata ?? {};
+      assert.equal(labels?.["team"], isGivenBack ? "a" : undefined);
+      await world.stop();
+    });
+  }
+});
+
 describe("the host of a Ready node whose owner is gone", () => {
   for (const [kind, isKept] of [
     ["BareMetalRemediation", false],

@@ -42,6 +42,7 @@ export function attempt(changes: Partial<Attempt> = {}): Attempt {
     deadlineMs: NOW.epochMs + 60_000,
     offConfirmedAtMs: undefined,
     bootOverride: false,
+    secondTaint: true,
     ...changes,
   };
 }

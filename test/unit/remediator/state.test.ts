@@ -28,6 +28,14 @@ describe("a stored state", () => {
     assert.equal("offConfirmedAt" in formatAttempt(attempt()), false);
   });
 
+  it("of version 0.1.0 has an id whose taint has no second one beside it", () => {
+    const { secondTaint, ...released } = STORED;
+    const read = parseState({ phase: "Releasing", attempt: released });
+    assert.equal(secondTaint, true);
+    assert.equal("attempt" in read && read.attempt?.secondTaint, false);
+    assert.deepEqual("attempt" in read && read.attempt && formatAttempt(read.attempt), released);
+  });
+
   for (const [what, status, message] of [
     ["has a phase that this version does not know", { phase: "Melting" }, /"Melting" is not a state of this version/u],
     ["lacks its attempt", { phase: "Releasing" }, /is Releasing, but status\.attempt is missing/u],
