@@ -58,6 +58,7 @@ export const OFF_PROOF = "test/unit/targets/off-proof.test.ts";
 export const EDITS_SIM = "test/sim/edits.test.ts";
 export const ORPHANS_SIM = "test/sim/orphans.test.ts";
 export const SWAPPED_SIM = "test/sim/swapped.test.ts";
+export const UNVOUCHED = "test/unit/remediator/unvouched-taints.test.ts";
 export const UNVOUCHED_SIM = "test/sim/unvouched.test.ts";
 export const CORPUS = "test/unit/remediator/corpus.test.ts";
 export const LOST_IMAGE_SIM = "test/sim/metal3/lost-image.test.ts";

@@ -1,4 +1,4 @@
-import { CORPUS, LOST_IMAGE_SIM, ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM, VERSIONS_SIM } from "./killers.ts";
+import { CORPUS, LOST_IMAGE_SIM, ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM, UNVOUCHED, VERSIONS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -28,6 +28,23 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "if (owner?.kind === BARE_METAL_REMEDIATIONS.kind) owned.push",
     "if (owner !== undefined) owned.push",
     ORPHANS,
+  ),
+  mutant(
+    "clusters-share-a-queue",
+    "cluster-controllers",
+    "a cluster whose API server hangs keeps no node of another cluster waiting",
+    "const cluster = clusterKey(parseNodeKey(key).cluster);",
+    'const cluster = clusterKey(parseNodeKey("").cluster);',
+    UNVOUCHED,
+    ORPHANS,
+  ),
+  mutant(
+    "hung-look-kept",
+    "unvouched-taints",
+    "a look at a taint that hangs is given up soon",
+    "const withinMs = tryMs.get(key) ?? TRY_MS;",
+    "const withinMs = tryMs.get(key) ?? TRY_MAX_MS;",
+    UNVOUCHED,
   ),
   mutant(
     "unvouched-taint-kept",

@@ -3,12 +3,12 @@ import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../api/fencing-target.ts";
 import { OUT_OF_SERVICE, QUARANTINE } from "../api/taints.ts";
-import { Controller } from "../kube/controller.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf } from "../kube/watched.ts";
+import { ClusterControllers } from "./cluster-controllers.ts";
 import { LostBackups } from "./lost-backups.ts";
 import { isMarked, isReady, markPatch, signersOf } from "./marks.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
@@ -64,7 +64,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
   const lost = new LostBackups(deps.runtime.clock);
   /** Clusters that are kept connected for a node that is to be looked at, by that node. */
   const holds = new Map<string, () => void>();
-  const controller: Controller = new Controller(deps.runtime, {
+  const controller: ClusterControllers = new ClusterControllers(deps.runtime, {
     name: "orphans",
     concurrency: 1,
     reconcile: async (key, running) => {

@@ -2,9 +2,10 @@ import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import type { Node } from "../api/core.ts";
 import { OUT_OF_SERVICE } from "../api/taints.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
-import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
+import { withDeadline } from "../runtime/deadline.ts";
+import { ClusterControllers } from "./cluster-controllers.ts";
 import { isSignedForNothing, isTaintOfFirstVersion, markPatch, signedTaint, signersOf } from "./marks.ts";
 import type { RemediatorMetrics } from "./metrics.ts";
 import type { NodeClusters } from "./node-clusters.ts";
@@ -35,8 +36,12 @@ const RETRY_MAX_MS = 2_000;
 /** Before a taint that was to come off is looked at again, beside the watch that usually shows that it did. */
 const RECHECK_MS = 1_000;
 
-/** Nodes whose taints are looked at side by side: an API server that answers slowly for one must not hold up the others. */
+/** Nodes of one cluster whose taints are looked at side by side: a slow answer for one must not hold up the others. */
 const CONCURRENCY = 50;
+
+/** How long the first try may take: a call that hangs is given up soon. Each further try has twice the time. */
+const TRY_MS = 3_000;
+const TRY_MAX_MS = 24_000;
 
 /**
  * Takes our out-of-service taint off each node whose host this process does not prove off, until `signal` aborts. A new process
@@ -49,7 +54,9 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
   const grace = new Map<string, number>();
   /** Nodes that may bear a taint by a stored status, and were not read live yet. */
   const suspects = new Set<string>();
-  const controller = new Controller(runtime, {
+  /** How long the next try may take, by node, where one has failed. */
+  const tryMs = new Map<string, number>();
+  const controller = new ClusterControllers(runtime, {
     name: "unvouched-taints",
     concurrency: CONCURRENCY,
     maxBackoffMs: RETRY_MAX_MS,
@@ -60,6 +67,7 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
       const mayBear = isOurs(watched, id.cluster) || suspects.has(key);
       if (!mayBear) {
         grace.delete(key);
+        tryMs.delete(key);
         return undefined;
       }
       const nowMs = runtime.clock.monotonicMs();
@@ -68,7 +76,12 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
       grace.set(key, dueMs);
       if (nowMs < dueMs) return { requeueAfterMs: dueMs - nowMs };
       if (clusters.of(id.cluster).away !== undefined) return undefined;
-      await takeOff(deps, id, running);
+      const withinMs = tryMs.get(key) ?? TRY_MS;
+      tryMs.set(key, Math.min(withinMs * 2, TRY_MAX_MS));
+      await withDeadline(runtime.clock, `the look at node ${key}`, withinMs, running, (signal) =>
+        takeOff(deps, id, signal),
+      );
+      tryMs.delete(key);
       suspects.delete(key);
       return isOurs(watched, id.cluster) ? { requeueAfterMs: RECHECK_MS } : undefined;
     },

@@ -171,3 +171,20 @@ describe("the host of a Ready node whose owner is gone", () => {
     });
   }
 });
+
+describe("a node that was left in mid-way", () => {
+  it("is tended though the API server of a workload cluster answers no call", async () => {
+    const clock = new VirtualClock();
+    const world = await tending(clock);
+    const match = { method: "GET", pathPrefix: "/api/v1/nodes/hung" };
+    world.server.faults.inject({ match, times: Infinity, action: { kind: "hang" } });
+    for (let index = 0; index < 20; index += 1) world.letGo({ ...NODE, name: `hung${index}` });
+    await clock.advance(1_000);
+    world.looks = 0;
+    world.letGo({ cluster: undefined, name: "n1" });
+    world.letGo({ cluster: { namespace: "tenant", name: "w2" }, name: "n1" });
+    await clock.advance(1_000);
+    assert.equal(world.looks, 2, "neither that of the agent's own cluster waits, nor that of another one");
+    await world.stop();
+  });
+});
