@@ -132,6 +132,15 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     STALE,
   ),
   mutant(
+    "stale-request-waited",
+    "decide-stale",
+    "a wait for a node's cluster does not let a remediation that came back begin on a Ready node",
+    'const hasAction = attempt !== undefined && attempt.action !== "None";',
+    "const hasAction = attempt !== undefined;",
+    STALE,
+    "test/sim/workload/cut-off.test.ts",
+  ),
+  mutant(
     "restored-copy-confirmed",
     "take-snapshot",
     "a confirmation is of one object, and not of a copy that a restore makes",

@@ -68,6 +68,25 @@ for (const [phase, strategy] of Object.entries(STATES)) {
   });
 }
 
+describe("a remediation that comes back without status while its workload cluster is cut off", () => {
+  it("fences no Ready node once that is reached again", () =>
+    WorkloadWorld.run({}, async (world) => {
+      const uid = world.machine("m1", "n1");
+      await world.killAgent();
+      world.remediateMachine("m1", uid);
+      await world.clock.advance(601_000);
+      world.cut();
+      await world.clock.advance(4_000);
+      world.startAgent();
+      const processing = (): string | undefined => world.condition("Processing", "m1");
+      await world.until("it waits for its cluster", () => processing() === "True ClusterUnreachable", 60_000);
+      world.mend();
+      await world.until("it waits to be confirmed", () => processing() === "True StaleRequest", 60_000);
+      await world.clock.advance(300_000);
+      assert.deepEqual(world.powerLog, []);
+    }));
+});
+
 /** Cuts the workload cluster off as soon as the remediation is stored in that state. */
 function cutAt(world: WorkloadWorld, phase: string): void {
   const stop = world.management.server.onChange(({ object }) => {

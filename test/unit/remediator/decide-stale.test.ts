@@ -10,6 +10,8 @@ import { node, NOW, said, snapshot, told } from "./snapshots.ts";
 
 const READY = { isReady: true, isListed: false, atMs: NOW.monotonicMs - 2_000 };
 
+const TARGET = { namespace: "ironfence", name: "n1", uid: "target-uid" };
+
 function old(
   changes: Partial<Snapshot["remediation"]> = {},
   request: Seen["request"] = READY,
@@ -81,8 +83,17 @@ describe("a remediation without status that is older than 10 minutes", () => {
     assert.equal(toldOf(old({}, READY, { other: { node: node({ ready: "True" }) } })), "stay (StaleRequest)");
   });
 
-  it("is not held up once it has an attempt on record, nor where it serves a request of another kind", () => {
-    assert.equal(told(decide(snapshot(old()), NOW), "Resolving"), "addFinalizer");
+  it("waits, too, if an attempt was stored by a wait before its node was looked at", () => {
+    assert.equal(told(decide(snapshot(old()), NOW), "Resolving"), "stay (StaleRequest)");
+  });
+
+  it("is not held up once it has begun, nor where it serves a request of another kind", () => {
+    const begun: SnapshotChanges[] = [
+      old({}, READY, { status: { node: { name: "n1", wasReady: false } } }),
+      old({}, READY, { status: { node: undefined, target: { kind: "FencingTarget", ...TARGET } } }),
+      old({}, READY, { status: { node: undefined }, attempt: { action: "Inherited" } }),
+    ];
+    for (const changes of begun) assert.equal(told(decide(snapshot(changes), NOW), "Resolving"), "addFinalizer");
     assert.equal(toldOf(old({ isRequested: true })), "addFinalizer");
   });
 });
