@@ -124,6 +124,22 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     RETURNED,
   ),
   mutant(
+    "held-host-left-off",
+    "decide-power-off",
+    "a host that reads Off by an order of which nobody knows is powered on while power-offs are held",
+    "return owed ?? readWhileHeld(walk, now);",
+    "return owed?.status === undefined ? readWhileHeld(walk, now) : held;",
+    HELD_SIM,
+  ),
+  mutant(
+    "held-host-unread",
+    "decide-power-off",
+    "the power is read on while a further power-off is held",
+    "return owed ?? readWhileHeld(walk, now);",
+    "return owed ?? held;",
+    HELD_SIM,
+  ),
+  mutant(
     "stale-request-begins",
     "decide-resolving",
     "a remediation that came back without status does not begin on a Ready node",

@@ -229,7 +229,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "reorder-unstopped",
     "decide-power-off",
     "the stop switch stops a further order, too",
-    "const held = due ? holdOrder(walk, now) : undefined;",
+    "const held = due || saysHeld(walk) ? holdOrder(walk, now) : undefined;",
     "const held: Decision | undefined = undefined;",
     DECIDE,
   ),

@@ -1,11 +1,31 @@
-import { disputeGate, endIfBack, endIfReturned, endWhileHeld, orderOff, quorumGate } from "./decide-verifying.ts";
-import { deviceGate, fail, failAttempt, identityGate, move, ownNodeGate, run, stopGate, wait } from "./moves.ts";
+import {
+  disputeGate,
+  endIfBack,
+  endIfReturned,
+  endWhileHeld,
+  orderOff,
+  powerOnMeanwhile,
+  quorumGate,
+} from "./decide-verifying.ts";
+import {
+  deviceGate,
+  fail,
+  failAttempt,
+  identityGate,
+  move,
+  ownNodeGate,
+  run,
+  saysHeld,
+  stopGate,
+  wait,
+} from "./moves.ts";
 import { heardAtMs, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
 import { silentAtMs } from "./renewals.ts";
 import type { LeaseSeen, Seen, SentOrder } from "./seen.ts";
 import type { Decision, Now, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
 import {
+  CLAIM_RECHECK_MS,
   OFF_CONFIRM_GAP_MS,
   POLL_FAST_MS,
   POLL_FAST_WINDOW_MS,
@@ -38,7 +58,7 @@ export function decidePoweringOff(walk: Walk, now: Now): Decision {
   if (!seen.taintCleared) return run({ do: "untaint" });
   const spent = isSpent(attempt, "ForceOff", order);
   const due = !spent && needsNewOrder(walk, order, now);
-  const held = due ? holdOrder(walk, now) : undefined;
+  const held = due || saysHeld(walk) ? holdOrder(walk, now) : undefined;
   if (held !== undefined) return held;
   if (walk.remainingMs <= 0) {
     const { reason, message } = seen.device ??
@@ -103,11 +123,30 @@ function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
 
 /**
  * A further power-off that is held, and with it the state's time. A node that comes back meanwhile ends the remediation all the
- * same. Undefined where nothing holds it.
+ * same. The host is not left off for the hold: its power is read on, so that a power-off that was sent is proven and the walk goes
+ * on; where nobody knows whether it was, no reading proves it, and a host that reads Off is powered on. Undefined where nothing
+ * holds it.
  */
 function holdOrder(walk: Walk, now: Now): Decision | undefined {
-  const { attempt, plan } = walk;
-  return endWhileHeld(walk, now) ?? stopGate(walk, now, "ForceOff", attempt, plan.powerOffTimeoutMs);
+  const { attempt, plan, seen, stop } = walk;
+  const ended = endWhileHeld(walk, now);
+  if (ended !== undefined) return ended;
+  const held = stopGate(walk, now, "ForceOff", attempt, plan.powerOffTimeoutMs);
+  if (stop === undefined || held?.status !== undefined) return held;
+  const isUnproven = !attempt.sent && seen.power.last?.state === "Off";
+  const owed = isUnproven ? powerOnMeanwhile(walk, stop, now) : undefined;
+  return owed ?? readWhileHeld(walk, now);
+}
+
+/** Reads the power now and then, by no deadline. A device that refuses for good is not asked again. */
+function readWhileHeld(walk: Walk, now: Now): Decision {
+  const { device, power } = walk.seen;
+  if (device?.final === true) return fail(walk, now, device.reason, device.message);
+  const retryInMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
+  const gapMs = walk.attempt.sent && power.offReads === 1 ? OFF_CONFIRM_GAP_MS : CLAIM_RECHECK_MS;
+  const readInMs = power.last === undefined ? 0 : power.last.atMs + gapMs - now.monotonicMs;
+  const inMs = Math.max(readInMs, retryInMs);
+  return inMs <= 0 ? run({ do: "readPower" }) : { notes: [], effects: [], nextCheckMs: inMs };
 }
 
 /** A node whose member of etcd may be up still: the others were looked at together with the node. */

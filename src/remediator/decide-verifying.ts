@@ -160,7 +160,7 @@ function standBack(walk: Walk, stop: NonNullable<Walk["stop"]>, now: Now): Decis
  * Power-offs are held, perhaps for good, and the host may be off by an earlier order: it is not left so. Where it reads Off the
  * remediation is undone. Undefined where it does not, or no order at all may be sent.
  */
-function powerOnMeanwhile(walk: Walk, stop: Stop, now: Now): Decision | undefined {
+export function powerOnMeanwhile(walk: Walk, stop: Stop, now: Now): Decision | undefined {
   const { attempt, seen } = walk;
   if (holds(stop, "On") || !mayHaveTurnedOff(attempt)) return undefined;
   const { last } = seen.power;

@@ -146,6 +146,60 @@ describe("the stop switch", () => {
     }));
 });
 
+/** n1 is off by an order of which nothing but its intent could be stored, and no agent runs. */
+async function loseOrder(world: World): Promise<void> {
+  await world.hang("n1");
+  const match = { client: "agent", method: "PATCH", pathPrefix: "/apis/ironfence.io/v1alpha1/namespaces/" } as const;
+  world.onPhase("n1", "PoweringOff", () =>
+    world.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 500 } }),
+  );
+  world.remediate("n1", { retryLimit: 0, powerOffTimeout: "60s" });
+  await world.until("n1 is off", () => world.powerLog.includes("n1 ForceOff"));
+  await world.killAgent();
+  world.server.faults.clear();
+  assert.equal(world.remediation("n1")?.status?.attempt?.sent, false);
+}
+
+describe("a host that reads Off while a further power-off of it is held", () => {
+  it("is powered on by the stop switch, where it is not known whether the last one was sent", () =>
+    World.run({}, async (world) => {
+      await loseOrder(world);
+      world.pause(true);
+      world.startAgent();
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False Paused");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+    }));
+
+  it("waits in maintenance, where it is not known whether the last one was sent, and is fenced after that", () =>
+    World.run({}, async (world) => {
+      await loseOrder(world);
+      hold(world, "maintenance", true);
+      world.startAgent();
+      await world.clock.advance(600_000);
+      assert.equal(world.condition("n1", "Processing"), "True Maintenance");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+      hold(world, "maintenance", false);
+      await world.phase("n1", "Succeeded");
+    }));
+
+  for (const how of ["pause", "maintenance"] as const) {
+    it(`is proven off and released in spite of ${how}, where the last one was sent`, () =>
+      World.run({}, async (world) => {
+        await fence(world, { powerOffTimeout: "60s" });
+        hold(world, how, true);
+        world.rack.bmc("n1").pretendPower("PoweringOff", 90_000);
+        const held = how === "pause" ? "True Paused" : "True Maintenance";
+        await world.until("its proof is lost", () => world.condition("n1", "Processing") === held, 60_000);
+        await world.until("it is tainted again", () => world.markLog.at(-1) === "n1 +taint", 120_000);
+        assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
+        world.freePod();
+        if (how === "pause") await world.phase("n1", "Succeeded");
+      }));
+  }
+});
+
 describe("maintenance of a target", () => {
   it("holds an On until it is over", () =>
     World.run({}, async (world) => {
