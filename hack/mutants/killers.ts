@@ -32,6 +32,7 @@ export const IDENTITY = "test/unit/targets/identity.test.ts";
 export const TURNS_SIM = "test/sim/turns.test.ts";
 export const RENEWALS_SIM = "test/sim/renewals.test.ts";
 export const BMC_WRITES = "test/integration/bmc-writes.test.ts";
+export const POWER_SEEN = "test/unit/remediator/power-seen.test.ts";
 export const CONTACT = "test/unit/kube/contact.test.ts";
 export const ORDERS_SIM = "test/sim/orders.test.ts";
 export const REFUSED_WRITES_SIM = "test/sim/refused-writes.test.ts";

@@ -122,6 +122,14 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "if (sinceMs === Infinity) sinceMs = atMs;",
     CONTACT,
   ),
+  mutant(
+    "etcd-outage-is-contact",
+    "contact",
+    "a server that cannot read its etcd, or is overloaded, is away",
+    'if (NOT_SERVED.has(answer.status) || (isUnread && method === "GET")) hasFailed = true;',
+    "if (NOT_SERVED.has(answer.status)) hasFailed = true;",
+    CONTACT,
+  ),
   // What a server has that was restored from a backup.
   mutant(
     "silent-watch-for-ever",

@@ -3,6 +3,7 @@ import {
   DECIDE_GUARDS,
   DECIDE_RECORD,
   EFFECTS,
+  POWER_SEEN,
   PROPERTIES,
   RENEWALS_SIM,
   SAFETY_SIM,
@@ -38,6 +39,14 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     'if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };',
     'if (reading.state !== "Off") return { ...seen, last };',
     SEEN,
+  ),
+  mutant(
+    "old-proof-revived",
+    "power-seen",
+    "an Off after a long time without a reading is the first of a new row",
+    "if (isOld) return { last, offReads: 1, offAtMs: atMs, provenAtMs: undefined };",
+    "if (isOld && seen.offReads < 0) return seen;",
+    POWER_SEEN,
   ),
   mutant(
     "failed-read-keeps-row",

@@ -1,7 +1,7 @@
 import type { Clock } from "../runtime/clock.ts";
 import { parseTimeMs } from "../runtime/time.ts";
 import { isKubeError } from "./errors.ts";
-import type { KubeTransport } from "./transport.ts";
+import type { KubeTransport, TransportRequest } from "./transport.ts";
 
 /** What the answers of an API server say of itself. */
 export interface Contact {
@@ -15,6 +15,8 @@ export interface Contact {
 const OUTAGE_MIN_MS = 5_000;
 /** What a load balancer or a server that is going down answers in place of the API server. */
 const NOT_SERVED: ReadonlySet<number> = new Set([502, 503, 504]);
+/** What a server answers that cannot read its etcd, or is overloaded: watches get no news meanwhile. */
+const NOT_READ: ReadonlySet<number> = new Set([429, 500]);
 
 /** The same transport; it also takes note of when its server answers, and of that server's clock. */
 export function followContact(
@@ -35,12 +37,15 @@ export function followContact(
     if (serverMs !== undefined) date = { serverMs, atMs };
   };
   const follow = async <T extends { status: number; headers: Readonly<Record<string, string>> }>(
+    { method }: Pick<TransportRequest, "method">,
     call: Promise<T>,
   ): Promise<T> => {
     try {
       const answer = await call;
-      if (NOT_SERVED.has(answer.status)) hasFailed = true;
-      else onAnswer(answer.headers["date"]);
+      const isUnread = NOT_READ.has(answer.status);
+      // A write may be failed by a webhook, which says nothing of etcd: it is neither contact nor an outage.
+      if (NOT_SERVED.has(answer.status) || (isUnread && method === "GET")) hasFailed = true;
+      else if (!isUnread) onAnswer(answer.headers["date"]);
       return answer;
     } catch (error) {
       if (isKubeError(error, "Network", "Timeout")) hasFailed = true;
@@ -53,8 +58,8 @@ export function followContact(
       serverTimeMs: date && date.serverMs + clock.monotonicMs() - date.atMs,
     }),
     transport: {
-      send: (request, signal) => follow(transport.send(request, signal)),
-      stream: (request, signal) => follow(transport.stream(request, signal)),
+      send: (request, signal) => follow(request, transport.send(request, signal)),
+      stream: (request, signal) => follow(request, transport.stream(request, signal)),
       close: () => transport.close(),
     },
   };

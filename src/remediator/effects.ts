@@ -258,7 +258,9 @@ async function verifyWithStops(context: EffectContext, signal: AbortSignal): Pro
   const startedMs = session.now().monotonicMs;
   const [looked] = await Promise.all([lookAtStops(context, signal), verifyIdentity(context, signal)]);
   const isOld = session.now().monotonicMs - startedMs > EXAMINED_AGE_MAX_MS;
-  session.seen = { ...session.seen, ...(isOld ? await lookAtStops(context, signal) : looked) };
+  // Awaited first: what is seen meanwhile must not be overwritten.
+  const stops = isOld ? await lookAtStops(context, signal) : looked;
+  session.seen = { ...session.seen, ...stops };
 }
 
 /** The live node, with what else decides about its power-off. */

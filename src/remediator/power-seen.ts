@@ -6,10 +6,15 @@ import { POWER_PROOF_AGE_MAX_MS } from "./timings.ts";
 /** Before any reading, and after every power-off order: what was read before an order proves nothing about it. */
 export const NOTHING_READ: PowerSeen = { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
 
-/** Two Off readings in a row prove a host off, and any other reading voids the proof. */
+/** After so long without a reading an Off one begins a new row. Longer than a proof may go unread, since a reading takes time. */
+const ROW_GAP_MAX_MS = 2 * POWER_PROOF_AGE_MAX_MS;
+
+/** Two Off readings in a row prove a host off. Any other reading voids the proof, and so does a long time without one. */
 export function recordReading(seen: PowerSeen, reading: PowerReading, atMs: number): PowerSeen {
   const last = { ...reading, atMs };
   if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
+  const isOld = seen.offAtMs !== undefined && atMs - seen.offAtMs >= ROW_GAP_MAX_MS;
+  if (isOld) return { last, offReads: 1, offAtMs: atMs, provenAtMs: undefined };
   const offReads = seen.offReads + 1;
   return { last, offReads, offAtMs: atMs, provenAtMs: seen.provenAtMs ?? (offReads >= 2 ? atMs : undefined) };
 }

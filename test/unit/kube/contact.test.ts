@@ -6,6 +6,7 @@ import type { KubeTransport } from "../../../src/kube/transport.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 const REQUEST = { method: "GET", path: "/", lane: "api", timeoutMs: 1_000 } as const;
+const WRITE = { ...REQUEST, method: "PATCH" } as const;
 const { signal } = new AbortController();
 
 /** A server that answers with `status`, or fails a call with `fails`, and whose clock is ahead of ours. */
@@ -25,10 +26,13 @@ function served(server: { status?: number; fails?: "Network" | "Timeout" | "Abor
   const call = async (): Promise<void> => {
     await transport.send(REQUEST, signal).catch(() => undefined);
   };
+  const write = async (): Promise<void> => {
+    await transport.send(WRITE, signal).catch(() => undefined);
+  };
   const watch = async (): Promise<void> => {
     await transport.stream(REQUEST, signal).catch(() => undefined);
   };
-  return { clock, contact, call, watch };
+  return { clock, contact, call, write, watch };
 }
 
 describe("contact with an API server", () => {
@@ -43,7 +47,13 @@ describe("contact with an API server", () => {
     assert.equal(contact().sinceMs, clock.monotonicMs());
   });
 
-  for (const outage of [{ fails: "Network" }, { fails: "Timeout" }, { status: 503 }] as const) {
+  for (const outage of [
+    { fails: "Network" },
+    { fails: "Timeout" },
+    { status: 503 },
+    { status: 500 },
+    { status: 429 },
+  ] as const) {
     it(`begins again after an outage (${JSON.stringify(outage)}), also one that only a watch has noticed`, async () => {
       for (const by of ["call", "watch"] as const) {
         const server: Parameters<typeof served>[0] = {};
@@ -59,6 +69,35 @@ describe("contact with an API server", () => {
       }
     });
   }
+
+  it("begins again after an etcd without a leader, in which nothing can be read for as long as that lasts", async () => {
+    const server: Parameters<typeof served>[0] = {};
+    const { clock, contact, call } = served(server);
+    await call();
+    server.status = 500;
+    for (let step = 0; step < 30; step += 1) {
+      await clock.advance(2_000);
+      await call();
+    }
+    server.status = 200;
+    await call();
+    assert.equal(contact().sinceMs, clock.monotonicMs());
+  });
+
+  it("goes on where a webhook fails writes, which says nothing of what is read", async () => {
+    const server: Parameters<typeof served>[0] = {};
+    const { clock, contact, call, write } = served(server);
+    await call();
+    const { sinceMs } = contact();
+    for (let step = 0; step < 10; step += 1) {
+      server.status = 500;
+      await write();
+      await clock.advance(10_000);
+      server.status = 200;
+      await call();
+    }
+    assert.equal(contact().sinceMs, sinceMs);
+  });
 
   it("goes on where one call fails among others, where nothing was asked for long, and where we gave a call up", async () => {
     const server: Parameters<typeof served>[0] = {};

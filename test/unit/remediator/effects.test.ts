@@ -285,6 +285,23 @@ describe("a mark", () => {
   });
 });
 
+describe("a look that takes long", () => {
+  it("overwrites nothing that is seen meanwhile", async () => {
+    const context = start();
+    const { session } = context;
+    let looks = 0;
+    const readStopSwitch = async () => {
+      looks += 1;
+      // The first look is too old for an order; the second one is what is seen as the power is read beside it.
+      if (looks === 1) await clock.advance(2_000);
+      else await Promise.resolve().then(() => (session.seen = { ...session.seen, quarantined: true }));
+      return undefined;
+    };
+    const seen = await run({ ...context, readStopSwitch }, { do: "verifyIdentity" });
+    assert.deepEqual([looks, seen.quarantined], [2, true]);
+  });
+});
+
 describe("what is left on a node", () => {
   it("is released again: a pod may have changed as it was being deleted, or come only now", async () => {
     const context = start(onRecord(createNode()));
