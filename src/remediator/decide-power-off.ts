@@ -191,6 +191,8 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
   const { attempt, seen } = walk;
   const reread = rereadPower(walk, now);
   if (reread !== undefined) return reread;
+  const late = unreleasable(walk, now);
+  if (late !== undefined) return late;
   const { lease } = seen;
   if (lease === undefined) return run({ do: "readLease" });
   const wrong = wrongHost(walk, provenAtMs, now);
@@ -202,16 +204,21 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
   // The watch that shows renewals may lag, or have fallen silent: a live look after the proof has the last word.
   if (lease.readAtMs < Math.max(clearAtMs, provenAtMs)) return run({ do: "readLease" });
   if (walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id) {
-    return untaintable(walk, now) ?? run({ do: "taint", attemptId: attempt.id });
+    return run({ do: "taint", attemptId: attempt.id });
   }
   return release(walk, now);
 }
 
-/** A host is not kept off for a taint that cannot be put on: once that is known not to stand, the attempt fails. */
-function untaintable(walk: Walk, now: Now): Decision | undefined {
-  const { seen, remainingMs, nodeName } = walk;
-  if (remainingMs > 0 || seen.taintFailure === undefined) return undefined;
-  const message = `the host is off, but node ${nodeName} could not be tainted in time: ${seen.taintFailure}`;
+/**
+ * A host is not kept off for calls that fail, be it that its lease cannot be read or its taint not be put on: once that is known
+ * not to stand, the attempt fails.
+ */
+function unreleasable(walk: Walk, now: Now): Decision | undefined {
+  const { seen, remainingMs, nodeName, attempt } = walk;
+  const why = seen.taintFailure ?? seen.kube?.message;
+  if (remainingMs > 0 || why === undefined || seen.taint?.attemptId === attempt.id) return undefined;
+  const what = seen.taintFailure === undefined ? "released" : "tainted";
+  const message = `the host is off, but node ${nodeName} could not be ${what} in time: ${why}`;
   return seen.taintCleared ? failAttempt(walk, now, "PowerOffTimeout", message) : run({ do: "untaint" });
 }
 

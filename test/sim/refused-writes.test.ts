@@ -76,6 +76,22 @@ for (const [cause, action] of Object.entries(FAILURES)) {
   });
 }
 
+describe("a node's lease that cannot be read for good", () => {
+  it("leaves its host off no longer than the power-off may take, since no taint stands", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", SHORT);
+      await world.phase("n1", "PoweringOff");
+      const pathPrefix = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease";
+      const match = { method: "GET", watch: false, pathPrefix, client: "agent" };
+      world.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 500 } });
+      await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 180_000);
+      await world.phase("n1", "Failed", 60_000);
+      assert.match(message(world, "Succeeded"), /could not be released in time: .*lease/i);
+      assert.ok(!world.markLog.includes("n1 +taint"));
+    }));
+});
+
 function message(world: World, type: string): string {
   return world.remediation("n1")?.status?.conditions?.find((condition) => condition.type === type)?.message ?? "";
 }
