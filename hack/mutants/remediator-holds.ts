@@ -79,8 +79,8 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "maintenance-not-looked-at",
     "effects",
     "what holds an On is looked at live before it",
-    "session.seen = { ...session.seen, ...(isOld ? await lookAtStops(context, signal) : looked) };",
-    "session.seen = { ...session.seen, stop: { found: undefined, atMs: startedMs + Number(isOld) * Number(looked.stop?.atMs) * 0 } };",
+    "session.seen = { ...session.seen, ...stops };",
+    "session.seen = { ...session.seen, stop: { found: undefined, atMs: startedMs + Number(stops.stop?.atMs) * 0 } };",
     HELD_SIM,
   ),
   mutant(

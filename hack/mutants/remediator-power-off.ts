@@ -278,8 +278,8 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "proof-unrenewed-before-taint",
     "decide-power-off",
     "a proof that has grown old is renewed before the taint",
-    "  const reread = rereadPower(walk, now);\n  if (reread !== undefined) return reread;\n  const { lease }",
-    "  const { lease }",
+    "  const reread = rereadPower(walk, now);\n  if (reread !== undefined) return reread;\n  const late",
+    "  const late",
     DECIDE_GUARDS,
   ),
   mutant(
