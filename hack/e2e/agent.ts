@@ -24,36 +24,39 @@ export interface Agent {
   log(): string;
 }
 
-/**
- * Starts the agent as a user does, with a token of the shipped ServiceAccount.
- *
- * @param via where the agent finds the API server, if not at its own address.
- */
+export interface AgentStart {
+  /** Where the agent finds the API server, if not at its own address. */
+  via?: ApiAddress | undefined;
+  /** The `main.ts` of another version. */
+  program?: string | undefined;
+}
+
+/** Starts the agent as a user does, with a token of the shipped ServiceAccount. */
 export async function startAgent(
   world: Pick<World, "controlPlane">,
   instance: string,
   flags: readonly string[] = [],
-  env: Readonly<Record<string, string>> = {},
-  via?: ApiAddress,
+  { via, program }: AgentStart = {},
 ): Promise<Agent> {
   const kubeconfig = await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT, via);
   const child: Child = startChild(
     instance,
     process.execPath,
     [
-      repositoryPath("src/main.ts"),
+      program ?? repositoryPath("src/main.ts"),
       "run",
       `--kubeconfig=${kubeconfig}`,
       `--namespace=${NAMESPACE}`,
       "--metrics-bind-address=127.0.0.1:0",
       "--health-probe-bind-address=127.0.0.1:0",
-      "--allow-local-workload-clusters=true",
+      // 0.1.0 does not know it.
+      ...(program === undefined ? ["--allow-local-workload-clusters=true"] : []),
       ...flags,
     ],
     // The world's folder goes with it; a folder of the user's choice keeps the whole log.
     {
       logFile: join(process.env["IRONFENCE_E2E_LOGS"] ?? world.controlPlane.folder, `${instance}.log`),
-      env: { POD_NAME: instance, ...env },
+      env: { POD_NAME: instance },
     },
   );
   return {

@@ -25,6 +25,7 @@ export interface RemediationView {
   };
   status?: {
     phase?: string;
+    stateVersion?: number;
     target?: { kind: string; name: string };
     attempt?: { action: string; sent: boolean };
     retryCount?: number;

@@ -90,7 +90,7 @@ export async function startRackWorld(
       client,
       agents,
       startAgent: async (flags, via) => {
-        const agent = await startAgent(world, `agent-${agents.length + 1}`, flags, {}, via);
+        const agent = await startAgent(world, `agent-${agents.length + 1}`, flags, { via });
         agents.push(agent);
         return agent;
       },

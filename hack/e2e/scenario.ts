@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import type { ApiAddress } from "../control-plane/kubeconfig.ts";
 import { applyObject } from "../lib/apply.ts";
 import type { Manifest } from "../lib/apply.ts";
 import { startAgent } from "./agent.ts";
-import type { Agent } from "./agent.ts";
+import type { Agent, AgentStart } from "./agent.ts";
 import { OUT_OF_SERVICE, conditionOf, hasTaint, openChronicle, readyOf } from "./chronicle.ts";
 import type { Chronicle, NodeView, RemediationView } from "./chronicle.ts";
 import { eventually } from "./eventually.ts";
@@ -40,8 +39,7 @@ export interface Scenario {
   world: World;
   chronicle: Chronicle;
   agents: Agent[];
-  /** @param via where the agent finds the API server, if not at its own address. */
-  startAgent(flags?: readonly string[], via?: ApiAddress): Promise<Agent>;
+  startAgent(flags?: readonly string[], start?: AgentStart): Promise<Agent>;
   stop(): Promise<void>;
 }
 
@@ -57,8 +55,8 @@ export async function startScenario(options: Partial<WorldOptions> = {}): Promis
     world,
     chronicle,
     agents,
-    startAgent: async (flags = [], via) => {
-      const agent = await startAgent(world, `agent-${agents.length + 1}`, flags, {}, via);
+    startAgent: async (flags = [], start) => {
+      const agent = await startAgent(world, `agent-${agents.length + 1}`, flags, start);
       agents.push(agent);
       return agent;
     },

@@ -85,7 +85,7 @@ void describe("in the middle of a fence", () => {
     const authority = await createCertificateAuthority(systemClock, "a proxy");
     const proxy = await startApiProxy(world.controlPlane.address, authority);
     t.after(() => proxy.close());
-    const agent = await scenario.startAgent(["--leader-elect=false"], proxy.address);
+    const agent = await scenario.startAgent(["--leader-elect=false"], { via: proxy.address });
     const [marks, orders] = [await marksOf(scenario, victim), await allOrders()];
     const letGo = await holdFence(scenario, victim);
 
