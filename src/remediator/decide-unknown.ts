@@ -1,3 +1,4 @@
+import { bareMetalRemediationStateSchema } from "../api/bare-metal-remediation.ts";
 import { newAttempt, run, undo, waitBecause } from "./moves.ts";
 import type { Decision, Now, Snapshot } from "./snapshot.ts";
 import type { UnknownState } from "./state.ts";
@@ -20,13 +21,30 @@ export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now)
       state.attempt ??
       ({ ...newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs), action: "Inherited" } as const);
     const outcome = { verdict: "Deleted", reason: "RemediationDeleted", message } as const;
-    return undo({ ...snapshot, state: { ...state, attempt } }, now, outcome);
+    return undo({ ...snapshot, status: withoutUnknown(status), state: { ...state, attempt } }, now, outcome);
   }
   const mayWrite = away === undefined && (seen.kube === undefined || seen.kube.retryAtMs <= now.monotonicMs);
   if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });
   const next = "run that version again until the remediation has ended, or delete the remediation to call it off";
   const message = `${whatIsUnknown(snapshot, state)}: its out-of-service taint is off, and nothing is done to the host, which may be OFF; ${next}`;
   return waitBecause(snapshot, now, "UnknownState", message, seen.taintCleared ? undefined : UNREAD_RECHECK_MS);
+}
+
+/**
+ * The status as far as an undo can be read again once it is stored: else it would begin over and over. What is known of an image
+ * that was taken off is kept, so that the image is put back.
+ */
+function withoutUnknown(status: Snapshot["status"]): Snapshot["status"] {
+  const { installation, replacement, backup } = bareMetalRemediationStateSchema.shape;
+  const { installation: taken, replacement: next, backup: saved, ...rest } = status;
+  const image = { step: "Deprovisioning", image: taken?.image };
+  const kept = [taken, image].map((part) => installation.safeParse(part)).find(({ success }) => success)?.data;
+  return {
+    ...rest,
+    ...(taken !== undefined && kept !== undefined && { installation: kept }),
+    ...(next !== undefined && replacement.safeParse(next).success && { replacement: next }),
+    ...(saved !== undefined && backup.safeParse(saved).success && { backup: saved }),
+  };
 }
 
 function whatIsUnknown({ status }: Snapshot, { why }: UnknownState): string {

@@ -16,7 +16,10 @@ const RELEASED = JSON.parse(
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
 /** What another version has stored: fields of a status, beside what is there. */
-type Foreign = Omit<Partial<BareMetalRemediationStatus>, "attempt"> & { attempt?: { action?: string } };
+type Foreign = Omit<Partial<BareMetalRemediationStatus>, "attempt" | "installation"> & {
+  attempt?: { action?: string };
+  installation?: { step: string; image: string };
+};
 
 /** A fence as far as the taint; then the agent ends, and one of another version stores what this one does not know. */
 async function otherVersionTakesOver(world: World, foreign: Foreign): Promise<BareMetalRemediationStatus> {
@@ -33,8 +36,8 @@ function store(world: World, status: object): void {
   world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { status }, "status");
 }
 
-/** Where the CRD is another version's, too: it knows an order that ours does not. */
-function acceptAnyAction(world: World): void {
+/** Where the CRD is another version's, too: it knows a word there that ours does not. */
+function acceptAny(world: World, part: string, field: string): void {
   const crds = {
     group: "apiextensions.k8s.io",
     version: "v1",
@@ -47,8 +50,8 @@ function acceptAnyAction(world: World): void {
     spec: { versions: { schema: { openAPIV3Schema: { properties: Record<string, Schema> } } }[] };
   };
   const status = definition.spec.versions[0]?.schema.openAPIV3Schema.properties["status"];
-  const action = status?.properties?.["attempt"]?.properties?.["action"] ?? assert.fail();
-  delete action.enum;
+  const schema = status?.properties?.[part]?.properties?.[field] ?? assert.fail();
+  delete schema.enum;
   world.server.collection(crds).mergePatch(key, { spec: definition.spec });
 }
 
@@ -100,7 +103,7 @@ describe("a status that this version does not know", () => {
 
   it("by an order that it does not know is taken back, too: the host may be off for it", () =>
     World.run({}, async (world) => {
-      acceptAnyAction(world);
+      acceptAny(world, "attempt", "action");
       await otherVersionTakesOver(world, { attempt: { action: "Cycle" } });
       world.startAgent();
       await world.until("it says so", () => world.condition("n1", "Processing") === "True UnknownState", 10_000);
@@ -108,6 +111,22 @@ describe("a status that this version does not know", () => {
       world.freePod();
       await world.until("it is gone", () => world.remediation("n1") === undefined, 60_000);
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+});
+
+describe("a status of which a part that an undo does not write is unknown", () => {
+  it("is taken back once when it is deleted: the host is on again, and nothing of ours is left", () =>
+    World.run({}, async (world) => {
+      acceptAny(world, "installation", "step");
+      await otherVersionTakesOver(world, { installation: { step: "Draining", image: "{}" } });
+      world.startAgent();
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True UnknownState", 10_000);
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
+      world.freePod();
+      await world.until("it is gone", () => world.remediation("n1") === undefined, 60_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.equal(world.notes.filter(({ reason }) => reason === "RemediationDeleted").length, 1);
       world.assertClean();
     }));
 });
