@@ -299,12 +299,15 @@ function lowerCase(headers: Dispatcher.ResponseData["headers"]): Record<string, 
 /** Node wraps what went wrong with a connection: an AggregateError of all addresses tried has an empty message. */
 function causeText(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(causeText).join("; ");
-  // Node quotes the names in the certificate of whoever answers.
-  if (isCoded(error, "ERR_TLS_CERT_ALTNAME_INVALID")) return "the server's certificate is for other names";
+  // Node quotes the names in the certificate of whoever answers; the one that was asked for is ours.
+  if (isCoded(error, "ERR_TLS_CERT_ALTNAME_INVALID")) {
+    const wanted = "host" in error && typeof error.host === "string" ? error.host.replace(/\.$/u, "") : "its address";
+    return `the server's certificate is not for ${wanted}`;
+  }
   return error instanceof Error ? error.message : String(error);
 }
 
-function isCoded(error: unknown, code: string): boolean {
+function isCoded(error: unknown, code: string): error is Error & { code: string } {
   return error instanceof Error && "code" in error && error.code === code;
 }
 
