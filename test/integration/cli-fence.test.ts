@@ -403,3 +403,88 @@ describe("ironfence fence", () => {
     assert.ok(remediations().some(({ metadata }) => metadata.name.startsWith("node-6-by-hand-")));
   });
 });
+
+describe("ironfence bmc reset --target", () => {
+  const key = { namespace: NAMESPACE, name: "node-2" };
+  const restartedMs = (): number => world.rack.bmc("node-2").lastRestartMs;
+  let beforeMs: number;
+
+  before(() => {
+    beforeMs = restartedMs();
+  });
+
+  async function assertRefused(words: RegExp, options: CliOptions = {}, yes = " --yes"): Promise<void> {
+    const { code, out, err } = await ironfence(`bmc reset --target node-2${yes}`, options);
+    assert.equal(code, EXIT_REFUSED, err);
+    assert.match(err, words);
+    assert.equal(out, "");
+    assert.equal(restartedMs(), beforeMs, "nothing was sent");
+    assert.equal(world.bmcs.get("node-2")?.sessionCount, 0);
+  }
+
+  test("sends nothing unless a person agrees", async () => {
+    await assertRefused(/restart the BMC of FencingTarget .*--yes agrees to it/s, {}, "");
+    await assertRefused(/the BMC is away for minutes/, { answers: ["y"] }, "");
+  });
+
+  test("sends nothing to a BMC whose host is not the target's, or is another target's as well", async () => {
+    const { systemUUID } = world.rack.host("node-2").spec;
+    const shared = { identity: { systemUUID: world.rack.host("node-3").spec.systemUUID } };
+    for (const [spec, words] of [
+      [{ identity: NOBODY }, /nothing is sent: another host answers/],
+      [shared, /nothing is sent, since the target is ambiguous/],
+    ] as const) {
+      await whileTarget("node-2", spec, { identity: { systemUUID } }, () => assertRefused(words));
+    }
+  });
+
+  test("keeps its hands off a host in maintenance, and off one that a remediation owns", async () => {
+    await whileTarget("node-2", { maintenance: true }, { maintenance: false }, () => assertRefused(/hands off/));
+    const { kind, metadata } = world.server
+      .collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS)
+      .create({ metadata: key, spec: {} });
+    const owner = { uid: metadata.uid, kind, ...key, since: "2026-01-01T00:00:00Z" };
+    world.server.collection(FENCING_TARGETS).mergePatch(key, { status: { owner } }, "status");
+    await assertRefused(/BareMetalRemediation ironfence-system\/node-2 owns the host/);
+    world.server.collection(BARE_METAL_REMEDIATIONS).delete(key);
+  });
+
+  test("looks again after the person has answered", async () => {
+    await whileTarget("node-2", { maintenance: false }, { maintenance: false }, () =>
+      assertRefused(
+        /hands off/,
+        {
+          answers: ["yes"],
+          onNote: (line) => {
+            if (line.includes("away for minutes")) patchTarget("node-2", { maintenance: true });
+          },
+        },
+        "",
+      ),
+    );
+  });
+
+  test("takes one subject, no credentials beside a target, and a target that is there", async () => {
+    for (const [inputs, expected, words] of [
+      ["", EXIT_USAGE, /give either the ADDRESS of a BMC or --target NAME/],
+      ["https://bmc --target node-2", EXIT_USAGE, /give either the ADDRESS of a BMC or --target NAME/],
+      ["--target node-2 --username somebody", EXIT_USAGE, /--username: a --target has credentials/],
+      ["--target nobody", EXIT_REFUSED, /there is no FencingTarget nobody in namespace/],
+    ] as const) {
+      const { code, err } = await ironfence(`bmc reset --yes ${inputs}`.trimEnd());
+      assert.equal(code, expected, inputs);
+      assert.match(err, words);
+    }
+    assert.equal(restartedMs(), beforeMs);
+  });
+
+  test("restarts the BMC of the target's own host by the target's Secret, and leaves the host on", async () => {
+    const sent = orders("node-2").length;
+    const { code, out, err } = await ironfence("bmc reset --target node-2", { answers: ["yes"] });
+    assert.equal(code, 0, err);
+    assert.match(out, /the restart was ordered/);
+    assert.ok(restartedMs() > beforeMs);
+    assert.equal(world.rack.host("node-2").power, "On");
+    assert.equal(orders("node-2").length, sent);
+  });
+});
