@@ -46,11 +46,13 @@ export const faultRuleSchema = z.strictObject({
     }),
     /** Power orders that would change nothing are refused with this status, as iLO (400) and iDRAC (409) do. */
     z.strictObject({ type: z.literal("refuseNoChange"), status: z.int().min(400).max(499) }),
-    /** Sets top-level properties of the answer, and leaves others out. */
+    /** Sets top-level properties of the answer, and leaves others, and headers, out. */
     z.strictObject({
       type: z.literal("override"),
       properties: z.record(z.string(), z.unknown()).default({}),
       without: z.array(z.string()).default([]),
+      /** In lower case. */
+      withoutHeaders: z.array(z.string()).default([]),
     }),
     /** This text as the body, whatever the answer would have been. */
     z.strictObject({ type: z.literal("body"), text: z.string() }),
@@ -145,7 +147,8 @@ times until it is switched off. Of several that match the newest is applied. Act
   sessionsFull                       logins are refused as if the session table were full
   task [retryAfterSeconds] [endless] power orders run as tasks, which may never end
   refuseNoChange status              orders that would change nothing are refused
-  override [properties] [without]    the answer says something else
+  override [properties] [without] [withoutHeaders]
+                                     the answer says something else
   body text                          the answer is this text
   truncate, garbage                  the answer ends half way; is no HTTP
   huge sizeBytes, deep depth         a large, a deeply nested answer

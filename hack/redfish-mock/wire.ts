@@ -19,11 +19,16 @@ export function toWire(answer: Answer, fault: FaultAction | undefined): WireAnsw
   const body = Buffer.from(bodyText(answer, fault));
   const headers = {
     "content-type": "application/json;charset=utf-8",
-    ...answer.headers,
+    ...headersOf(answer, fault),
     "content-length": String(body.length),
   };
   const truncated = fault?.type === "truncate";
   return { headers, body: truncated ? body.subarray(0, body.length / 2) : body, truncated };
+}
+
+function headersOf({ headers }: Answer, fault: FaultAction | undefined): Record<string, string> {
+  if (fault?.type !== "override") return headers;
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !fault.withoutHeaders.includes(name)));
 }
 
 function bodyText(answer: Answer, fault: FaultAction | undefined): string {

@@ -3,7 +3,7 @@ import type { Host } from "../../hack/rack/host.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import type { PowerDriver } from "../../src/bmc/driver.ts";
+import type { PowerDriver, PowerState } from "../../src/bmc/driver.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../src/bmc/errors.ts";
 import { sleep } from "../../src/runtime/clock.ts";
@@ -39,6 +39,10 @@ export interface Fault<World> {
   /** What the operations come to; `ok` for those that are not named. `close` is never anything else. */
   outcomes: Partial<Record<Operation, Expected>>;
   strike(world: World): void;
+  /** What `readPower` shows where it succeeds, if that matters. */
+  reading?: PowerState;
+  /** The session begins with the host's identity, which later log-ins are compared with. */
+  identified?: boolean;
   /** Ends by a deadline only, hence with short ones. */
   waits?: boolean;
   /** The BMC says an Off that is none, or of another host: no driver can tell (see bmc-faults-proof.test.ts). */
@@ -65,7 +69,10 @@ function each(operations: readonly Operation[], expected: Expected): Partial<Rec
   return Object.fromEntries(operations.map((operation) => [operation, expected]));
 }
 
-/** Where a fault strikes: a host that stays on for longer than any cell lasts, and another one that is off. */
+/**
+ * Where a fault strikes: a host that stays on for longer than any cell lasts, unless the fault powers it off, and another one that
+ * is off.
+ */
 export interface CellWorld {
   rack: Rack;
   host: Host;
@@ -90,7 +97,7 @@ export function cellClock(): CellClock {
 }
 
 export function cellRack(): Rack {
-  const slow = { powerOffDelayMs: 600_000, powerOnDelayMs: 600_000 };
+  const slow = { powerOffDelayMs: 600_000, powerOnDelayMs: 600_000, restorePolicy: "AlwaysOff" } as const;
   return createRack({
     clock,
     random,
@@ -130,6 +137,7 @@ async function prepareCell<World extends CellWorld>(
   if (fault.when === "later" || operation === "close") {
     world.clock.stretch = WARM_UP_STRETCH;
     await warmUp(device);
+    if (fault.identified === true) await device.identify(forever());
     world.clock.stretch = 1;
   }
   fault.strike(world);
@@ -219,6 +227,7 @@ function judge(
   if (operation === "readPower" && outcome === "ok") {
     const { state } = value as { state: string };
     assert.ok(fault.lies === true || state !== "Off" || host.power === "Off", `${label}: a false Off`);
+    if (fault.reading !== undefined) assert.equal(state, fault.reading, label);
   }
   if (operation === "identify" && outcome === "ok" && fault.lies !== true) {
     const { systemUUID, serialNumber } = value as { systemUUID?: string; serialNumber?: string };

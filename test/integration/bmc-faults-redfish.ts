@@ -8,7 +8,7 @@ import { openDevice } from "../../src/bmc/open-device.ts";
 import { systemRandom as random } from "../../src/runtime/system.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { PASSWORD, SESSIONS, SYSTEM } from "./bmc-fixture.ts";
+import { CHASSIS, PASSWORD, SESSIONS, SYSTEM } from "./bmc-fixture.ts";
 import { all, cellClock, cellRack, orders, reads } from "./bmc-faults-cell.ts";
 import type { CellWorld, Expected, Fault } from "./bmc-faults-cell.ts";
 
@@ -77,6 +77,35 @@ const status = (code: number, expected: Expected): RedfishFault =>
   fault(`status ${code} to everything`, "later", { action: { type: "status", status: code } }, all(expected));
 const badTls = (how: "expired" | "otherName" | "otherAuthority" | "oldVersion" | "garbage", expected: Expected) =>
   fault(`bad TLS: ${how}`, "first", { action: { type: "badTls", how } }, all(expected));
+
+/** A Redfish error with this message. */
+const refusal = (code: number, messageId: string): FaultRule["action"] => ({
+  type: "status",
+  status: code,
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify({ error: { code: messageId, "@Message.ExtendedInfo": [{ MessageId: messageId }] } }),
+});
+/** The host is off at once, without an order, and its BMC has noticed nothing. */
+function powerOff({ host }: RedfishCell): void {
+  host.cutMains();
+  host.restoreMains();
+}
+/** A chassis that spoils the readings of a host that is truly off. */
+const chassis = (what: string, action: FaultRule["action"], more: Partial<RedfishFault>): RedfishFault =>
+  other(
+    `a chassis that ${what}, of a host that is off`,
+    (world) => {
+      powerOff(world);
+      world.mock.addFault({ match: { path: `${CHASSIS}$` }, action });
+    },
+    more,
+  );
+/** A host that is off, and whose System does not say any more who it is. */
+function vanishIdentity(world: RedfishCell): void {
+  powerOff(world);
+  const properties = { UUID: null, SerialNumber: null };
+  world.mock.addFault({ match: GET_SYSTEM, action: { type: "override", properties } });
+}
 
 const LOGIN = { method: "POST", path: SESSIONS };
 const POST = { method: "POST", path: "Reset" };
@@ -155,6 +184,31 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     },
     { when: "first", outcomes: all("Busy") },
   ),
+  fault(
+    "a token without a Location",
+    "first",
+    { match: LOGIN, action: { type: "override", withoutHeaders: ["location"] } },
+    {},
+  ),
+  fault(
+    "a token, and nothing that says where its session is",
+    "first",
+    { match: LOGIN, action: { type: "override", withoutHeaders: ["location"], without: ["@odata.id", "Id"] } },
+    {},
+  ),
+  fault("sessions disabled", "first", { match: LOGIN, action: refusal(403, "Base.1.8.ServiceDisabled") }, {}),
+  fault(
+    "a login that wants a new password",
+    "first",
+    { match: LOGIN, action: refusal(401, "Base.1.8.PasswordChangeRequired") },
+    all("PrivilegeTooLow"),
+  ),
+  fault(
+    "a session that wants a new password",
+    "later",
+    { action: refusal(403, "Base.1.8.PasswordChangeRequired") },
+    all("PrivilegeTooLow"),
+  ),
   fault("a task that never ends", "later", { action: { type: "task", endless: true } }, {}),
   fault(
     "a truncated answer",
@@ -186,6 +240,18 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     "later",
     { action: { type: "status", status: 307, headers: { location: "http://192.0.2.1/redfish/v1/" } } },
     all("BadResponse"),
+  ),
+  fault(
+    "plain HTTP that is redirected to HTTPS",
+    "first",
+    { action: { type: "status", status: 301, headers: { location: "https://192.0.2.1/redfish/v1/" } } },
+    all("Unsupported"),
+  ),
+  fault(
+    "a System without a Reset action",
+    "first",
+    { match: GET_SYSTEM, action: { type: "override", without: ["Actions"] } },
+    orders("Unsupported"),
   ),
   fault(
     "an action of another host",
@@ -224,6 +290,10 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     { match: GET_SYSTEM, action: { type: "override", properties: { PowerState: "Off" } } },
     {},
   ),
+  chassis("shows On for ever", { type: "override", properties: { PowerState: "On" } }, { reading: "Unknown" }),
+  chassis("answers 403", { type: "status", status: 403 }, { outcomes: { readPower: "PrivilegeTooLow" } }),
+  chassis("answers 500", { type: "status", status: 500 }, { outcomes: { readPower: "BadResponse" } }),
+  chassis("is missing", { type: "status", status: 404 }, { reading: "Off" }),
   badTls("expired", "TlsUntrusted"),
   badTls("otherName", "TlsUntrusted"),
   badTls("otherAuthority", "TlsUntrusted"),
@@ -284,6 +354,15 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     "another host's identity",
     ({ bmc }) => bmc.pretendIdentity({ systemUUID: "00000000-1111-4222-8333-444444444444" }),
     { lies: true },
+  ),
+  other("an identity that vanishes with the power", vanishIdentity, { identified: true, reading: "Off" }),
+  other(
+    "an identity that vanishes with the power and the session",
+    (world) => {
+      vanishIdentity(world);
+      world.bmc.restart(0);
+    },
+    { identified: true, reading: "Unknown", outcomes: { forceOff: "Refused", setBootOverride: "Refused" } },
   ),
   other("another host answers", ({ rack, bmc }) => bmc.rewire(rack.host("other")), { lies: true, promises: true }),
 ];
