@@ -3,7 +3,7 @@ import type { Host } from "../../hack/rack/host.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import type { PowerDriver, PowerState } from "../../src/bmc/driver.ts";
+import type { OffObstacle, PowerDriver, PowerState } from "../../src/bmc/driver.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../src/bmc/errors.ts";
 import { sleep } from "../../src/runtime/clock.ts";
@@ -19,17 +19,18 @@ export const OPERATIONS = {
   on: (device: PowerDriver) => device.on(forever()),
   setBootOverride: (device: PowerDriver) => device.setBootOverride("NetworkOnce", forever()),
   readBootOverride: (device: PowerDriver) => device.readBootOverride(forever()),
+  findOffObstacle: (device: PowerDriver) => device.findOffObstacle?.(forever()) ?? Promise.resolve(undefined),
   close: (device: PowerDriver) => device.close(),
 } as const satisfies Record<string, (device: PowerDriver) => Promise<unknown>>;
 
 export type Operation = keyof typeof OPERATIONS;
 export const OPERATION_NAMES = Object.keys(OPERATIONS) as Operation[];
-const READS: readonly Operation[] = ["identify", "readPower", "readBootOverride"];
+const READS: readonly Operation[] = ["identify", "readPower", "readBootOverride", "findOffObstacle"];
 const ORDERS: readonly Operation[] = ["forceOff", "on"];
 const CHANGES: readonly Operation[] = [...ORDERS, "setBootOverride"];
 
-/** What an operation comes to. Several, where it depends on which of two deadlines is first. */
-export type Outcome = "ok" | BmcErrorCode;
+/** What an operation comes to; an obstacle is what a probe finds in the way to Off. Several, where it depends on which of two deadlines is first. */
+export type Outcome = "ok" | BmcErrorCode | OffObstacle["reason"];
 export type Expected = Outcome | readonly Outcome[];
 
 export interface Fault<World> {
@@ -143,7 +144,9 @@ async function prepareCell<World extends CellWorld>(
   fault.strike(world);
   return async () => {
     try {
-      const { outcome, value } = await outcomeOf(OPERATIONS[operation](device), timeouts.callTimeoutMs, label);
+      const { outcome: ended, value } = await outcomeOf(OPERATIONS[operation](device), timeouts.callTimeoutMs, label);
+      const obstacle = operation === "findOffObstacle" ? (value as OffObstacle | undefined) : undefined;
+      const outcome = obstacle?.reason ?? ended;
       const expected = [fault.outcomes[operation] ?? "ok"].flat();
       assert.ok(expected.includes(outcome), `${label}: ${outcome} in place of ${expected.join(" or ")}`);
       judge(label, { fault, operation, outcome, value, host: world.host });

@@ -251,7 +251,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     "a System without a Reset action",
     "first",
     { match: GET_SYSTEM, action: { type: "override", without: ["Actions"] } },
-    orders("Unsupported"),
+    { ...orders("Unsupported"), findOffObstacle: "OffNotOffered" },
   ),
   fault(
     "an action of another host",
@@ -263,7 +263,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
         properties: { Actions: { "#ComputerSystem.Reset": { target: "http://192.0.2.1/x" } } },
       },
     },
-    orders("BadResponse"),
+    { ...orders("BadResponse"), findOffObstacle: "BadResponse" },
   ),
   fault(
     "a System that is something else",
@@ -272,6 +272,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     {
       identify: "SystemNotFound",
       readPower: "SystemNotFound",
+      findOffObstacle: "SystemNotFound",
       setBootOverride: ["ok", "SystemNotFound"],
       readBootOverride: ["ok", "SystemNotFound"],
     },
@@ -288,11 +289,23 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     "a System that is Off in a chassis that is on",
     "later",
     { match: GET_SYSTEM, action: { type: "override", properties: { PowerState: "Off" } } },
-    {},
+    { findOffObstacle: "ChassisDisagrees" },
   ),
-  chassis("shows On for ever", { type: "override", properties: { PowerState: "On" } }, { reading: "Unknown" }),
-  chassis("answers 403", { type: "status", status: 403 }, { outcomes: { readPower: "PrivilegeTooLow" } }),
-  chassis("answers 500", { type: "status", status: 500 }, { outcomes: { readPower: "BadResponse" } }),
+  chassis(
+    "shows On for ever",
+    { type: "override", properties: { PowerState: "On" } },
+    { reading: "Unknown", outcomes: { findOffObstacle: "ChassisDisagrees" } },
+  ),
+  chassis(
+    "answers 403",
+    { type: "status", status: 403 },
+    { outcomes: { readPower: "PrivilegeTooLow", findOffObstacle: "ChassisUnreadable" } },
+  ),
+  chassis(
+    "answers 500",
+    { type: "status", status: 500 },
+    { outcomes: { readPower: "BadResponse", findOffObstacle: "ChassisUnreadable" } },
+  ),
   chassis("is missing", { type: "status", status: 404 }, { reading: "Off" }),
   badTls("expired", "TlsUntrusted"),
   badTls("otherName", "TlsUntrusted"),
@@ -346,8 +359,8 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
   ),
   other("Off while on", ({ bmc }) => bmc.pretendPower("Off", 600_000), { lies: true }),
   other("flapping", ({ bmc }) => bmc.flapPower(600_000), {
-    // The ETag flaps as well.
-    outcomes: { setBootOverride: ["ok", "Refused"] },
+    // The ETag flaps as well, and the chassis is read after the System.
+    outcomes: { setBootOverride: ["ok", "Refused"], findOffObstacle: "ChassisDisagrees" },
   }),
   other("stale readings", ({ bmc }) => bmc.freezePower(600_000)),
   other(
