@@ -5,8 +5,8 @@ import { Silences } from "./silences.ts";
 import { Turn } from "./turn.ts";
 import type { Clock } from "../runtime/clock.ts";
 
-/** A host may still show Off for so long after its power button was pushed: a second push would turn it off again. */
-const PUSH_SETTLE_MS = 5_000;
+/** A host may still show Off for so long after it was ordered on: a push of its power button would turn it off again. */
+const ON_SETTLE_MS = 60_000;
 
 /** A plain HTTP address is looked at so often for a redirect, at a log-in. */
 const PLAIN_MS = 3_600_000;
@@ -19,8 +19,8 @@ export interface Shared {
   silences: Silences;
   /** Origins that answer by plain HTTP themselves, and send nobody elsewhere. */
   plain: Recent;
-  /** Power buttons that were pushed, by host. */
-  pushes: Recent;
+  /** Hosts that were ordered on, by whatever type of reset. */
+  ordersOn: Recent;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
   turnOf(bmc: string): { turn: Turn; release: () => void };
 }
@@ -37,7 +37,7 @@ export function sharedOn(clock: Clock): Shared {
     pace: new Pace(clock),
     silences: new Silences(clock),
     plain: new Recent(clock, PLAIN_MS),
-    pushes: new Recent(clock, PUSH_SETTLE_MS),
+    ordersOn: new Recent(clock, ON_SETTLE_MS),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };
       turns.set(bmc, entry);

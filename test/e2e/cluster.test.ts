@@ -146,7 +146,7 @@ void describe("the shipped manifests on a real control plane", () => {
   });
 });
 
-/** `verb [group/]resource[:subresource] [in namespace]` */
+/** `verb [group/]resource[:subresource][=name] [in namespace]` */
 const ALLOWED = [
   "watch nodes",
   "patch nodes",
@@ -170,12 +170,11 @@ const ALLOWED = [
   "watch ironfence.io/fencingtargets in ironfence-system",
   "patch ironfence.io/fencingtargets:status in ironfence-system",
   "watch secrets in ironfence-system",
-  "get machine.openshift.io/machines in openshift-machine-api",
-  // OKD: etcd's quorum.
-  "list policy/poddisruptionbudgets in openshift-etcd",
-  "watch configmaps in ironfence-system",
+  "watch configmaps=ironfence-pause in ironfence-system",
   "create coordination.k8s.io/leases in ironfence-system",
-  "patch coordination.k8s.io/leases in ironfence-system",
+  "patch coordination.k8s.io/leases=ironfence in ironfence-system",
+  // Whether a health check still lists the node of an old request.
+  "get remediation.medik8s.io/nodehealthchecks",
   "get coordination.k8s.io/leases in kube-node-lease",
   "watch coordination.k8s.io/leases in kube-node-lease",
   "create coordination.k8s.io/leases in medik8s-leases",
@@ -191,7 +190,12 @@ const REFUSED = [
   "get secrets in kube-system",
   "patch secrets in ironfence-system",
   "get configmaps in team-a",
-  "patch configmaps in ironfence-system",
+  "patch configmaps=ironfence-pause in ironfence-system",
+  "get configmaps in ironfence-system",
+  "patch coordination.k8s.io/leases in ironfence-system",
+  // These come with deploy/families/okd.
+  "get machine.openshift.io/machines in openshift-machine-api",
+  "list policy/poddisruptionbudgets in openshift-etcd",
   "patch coordination.k8s.io/leases in kube-node-lease",
   "get coordination.k8s.io/leases in team-a",
   "list ironfence.io/fencingtargets in team-a",
@@ -208,13 +212,13 @@ const REFUSED = [
 ];
 
 async function may(api: KubeApi, action: string): Promise<boolean> {
-  const match = /^(\w+) (?:([\w.-]+)\/)?(\w+)(?::(\w+))?(?: in ([\w-]+))?$/.exec(action);
+  const match = /^(\w+) (?:([\w.-]+)\/)?(\w+)(?::(\w+))?(?:=([\w-]+))?(?: in ([\w-]+))?$/.exec(action);
   assert.ok(match, action);
-  const [, verb, group, resource, subresource, namespace] = match;
+  const [, verb, group, resource, subresource, name, namespace] = match;
   const review = (await api.create("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
     apiVersion: "authorization.k8s.io/v1",
     kind: "SelfSubjectAccessReview",
-    spec: { resourceAttributes: { verb, group, resource, subresource, namespace } },
+    spec: { resourceAttributes: { verb, group, resource, subresource, name, namespace } },
   })) as { status: { allowed: boolean } };
   return review.status.allowed;
 }

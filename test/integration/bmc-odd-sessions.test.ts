@@ -48,15 +48,20 @@ describe("a session whose Location does not serve", () => {
     });
   }
 
-  it("is kept where nothing says where it is, and no other one is ended in its place", async () => {
-    await using bmc = await startFakeBmc();
-    login(bmc, {});
-    const device = openFake(bmc);
-    await device.forceOff(forever());
-    assert.equal(bmc.system["PowerState"], "Off");
-    await device.close();
-    assert.ok(!bmc.log().some((line) => line.startsWith("DELETE")));
-  });
+  for (const [what, headers] of [
+    ["nothing says where it is", {}],
+    ["its Location is no session's", { Location: "/redfish/v1/AccountService/Accounts/3" }],
+  ] as const) {
+    it(`is kept where ${what}, and nothing else is deleted in its place`, async () => {
+      await using bmc = await startFakeBmc();
+      login(bmc, headers);
+      const device = openFake(bmc);
+      await device.forceOff(forever());
+      assert.equal(bmc.system["PowerState"], "Off");
+      await device.close();
+      assert.ok(!bmc.log().some((line) => line.startsWith("DELETE")));
+    });
+  }
 });
 
 describe("a slow BMC", () => {
@@ -155,6 +160,19 @@ describe("a plain HTTP address that redirects", () => {
     assert.ok(!JSON.stringify(bmc.requests).includes(PASSWORD));
     assert.ok(bmc.requests.every(({ headers }) => headers.authorization === undefined));
   });
+});
+
+describe("a service that serves nobody by plain HTTP", () => {
+  for (const status of [301, 403, 426]) {
+    it(`is sent no password where it answers ${status} without an address`, async () => {
+      await using bmc = await startFakeBmc();
+      bmc.override = () => ({ status });
+      await using device = openFake(bmc);
+      await assert.rejects(device.identify(forever()), hasCode("Unsupported", /give its https address/));
+      assert.ok(!JSON.stringify(bmc.requests).includes(PASSWORD));
+      assert.ok(bmc.requests.every(({ headers }) => headers.authorization === undefined));
+    });
+  }
 });
 
 describe("an identity that changes while the host is off", () => {

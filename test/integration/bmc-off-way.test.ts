@@ -206,7 +206,7 @@ describe("a power button that is all there is to power a host on", () => {
       bmc.override = ({ method, path }) => (method === "POST" && path === RESET ? "reset" : undefined);
       await using device = openFake(bmc, { clock });
       await assert.rejects(device.on(forever()), hasCode("Unreachable"));
-      await assert.rejects(device.on(forever()), hasCode("Busy", /pushed a short time ago/));
+      await assert.rejects(device.on(forever()), hasCode("Busy", /ordered on a short time ago/));
       await using second = openFake(bmc, { clock });
       await assert.rejects(second.on(forever()), hasCode("Busy"));
       assert.deepEqual(orders(bmc), ["PushPowerButton"]);
@@ -215,6 +215,45 @@ describe("a power button that is all there is to power a host on", () => {
       clock.advance(60_000);
       await second.on(forever());
       assert.deepEqual(orders(bmc), ["PushPowerButton", "PushPowerButton"]);
+      assert.equal(bmc.system["PowerState"], "On");
+    }));
+
+  it("is not pushed while another order to power on may be on its way", () =>
+    withButton(async (bmc, clock) => {
+      list(bmc, "On", "PushPowerButton");
+      bmc.override = ({ method, path }) => (method === "POST" && path === RESET ? { status: 204 } : undefined);
+      await using device = openFake(bmc, { clock });
+      await device.on(forever());
+      // The list is by state, and the state lags.
+      list(bmc, "ForceOff", "PushPowerButton");
+      await device.identify(forever());
+      clock.advance(20_000);
+      await assert.rejects(device.on(forever()), hasCode("Busy"));
+      assert.deepEqual(orders(bmc), ["On"]);
+    }));
+
+  it("is not pushed again after an answer of a gateway: the BMC may have carried the push out", () =>
+    withButton(async (bmc, clock) => {
+      bmc.override = ({ method, path }) =>
+        method === "POST" && path === RESET ? redfishError(503, "Base.1.8.ServiceTemporarilyUnavailable") : undefined;
+      await using device = openFake(bmc, { clock });
+      await assert.rejects(device.on(forever()));
+      await assert.rejects(device.on(forever()), hasCode("Busy", /ordered on a short time ago/));
+      assert.deepEqual(orders(bmc), ["PushPowerButton"]);
+    }));
+
+  it("is not pushed after a new log-in on a host that has come on meanwhile", () =>
+    withButton(async (bmc, clock) => {
+      let denied = 0;
+      bmc.override = ({ method, path }) => {
+        if (method !== "POST" || path !== RESET || denied > 0) return undefined;
+        denied += 1;
+        bmc.system["PowerState"] = "On";
+        bmc.chassis["PowerState"] = "On";
+        return redfishError(401, "Base.1.8.NoValidSession");
+      };
+      await using device = openFake(bmc, { clock });
+      await assert.rejects(device.on(forever()), hasCode("Refused", /not off any more/));
       assert.equal(bmc.system["PowerState"], "On");
     }));
 

@@ -82,6 +82,26 @@ describe("a stray 401", () => {
   });
 });
 
+describe("stray 401s that lie far apart", () => {
+  it("never add up to a refusal, however many come to basic authentication", async () => {
+    await using bmc = await startFakeBmc();
+    const clock = hastyClock();
+    await using device = openFake(bmc, { clock });
+    const noSessions = (request: Request): Reply | undefined => (isLogin(request) ? { status: 405 } : undefined);
+    for (let round = 0; round < 5; round += 1) {
+      bmc.override = noSessions;
+      assert.equal((await device.readPower(forever())).state, "On");
+      let left = 1;
+      bmc.override = (request) => {
+        if (!isRead(request) || left === 0) return noSessions(request);
+        left -= 1;
+        return { status: 401 };
+      };
+      assert.equal((await device.readPower(forever())).state, "On", `round ${round}`);
+    }
+  });
+});
+
 describe("what is no stray 401", () => {
   it("a login that has never worked: it is tried once", async () => {
     await using bmc = await startFakeBmc();

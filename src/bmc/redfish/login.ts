@@ -120,7 +120,9 @@ export function sessionPath(origin: string, collection: string, answer: Answer):
     // Nothing but a session is ever deleted.
     if (path !== undefined && /\/Sessions?\/[^/]+\/?$/i.test(path)) return path;
   }
-  return location === undefined ? undefined : pathOnOrigin(origin, location, WHAT);
+  // One that points away is refused.
+  if (location !== undefined) pathOnOrigin(origin, location, WHAT);
+  return undefined;
 }
 
 const WHAT = "the location of the new session";

@@ -45,6 +45,16 @@ const CALLS_AT_ONCE_MAX = 4;
 interface Order {
   target: string;
   type: string;
+  /** The log-in in which the host was read Off, where the order must not reach one that is on. */
+  offAtLogin?: number;
+}
+
+/** What has to hold right before something that changes the host is sent. */
+interface SameHost {
+  /** Whether a host that does not say any more who it is will do. */
+  mayBeUnknown: boolean;
+  /** As in `Order`. */
+  offAtLogin?: number | undefined;
 }
 
 /** Drives one ComputerSystem of a Redfish service (DSP0266, DSP0268). */
@@ -58,7 +68,7 @@ export class RedfishDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #offCheck: OffCheck;
-  readonly #pushes: Shared["pushes"];
+  readonly #ordersOn: Shared["ordersOn"];
   /** Who answered when asked last, and in which log-in: the power of anybody else is not this host's. */
   #identified: { identity: HostIdentity; login: number } | undefined;
   // Learned at the first read and kept while the driver is open; the power state never is.
@@ -84,7 +94,7 @@ export class RedfishDriver implements PowerDriver {
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.clock;
     this.#offCheck = new OffCheck(service, options.clock, options.powerChassis);
-    this.#pushes = sharedOn(options.clock).pushes;
+    this.#ordersOn = sharedOn(options.clock).ordersOn;
   }
 
   get lastReset(): string | undefined {
@@ -225,34 +235,38 @@ export class RedfishDriver implements PowerDriver {
     this.#offCheck.forget();
     // No If-Match: an action is no write to the resource, and iDRAC 10 answers 412 to one.
     const call = { method: "POST", path: order.target, body: { ResetType: order.type } } as const;
+    if (wanted === "On") this.#ordersOn.note(this.#key);
     // A host that has lost its identity with its power gets it back with it.
-    const answer = await this.#change(call, { mayBeUnknown: wanted === "On" }, signal);
+    const answer = await this.#change(call, { mayBeUnknown: wanted === "On", offAtLogin: order.offAtLogin }, signal);
     const refusal = await this.#followToRefusal(`${this.address}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
-    if (order.type === POWER_BUTTON) this.#pushes.forget(this.#key);
     // iLO says 400 and iDRAC 409 to an order for the state that the host is in already: the state tells which it is.
     const heard = refusal.code === "Refused" || refusal.code === "Unsupported";
+    // Any other failure may come from a gateway, after the BMC has carried the order out.
+    if (heard && wanted === "On") this.#ordersOn.forget(this.#key);
     if (heard && (await this.#readPower(signal)).state === wanted) return;
     throw refusal;
   }
 
   /** Sends something that changes the host. @throws BmcError Refused, and nothing is sent, where another host answers. */
-  #change(
-    call: Parameters<Service["change"]>[0],
-    { mayBeUnknown }: { mayBeUnknown: boolean },
-    signal: AbortSignal,
-  ): Promise<Answer> {
-    return this.#service.change(call, (signal) => this.#requireSameHost(mayBeUnknown, signal), signal);
+  #change(call: Parameters<Service["change"]>[0], required: SameHost, signal: AbortSignal): Promise<Answer> {
+    return this.#service.change(call, (signal) => this.#requireSameHost(required, signal), signal);
   }
 
   /**
    * A name may lead to another BMC by the time of a new log-in, which the caller does not see: so the host is identified in each
    * log-in anew before anything is changed.
    */
-  async #requireSameHost(mayBeUnknown: boolean, signal: AbortSignal): Promise<void> {
+  async #requireSameHost({ mayBeUnknown, offAtLogin }: SameHost, signal: AbortSignal): Promise<void> {
     const known = this.#identified;
-    if (known === undefined || known.login === this.#service.logins) return;
+    const { logins } = this.#service;
+    const isOffStill = offAtLogin === undefined || offAtLogin === logins;
+    if ((known === undefined || known.login === logins) && isOffStill) return;
     const { identity, power } = await this.#readSystem(signal);
+    if (!isOffStill && power.state !== "Off") {
+      throw new BmcError("Refused", `${this.address}: not sent: the host is not off any more (${power.raw})`);
+    }
+    if (known === undefined) return;
     const compared = compareHosts(known.identity, identity, { isOff: power.state === "Off" });
     if (compared === "Other" || (compared === "Unknown" && !mayBeUnknown)) {
       const who = compared === "Other" ? "another host answers" : "the host does not say any more who it is";
@@ -284,20 +298,21 @@ export class RedfishDriver implements PowerDriver {
 
   /**
    * The power button is all that the BMC offers to power a host on. It would power a running host off, so it is pushed right after
-   * a fresh Off alone, and not again while the last push may still be on its way, whatever became of its answer.
+   * a fresh Off alone, and not while an earlier order to power on, a push or another one, may still be on its way, whatever became
+   * of its answer.
    *
    * @throws BmcError Busy while that is so, Refused where the host is not known to be off.
    */
   async #pushButton(reset: ResetAction, signal: AbortSignal): Promise<Order> {
-    if (this.#pushes.isRecent(this.#key)) {
-      throw new BmcError("Busy", `${this.address}: the power button was pushed a short time ago: not pushed again yet`);
+    if (this.#ordersOn.isRecent(this.#key)) {
+      const why = "the host was ordered on a short time ago, and may be on its way";
+      throw new BmcError("Busy", `${this.address}: the power button is not pushed yet: ${why}`);
     }
     const { state, raw } = await this.#readPower(signal);
     if (state !== "Off") {
       throw new BmcError("Refused", `${this.address}: the power button is not pushed: the host is not off (${raw})`);
     }
-    this.#pushes.note(this.#key);
-    return { target: this.#targetOf(reset), type: POWER_BUTTON };
+    return { target: this.#targetOf(reset), type: POWER_BUTTON, offAtLogin: this.#service.logins };
   }
 
   /** What to send for an order; undefined where neither of the two lists has anything that will do. */

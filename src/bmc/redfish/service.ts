@@ -41,6 +41,9 @@ export interface Resource {
   isStale: boolean;
 }
 
+/** Forbidden, and Upgrade Required (RFC 9110, section 15.5): what a service answers that serves nobody by plain HTTP. */
+const NOT_BY_PLAIN_HTTP: ReadonlySet<number> = new Set([403, 426]);
+
 /** An authenticated Redfish service: logs in on first use, and ends its session when closed. */
 export class Service {
   readonly #connection: Connection;
@@ -60,6 +63,8 @@ export class Service {
   #root: JsonObject | undefined;
   #access: Promise<Access> | undefined;
   #basicAccepted = false;
+  /** A 401 to basic authentication that has worked was sat out, and nothing has been answered since. */
+  #hasStrayed = false;
   #logins = 0;
   /** Breaks in what the BMC tells us: each may have been a restart. */
   #interruptions = 0;
@@ -218,7 +223,12 @@ export class Service {
       const answer = isTried
         ? await this.#send(authenticated, signal)
         : await this.#tryBasic(authenticated, access, signal);
-      if (answer.status !== 401 || mustChangePassword(answer)) return answer;
+      if (answer.status !== 401 || mustChangePassword(answer)) {
+        // Strays that lie far apart do not add up to a refusal.
+        if (this.#hasStrayed) this.#breaker.accepted(this.origin, this.#login);
+        this.#hasStrayed = false;
+        return answer;
+      }
       // Of a session that was just given it is not the end of the session that speaks.
       const isLacking = lacksPrivilege(answer) && (access.kind === "Basic" || logins > 1);
       if (isLacking) return answer;
@@ -262,6 +272,7 @@ export class Service {
       this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
       throw this.#refusal;
     }
+    this.#hasStrayed = true;
     await sleep(this.#clock, pauseMs, signal);
   }
 
@@ -325,6 +336,11 @@ export class Service {
     if (target !== undefined && target !== this.origin) {
       const what = `${this.origin} redirects to ${target.slice(0, 200)}`;
       throw new BmcError("Unsupported", `${what}: give that address; no password has been sent`);
+    }
+    const isSentAway = (answer.status >= 300 && answer.status < 400) || NOT_BY_PLAIN_HTTP.has(answer.status);
+    if (isSentAway && target === undefined) {
+      const what = `${this.origin} answers HTTP ${answer.status} to plain HTTP`;
+      throw new BmcError("Unsupported", `${what}: give its https address; no password has been sent`);
     }
     if (answer.status === 200) this.#root = answer.body;
     this.#plain.note(this.origin);
