@@ -1,3 +1,4 @@
+import { ALLOW_PROVIDER_ID } from "../../src/api/annotations.ts";
 import { PROVISIONED_STATUS } from "../rack/bare-metal-host-status.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import type { SimulatedHosts } from "./simulated-hosts.ts";
@@ -73,7 +74,8 @@ export async function createBareMetalHost(
   await api.create(path, {
     apiVersion: "metal3.io/v1alpha1",
     kind: "BareMetalHost",
-    metadata: { name },
+    // Its owner allows that a Node's providerID leads to a host that nobody has taken.
+    metadata: { name, ...(consumerRef === undefined && { annotations: { [ALLOW_PROVIDER_ID]: "true" } }) },
     spec: {
       online: isOn,
       bmc: { address: hosts.address(name), credentialsName: CREDENTIALS },
