@@ -37,7 +37,8 @@ const MANAGEMENT_GRACE_MS = 8_000;
 /** A dead node's lease is old news once it is Unknown, as it is with the stock 40 s and 50 s. */
 const KUBELETS = { leasePeriodMs: 1_500, leaseDurationSeconds: 3, statusPeriodMs: 1_500, podPeriodMs: 1_000 };
 /** The rights that the agent is given, and no more. */
-const FAMILIES = ["cluster-api", "metal3-remediation", "bare-metal-host", "reprovision"];
+/** `okd` since the CRDs of OKD are installed beside the others: its rights are needed wherever its kinds are served. */
+const FAMILIES = ["cluster-api", "metal3-remediation", "bare-metal-host", "reprovision", "okd"];
 
 /** A host with its Machine's labels; the Machine, its Metal3Machine, BareMetalHost and node have the host's name. */
 export interface MachineSpec extends HostSpec {
