@@ -126,9 +126,25 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "managed-target-ready",
     "composite-directory",
     "a FencingTarget whose host an operator powers is not said to be Ready, across a restart",
-    'return said?.reason === "Ambiguous" ? said.message : undefined;',
-    "return undefined;",
+    'if (said?.reason === "Ambiguous") return',
+    'if (said?.reason === "NodeNotFound") return',
     BARE_METAL_SIM,
+  ),
+  mutant(
+    "unread-hosts-ready",
+    "target-status",
+    "a target is not called Ready while the agent may not read who else powers its host",
+    "if (facts.conflict?.unread === true) {",
+    "if (facts.conflict?.unread === true && target.spec.maintenance) {",
+    BARE_METAL_SIM,
+  ),
+  mutant(
+    "no-node-ready",
+    "target-status",
+    "a target whose node does not exist is not called Ready",
+    "if (facts.nodeMissing !== undefined) {",
+    "if (facts.nodeMissing !== undefined && target.spec.maintenance) {",
+    TARGET_CONTROLLER,
   ),
 
   // A node of the same name in another cluster is another node; a Machine is known by its UID.

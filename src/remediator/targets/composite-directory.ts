@@ -5,12 +5,14 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Subject } from "../subject.ts";
 import type { BareMetalHostDirectory } from "./bare-metal-host/directory.ts";
+import type { Unreadable } from "./bare-metal-host/watch-hosts.ts";
 import { claimsOf } from "./bare-metal-host/host-index.ts";
 import { readHost } from "./bare-metal-host/host-store.ts";
 import { hostText, powerPathOf } from "./bare-metal-host/power-path.ts";
 import type { FencingTargetDirectory } from "./fencing-target.ts";
 import type { FencedHost, HostDirectory, LookupFailure } from "./host.ts";
 import { HostRefusal } from "./host.ts";
+import type { Managed } from "./target-controller.ts";
 import { systemClaims, uuidClaim } from "./target-index.ts";
 import { readyOf } from "./target-status.ts";
 
@@ -93,21 +95,30 @@ async function liveTwin(
 }
 
 /**
- * Why a target is not used although nothing is wrong with itself: a BareMetalHost's operator powers its host as well. In the words of
- * a lookup. Before the BareMetalHosts have been read nobody can tell, and what the target's status says of it stands.
+ * Why a target is not used although nothing is wrong with itself: a BareMetalHost's operator powers its host as well, or it is not
+ * known whether one does. In the words of a lookup. Before the BareMetalHosts have been read a conflict in the target's status stands.
  */
 export function whyManaged(
   targets: FencingTargetDirectory,
   hosts: BareMetalHostDirectory,
   target: FencingTarget,
-): string | undefined {
+): Managed | undefined {
   if (hosts.problem !== undefined || hosts.takersUnread !== undefined) {
     const said = readyOf(target.status);
-    return said?.reason === "Ambiguous" ? said.message : undefined;
+    if (said?.reason === "Ambiguous") return { state: "managed", why: said.message };
+    const isUnread = hosts.unread !== undefined || hosts.takersUnread !== undefined;
+    return isUnread ? { state: "unread", why: hosts.unreadable && whyNotRead(hosts.unreadable) } : undefined;
   }
   const { nodeName, clusterRef } = target.spec;
   const found = find(targets, hosts, { nodeName, cluster: clusterRef, machine: undefined });
-  return !found.found && found.reason === "Ambiguous" ? found.message : undefined;
+  return !found.found && found.reason === "Ambiguous" ? { state: "managed", why: found.message } : undefined;
+}
+
+function whyNotRead({ what, problem, isForbidden }: Unreadable): string {
+  const nextStep = isForbidden
+    ? "apply deploy/families/bare-metal-host, or take bare-metal-host out of --families"
+    : "it is tried again";
+  return `the agent cannot read ${what}, so it cannot tell whether another operator powers this host, and a fence waits: ${problem}: ${nextStep}`;
 }
 
 function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, subject: Subject): Found {

@@ -10,6 +10,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
+import { didYouMean } from "../../runtime/did-you-mean.ts";
 import { isReady } from "../marks.ts";
 import type { NodeClusters } from "../node-clusters.ts";
 import { clusterKey } from "../subject.ts";
@@ -26,7 +27,7 @@ import { foreignReset, resetsSeen } from "./reset-history.ts";
 import type { Conflict } from "./target-index.ts";
 import { uuidClaim } from "./target-index.ts";
 import type { TargetFacts } from "./target-status.ts";
-import { isHealthy, readyOf, statusChange } from "./target-status.ts";
+import { isHealthy, isOutdated, readyOf, statusChange } from "./target-status.ts";
 import { isLive, updateTargetStatus } from "./target-store.ts";
 
 export interface TargetControllerDeps {
@@ -37,12 +38,17 @@ export interface TargetControllerDeps {
   /** The agent's own namespace. */
   namespace: string;
   openDevice: typeof openDevice;
-  /** Why somebody else powers the host of a target as well, as far as that is known; nobody does where absent. Nobody tells of changes. */
-  whyManaged?: (target: FencingTarget) => string | undefined;
+  /** Why somebody else powers the host of a target as well, as far as that is known; nobody does where absent. No change is reported. */
+  whyManaged?: (target: FencingTarget) => Managed | undefined;
   /** DEFAULT_PROBE_INTERVALS where absent. */
   intervals?: ProbeIntervals;
 }
 
+/** Whether somebody else powers the host: yes and how; or that it cannot be found out, for now or since `why` stands in the way. */
+export type Managed = { state: "managed"; why: string } | { state: "unread"; why: string | undefined };
+
+/** How soon a target is looked at again while it is not known whether somebody else powers its host. In memory: it costs no call. */
+const UNREAD_RECHECK_MS = 5_000;
 /** Targets probed at the same time. */
 const PROBES_AT_ONCE = 8;
 /** How long probing waits for the first list of Secrets; without the right to watch them it goes on, blind to rotations. */
@@ -152,26 +158,31 @@ class Prober {
   /** Probes the target if that is due, and brings its status up to date. */
   async reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number }> {
     const { runtime, targets, directory } = this.#deps;
+    const { clock } = runtime;
     const target = targets.get(parseKey(key));
     // The index holds the targets of the agent's own namespace: nothing is done for any other.
     if (target === undefined || directory.index.byUid(target.metadata.uid) === undefined) return {};
     const trigger = this.#triggerOf(target);
     const memory = this.#memoryOf(target, trigger);
-    const trusted = this.#conflictOf(target) === undefined;
+    const conflict = this.#conflictOf(target);
+    const trusted = conflict === undefined || conflict.unread === true;
     if (target.status?.owner !== undefined) memory.resets = undefined;
     memory.dueAtMs = dueAtMs(memory, trigger, this.#intervals);
+    if (isOutdated(this.#factsOf(target, memory))) memory.dueAtMs = Math.min(memory.dueAtMs, clock.monotonicMs());
     if (trigger.outage !== memory.trigger.outage) this.#setInOutage(memory, 0);
     let proven: OffProof | undefined | "asBefore" = "asBefore";
     // A target that nobody trusts is not probed, unless a probe may find that the reason is over.
-    const isProbed = trusted || this.#conflictOf(target)?.byReport === true;
-    if (isProbed && memory.dueAtMs <= runtime.clock.monotonicMs()) {
+    const isProbed = trusted || conflict.byReport;
+    if (isProbed && memory.dueAtMs <= clock.monotonicMs()) {
       proven = await this.#probe(target, memory, signal);
       memory.trigger = trigger;
     }
     await this.#writeStatus(target, memory, proven, signal);
-    // Of the end of a conflict with another kind of host nobody tells.
+    // The end of a conflict with another kind of host is not reported.
     if (!trusted) return { requeueAfterMs: this.#intervals.retryMinMs };
-    return { requeueAfterMs: Math.max(0, memory.dueAtMs - runtime.clock.monotonicMs()) };
+    const dueInMs = Math.max(0, memory.dueAtMs - clock.monotonicMs());
+    const isUnread = this.#deps.whyManaged?.(target)?.state === "unread";
+    return { requeueAfterMs: isUnread ? Math.min(dueInMs, UNREAD_RECHECK_MS) : dueInMs };
   }
 
   /** @returns the proof that the host is off, where it was to be made and was. */
@@ -272,12 +283,12 @@ class Prober {
   }
 
   #factsOf(target: FencingTarget, memory: Memory): TargetFacts {
-    const { node, isKnown } = this.#nodeOf(target);
+    const { node } = this.#nodeOf(target);
     const { probe } = memory;
     return {
       target,
       conflict: this.#conflictOf(target),
-      nodeMissing: isKnown && node === undefined,
+      nodeMissing: this.#whyNodeMissing(target),
       nodeSystemUUID: node?.status.nodeInfo?.systemUUID,
       probe: probe?.generation === target.metadata.generation ? probe : undefined,
       outage: this.#outageOf(target),
@@ -288,8 +299,29 @@ class Prober {
     const { directory, whyManaged } = this.#deps;
     const conflict = directory.conflictOf(target.metadata.uid);
     if (conflict !== undefined) return conflict;
-    const message = whyManaged?.(target);
-    return message === undefined ? undefined : { message, byReport: false, holdsOn: true };
+    const managed = whyManaged?.(target);
+    if (managed?.why === undefined) return undefined;
+    const found = { message: managed.why, byReport: false, holdsOn: true };
+    return managed.state === "unread" ? { ...found, unread: true } : found;
+  }
+
+  /** Undefined where the node exists, or its cluster cannot be asked. */
+  #whyNodeMissing(target: FencingTarget): string | undefined {
+    const { clusters, directory } = this.#deps;
+    const { nodeName, clusterRef } = target.spec;
+    const { nodes, away } = clusters.of(clusterRef);
+    if (away !== undefined || nodes.get({ name: nodeName }) !== undefined) return undefined;
+    // One that another target names is not meant by this one.
+    const free = [...nodes.values()].flatMap(({ metadata: { name } }) =>
+      directory.index.byNode({ cluster: clusterRef, name }).length === 0 ? [name] : [],
+    );
+    const meant = didYouMean(nodeName, free);
+    const cluster = clusterRef === undefined ? "the cluster" : `cluster ${clusterKey(clusterRef)}`;
+    const next =
+      meant === undefined
+        ? "correct spec.nodeName, or wait until the node joins"
+        : `did you mean ${meant}? Correct spec.nodeName`;
+    return `${cluster} has no node ${nodeName}: ${next}`;
   }
 
   #outageOf(target: FencingTarget): Outage | undefined {
@@ -298,8 +330,8 @@ class Prober {
     return outageOf(this.#nodeOf(target).node);
   }
 
-  /** The node that the target names, in its cluster; not known while that is away. */
-  #nodeOf(target: FencingTarget): { nodeRuntime: KubeRuntime; node: Node | undefined; isKnown: boolean } {
+  /** The node that the target names, in its cluster; undefined also while that is away. */
+  #nodeOf(target: FencingTarget): { nodeRuntime: KubeRuntime; node: Node | undefined } {
     const { clusters } = this.#deps;
     const { nodeName, clusterRef } = target.spec;
     const { uid } = target.metadata;
@@ -309,8 +341,8 @@ class Prober {
       this.#holds.set(uid, { key, release: clusters.hold(clusterRef) });
       held?.release();
     }
-    const { runtime, nodes, away } = clusters.of(clusterRef);
-    return { nodeRuntime: runtime, node: nodes.get({ name: nodeName }), isKnown: away === undefined };
+    const { runtime, nodes } = clusters.of(clusterRef);
+    return { nodeRuntime: runtime, node: nodes.get({ name: nodeName }) };
   }
 
   #memoryOf(target: FencingTarget, trigger: ProbeTrigger): Memory {

@@ -13,6 +13,8 @@ export interface Conflict {
   message: string;
   /** It rests on what a host has reported, and a further probe may find that it is over. */
   byReport: boolean;
+  /** Nothing speaks against the target, but what might cannot be read: no probe is held back. */
+  unread?: true;
   /** It also holds an order to power the host on: the configuration says it, or a remediation is at work on the other target. */
   holdsOn: boolean;
 }

@@ -22,8 +22,8 @@ export interface TargetFacts {
   target: FencingTarget;
   /** Why the target is ambiguous, where it is. */
   conflict: Conflict | undefined;
-  /** The node that the target names does not exist, as far as its cluster can be asked. */
-  nodeMissing: boolean;
+  /** Why the node that the target names cannot be meant; undefined where it exists, or its cluster cannot be asked. */
+  nodeMissing: string | undefined;
   /** What the node says its system UUID is. */
   nodeSystemUUID: string | undefined;
   /** The last probe of this very spec; undefined where there was none yet. */
@@ -104,6 +104,24 @@ export function isHealthy(facts: TargetFacts): boolean {
   return answers.length === devices.length && identityJudge(withPin(facts), facts.nodeSystemUUID)(answers).verified;
 }
 
+/** Reasons of Ready that rest on no probe: once one of them is over, only a probe can say what the target is. */
+const WITHOUT_PROBE: ReadonlySet<string> = new Set([
+  "Ambiguous",
+  "BareMetalHostsUnreadable",
+  "Maintenance",
+  "NodeNotFound",
+]);
+
+/** Whether the status still says what is over, and no probe of this process can replace it. A refused login is left to its time. */
+export function isOutdated(facts: TargetFacts): boolean {
+  const { target, conflict, nodeMissing, probe } = facts;
+  if (probe !== undefined || conflict !== undefined || nodeMissing !== undefined || target.spec.maintenance)
+    return false;
+  const reachable = target.status?.conditions?.find(({ type }) => type === "Reachable");
+  const ready = readyOf(target.status);
+  return ready !== undefined && WITHOUT_PROBE.has(ready.reason) && reachable?.reason !== "AuthenticationFailed";
+}
+
 /** The Ready condition, where there is one. */
 export function readyOf(status: Pick<FencingTargetStatus, "conditions"> | undefined): Condition | undefined {
   return status?.conditions?.find((condition) => condition.type === "Ready");
@@ -174,12 +192,19 @@ function readiness(
   reachable: Verdict | undefined,
   identity: Verdict | undefined,
 ): Verdict | undefined {
+  if (facts.conflict?.unread === true) {
+    return { status: "False", reason: "BareMetalHostsUnreadable", message: facts.conflict.message };
+  }
   if (facts.conflict !== undefined) return { status: "False", reason: "Ambiguous", message: facts.conflict.message };
   if (target.spec.maintenance) {
     return { status: "False", reason: "Maintenance", message: "spec.maintenance is true: no power order is sent" };
   }
+  if (identity?.status === "False") return identity;
+  if (facts.nodeMissing !== undefined) {
+    const also = reachable?.status === "False" ? `. The devices cannot be used either: ${reachable.message}` : "";
+    return { status: "False", reason: "NodeNotFound", message: `${facts.nodeMissing}${also}` };
+  }
   if (facts.probe === undefined || reachable === undefined || identity === undefined) return undefined;
-  if (identity.status === "False") return identity;
   const levels = [...Map.groupBy(facts.probe.result.devices, (device) => device.level).values()];
   const judge = identityJudge(target, facts.nodeSystemUUID);
   const usable = levels.some((level) => {
@@ -196,10 +221,6 @@ function readiness(
   if (broken !== undefined) {
     const message = `the host can be fenced, but not by every level: ${broken.message}`;
     return { status: "True", reason: "Degraded", message };
-  }
-  if (facts.nodeMissing) {
-    const message = `the devices can be used, but there is no node ${target.spec.nodeName}: correct spec.nodeName if it is misspelt`;
-    return { status: "True", reason: "NodeNotFound", message };
   }
   return {
     status: "True",

@@ -421,6 +421,22 @@ describe("a host that must not be fenced as it is", () => {
         world.assertClean();
       }));
 
+    it("shows on every target by a reason of its own while the rights are missing, and no longer once they are given", () =>
+      Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
+        world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
+        const ready = () => readyOf(world.target("n1")?.status);
+        await world.until("it is ready", () => ready()?.status === "True");
+        await world.killAgent();
+        const match = { client: "agent", pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
+        const give = world.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
+        world.startAgent();
+        await world.until("it says so", () => ready()?.reason === "BareMetalHostsUnreadable", 30_000);
+        assert.equal(ready()?.status, "False");
+        assert.match(ready()?.message ?? "", /cannot read BareMetalHosts.*apply deploy\/families\/bare-metal-host/);
+        give();
+        await world.until("it is ready again", () => ready()?.status === "True", 60_000);
+      }));
+
     it("may have taken a FencingTarget's host back while no agent was there: no order is sent before they are read", () =>
       Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
         world.createPod("n1", "db");

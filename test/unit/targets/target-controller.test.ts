@@ -335,12 +335,44 @@ test("maintenance shows as not Ready, and is over as soon as it is", async (t) =
   assert.equal(verdict(world, "n1"), "True Usable");
 });
 
-test("a target whose node does not exist says so", async (t) => {
+test("a target whose node does not exist is not Ready, whatever its devices say, until the node joins", async (t) => {
   const world = new World();
   world.host("n1", uuid(1), { identity: { verification: "Required", systemUUID: uuid(1) } });
   world.collection(NODES).delete({ name: "n1" });
   await start(t, world);
-  assert.equal(verdict(world, "n1"), "True NodeNotFound");
+  assert.equal(verdict(world, "n1"), "False NodeNotFound");
+  assert.equal(verdict(world, "n1", "Reachable"), "True Answering");
+  assert.equal(condition(world, "n1", "Ready")?.message, NO_NODE);
+  world.node("n1", uuid(1));
+  await settle();
+  assert.equal(verdict(world, "n1"), "True Usable");
+});
+
+const NO_NODE = "the cluster has no node n1: correct spec.nodeName, or wait until the node joins";
+
+test("a target that misspells its node names the node that was probably meant, and is Ready once corrected", async (t) => {
+  const world = new World();
+  world.host("worker-1", uuid(1));
+  world.host("worker-23", uuid(2));
+  world.target("worker-23", { nodeName: "wroker-23" });
+  await start(t, world);
+  assert.equal(verdict(world, "worker-23"), "False NodeNotFound");
+  assert.equal(
+    condition(world, "worker-23", "Ready")?.message,
+    "the cluster has no node wroker-23: did you mean worker-23? Correct spec.nodeName",
+  );
+  world.target("worker-23", { nodeName: "worker-23" });
+  await world.clock.advance(MINUTE_MS / 6);
+  assert.equal(verdict(world, "worker-23"), "True Usable");
+});
+
+test("a target whose node is misspelt and whose password is wrong says both", async (t) => {
+  const world = new World();
+  const bmc = world.host("n1", uuid(1), { nodeName: "n7" });
+  bmc.password = "another";
+  await start(t, world);
+  assert.equal(verdict(world, "n1"), "False NodeNotFound");
+  assert.match(condition(world, "n1", "Ready")?.message ?? "", /no node n7.*cannot be used either: .* refused user/s);
 });
 
 test("a broken second level is a Degraded target that can still be fenced", async (t) => {

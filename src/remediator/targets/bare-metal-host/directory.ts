@@ -25,6 +25,7 @@ import {
 } from "./host-store.ts";
 import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./power-path.ts";
 import { disputeWithTaker } from "./taker-node.ts";
+import type { Unreadable } from "./watch-hosts.ts";
 import { watchHosts } from "./watch-hosts.ts";
 import { BmcSense, StatusSense } from "./power-sense.ts";
 
@@ -48,6 +49,8 @@ export interface BareMetalHostDirectory extends HostDirectory {
   readonly unread: string | undefined;
   /** Why nobody can tell yet whose Machines have taken the hosts; undefined once that is known, or none can have. */
   readonly takersUnread: string | undefined;
+  /** What of the two the API server refuses or fails to list; undefined also while it has not answered yet. */
+  readonly unreadable: Unreadable | undefined;
   /** Calls `listener` with the UID of each host that has changed; undefined where what has may concern any. */
   subscribe(listener: (uid: string | undefined) => void): () => void;
   /** Resolves once nothing runs on in the background; abort the signal before. */
@@ -98,6 +101,9 @@ export function createBareMetalHostDirectory(
     },
     get takersUnread() {
       return watch.takersUnread;
+    },
+    get unreadable() {
+      return watch.unreadable;
     },
     settled: () => watch.settled(),
     subscribe(listener) {

@@ -33,8 +33,17 @@ export interface HostWatch {
   readonly unread: string | undefined;
   /** Why the Metal3Machines that take hosts are not known in full; undefined where they are, or there can be none. */
   readonly takersUnread: string | undefined;
+  /** What of the two the API server refuses or fails to list; undefined also while it has not answered yet. */
+  readonly unreadable: Unreadable | undefined;
   /** Resolves once nothing runs on in the background; abort the signal before. */
   settled(): Promise<void>;
+}
+
+/** A collection that cannot be listed. */
+export interface Unreadable {
+  what: string;
+  problem: string;
+  isForbidden: boolean;
 }
 
 /** What is known of a kind's objects: Absent where it is not served. */
@@ -89,6 +98,9 @@ export function watchHosts(
     get takersUnread() {
       return whyUnread("Metal3Machines", machines);
     },
+    get unreadable() {
+      return whyUnreadable("BareMetalHosts", hosts) ?? whyUnreadable("Metal3Machines", machines);
+    },
     settled: async () => {
       await watching;
     },
@@ -99,6 +111,11 @@ function whyUnread<T extends KubeObject>(what: string, view: View<T>): string | 
   if (view === "Absent" || (view !== "Unknown" && view.synced)) return undefined;
   const problem = view === "Unknown" ? undefined : view.problem;
   return `${what} are not read yet (${problem ?? "wait a moment"})`;
+}
+
+function whyUnreadable<T extends KubeObject>(what: string, view: View<T>): Unreadable | undefined {
+  if (view === "Absent" || view === "Unknown" || view.synced || view.problem === undefined) return undefined;
+  return { what, problem: view.problem, isForbidden: view.problemCode === "Forbidden" };
 }
 
 /** How a kind is served, as soon as it is; undefined on abort. Calls `onAbsent` where it is not yet. */
