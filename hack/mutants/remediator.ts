@@ -446,8 +446,8 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "granted-forgotten",
     "turns",
     "a turn that was granted takes its place at once",
-    "isUnderWay(status, nowMs) || this.#granted.has(metadata.uid)",
-    "isUnderWay(status, nowMs)",
+    "if (this.#granted.has(uid)) return true;\n",
+    "",
     "test/unit/remediator/turns.test.ts",
   ),
   mutant(

@@ -19,7 +19,7 @@ import { mayRunEtcd } from "./quorum.ts";
 import { RemediationIndex } from "./remediation-index.ts";
 import { Session, trimRemediation } from "./session.ts";
 import { keepFinalizers } from "./keep-finalizers.ts";
-import { holdsPlace, isBegun, isFinal } from "./state.ts";
+import { isBegun, isFinal, placeOf } from "./state.ts";
 import { watchStopSwitch } from "./stop-switch.ts";
 import type { NodeId } from "./subject.ts";
 import { clusterKey } from "./subject.ts";
@@ -196,12 +196,13 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
         if (!session.isLive) return { requeueAfterMs: LIVE_RETRY_MS };
       }
       turns.reviewIfOld();
-      const heldPlace = holdsPlace(session.status, runtime.clock.nowMs());
+      const hadPlace = placeOf(session.status, runtime.clock.nowMs()) !== "None";
       const requeueAfterMs = await walk(walker, session, signal);
       noteWaiting(key, session.waitsForInput);
       noteOverdue(key, session.isOverdue);
+      turns.observe(session.remediation);
       // One that has given its place back makes room for another.
-      if (heldPlace && !holdsPlace(session.status, runtime.clock.nowMs())) turns.review();
+      if (hadPlace && placeOf(session.status, runtime.clock.nowMs()) === "None") turns.review();
       if (requeueAfterMs !== undefined) return { requeueAfterMs };
       if (isFinal(session.status.phase)) await endSession(key);
     },

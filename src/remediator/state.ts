@@ -2,7 +2,6 @@ import type { BareMetalRemediationStatus } from "../api/bare-metal-remediation.t
 import { bareMetalRemediationStateSchema } from "../api/bare-metal-remediation.ts";
 import { parseTimeMs, toMicroTime } from "../runtime/time.ts";
 import type { Reason } from "./reasons.ts";
-import { PLACE_KEPT_MS } from "./timings.ts";
 
 /**
  * The states of a remediation, in the order of a walk that goes well; `status.phase` holds the name. docs/remediation.md
@@ -200,21 +199,23 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
 /** What an operator has it wait for, who may end that at any moment. */
 const WAITS_FOR_OPERATOR: readonly (string | undefined)[] = ["Paused", "Maintenance"] satisfies Reason[];
 
+/** What a remediation has of the places of hosts that are remediated at once: a lapsing one is given back after PLACE_KEPT_MS. */
+export type Place = "None" | "Held" | "Lapsing";
+
 /**
- * Whether a remediation takes one of the places of hosts that are remediated at once, by what it has stored. It gives its place
- * back once its host reads On, and where its cluster or an API is away for a while: others must not wait for that.
+ * Which place a remediation has, by what it has stored. It gives its place back once its host reads On. Its place lapses while its
+ * cluster or an API is away, and past its deadline: others must not wait for that. How long a place has been lapsing is for the
+ * monotonic clock to say, since the wall clock may jump past every deadline at once.
  */
-export function holdsPlace(status: BareMetalRemediationStatus | undefined, epochMs: number): boolean {
-  if (!isUnderWay(status, epochMs)) return false;
-  const { phase, attempt } = status ?? {};
-  if (phase === "Rejoining" || phase === "Restoring") return false;
-  if (phase === "Undoing" && attempt?.action === "On" && attempt.done) return false;
+export function placeOf(status: BareMetalRemediationStatus | undefined, epochMs: number): Place {
+  const { phase = "Resolving", attempt } = status ?? {};
+  if (phase === "Resolving" || isFinal(phase)) return "None";
+  if (phase === "Rejoining" || phase === "Restoring") return "None";
+  if (phase === "Undoing" && (attempt?.action === "None" || (attempt?.action === "On" && attempt.done))) return "None";
   const reason = status?.conditions?.find(({ type }) => type === "Processing")?.reason;
-  if (WAITS_FOR_OPERATOR.includes(reason)) return true;
-  const deadlineMs = parseTimeMs(attempt?.deadline) ?? Infinity;
-  const last = status?.timeline?.at(-1);
-  const sinceMs = WAITS_ELSEWHERE.includes(reason) && last?.step === reason ? parseTimeMs(last?.time) : undefined;
-  return epochMs - Math.min(deadlineMs, sinceMs ?? Infinity) <= PLACE_KEPT_MS;
+  if (WAITS_FOR_OPERATOR.includes(reason)) return "Held";
+  const isLate = epochMs > (parseTimeMs(attempt?.deadline) ?? Infinity);
+  return isLate || WAITS_ELSEWHERE.includes(reason) ? "Lapsing" : "Held";
 }
 
 /** Whether a remediation has stored that it acts on a host, or did. */

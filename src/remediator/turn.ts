@@ -24,6 +24,8 @@ export interface Contender {
   createdAtMs: number;
   /** Another remediation may have left the host off for this one. */
   inherits: boolean;
+  /** Power cycles that it has begun already. */
+  attempts: number;
   /** Counts towards the limits: one that has begun may have given its place back, and yet its node may not be up. */
   holdsPlace: boolean;
 }
@@ -38,7 +40,8 @@ const NAMES_MAX = 3;
 
 /**
  * Whose turn it is. Whoever may have been left with a host that is off goes first; then the zone with the fewest hosts under
- * way, so that a rack that fails as a whole does not hold up a lone host elsewhere; within a zone the oldest. One that a
+ * way, so that a rack that fails as a whole does not hold up a lone host elsewhere; within a zone the one with the fewest power
+ * cycles so far, since what ran on a host that was cycled before is released already, and of those the oldest. One that a
  * full cluster, a full zone or etcd's quorum holds back keeps nobody else waiting. For the quorum all count that have begun: a
  * node need not be up once its host is on. Pure.
  */
@@ -77,7 +80,7 @@ function* inTurn(waiting: readonly Contender[], busy: readonly Contender[]): Gen
     return inZone.set(zone, (inZone.get(zone) ?? 0) + 1);
   };
   busy.forEach(count);
-  const queues = [...Map.groupBy(waiting.toSorted(byAge), zoneKey).values()].map((queue) => queue.values());
+  const queues = [...Map.groupBy(waiting.toSorted(byRank), zoneKey).values()].map((queue) => queue.values());
   const heads = new Map(queues.map((queue) => [queue, queue.next().value]));
   for (;;) {
     let first: { queue: (typeof queues)[number]; contender: Contender } | undefined;
@@ -95,11 +98,12 @@ function* inTurn(waiting: readonly Contender[], busy: readonly Contender[]): Gen
 function goesBefore(a: Contender, b: Contender, inZone: ReadonlyMap<string | undefined, number>): boolean {
   if (a.inherits !== b.inherits) return a.inherits;
   const [busyA, busyB] = [inZone.get(zoneKey(a)) ?? 0, inZone.get(zoneKey(b)) ?? 0];
-  return busyA === busyB ? byAge(a, b) < 0 : busyA < busyB;
+  return busyA === busyB ? byRank(a, b) < 0 : busyA < busyB;
 }
 
-function byAge(a: Contender, b: Contender): number {
+function byRank(a: Contender, b: Contender): number {
   if (a.inherits !== b.inherits) return a.inherits ? -1 : 1;
+  if (a.attempts !== b.attempts) return a.attempts - b.attempts;
   if (a.createdAtMs !== b.createdAtMs) return a.createdAtMs - b.createdAtMs;
   return a.uid < b.uid ? -1 : 1;
 }

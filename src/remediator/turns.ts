@@ -8,8 +8,9 @@ import type { EtcdMember } from "./quorum.ts";
 import { etcdNodes, mayRunEtcd } from "./quorum.ts";
 import { ReplaceTurns } from "./reprovision/replace-turns.ts";
 import type { NodeCluster } from "./node-clusters.ts";
-import { holdsPlace, isUnderWay } from "./state.ts";
+import { isBegun, isUnderWay, placeOf } from "./state.ts";
 import { clusterKey, subjectOf } from "./subject.ts";
+import { PLACE_KEPT_MS } from "./timings.ts";
 import type { Contender, Turn, TurnLimits } from "./turn.ts";
 import { allot, zoneOf } from "./turn.ts";
 
@@ -42,6 +43,8 @@ export class Turns {
   readonly #waiting = new Map<string, BareMetalRemediation>();
   #reviewedAtMs = -Infinity;
   readonly #told = new Map<string, { turn: Turn; atMs: number }>();
+  /** By UID, since when a place has been lapsing, by the monotonic clock. */
+  readonly #lapsingSinceMs = new Map<string, number>();
   readonly #replace: ReplaceTurns;
 
   constructor(deps: TurnsDeps) {
@@ -68,7 +71,15 @@ export class Turns {
   leave(uid: string): void {
     const wasKnown = this.#granted.delete(uid) || this.#waiting.delete(uid);
     this.#told.delete(uid);
+    this.#lapsingSinceMs.delete(uid);
     if (wasKnown) this.review();
+  }
+
+  /** To be called with each look at a remediation: its place may have begun to lapse. */
+  observe({ metadata: { uid }, status }: BareMetalRemediation): void {
+    const { clock } = this.#deps;
+    if (placeOf(status, clock.nowMs()) !== "Lapsing") this.#lapsingSinceMs.delete(uid);
+    else if (!this.#lapsingSinceMs.has(uid)) this.#lapsingSinceMs.set(uid, clock.monotonicMs());
   }
 
   /** Looks again from time to time, for what no change tells: a time that has run out. */
@@ -107,7 +118,7 @@ export class Turns {
   #underWay(): Contender[] {
     const nowMs = this.#deps.clock.nowMs();
     const begun = [...this.#deps.remediations()].filter(
-      ({ metadata, status }) => isUnderWay(status, nowMs) || this.#granted.has(metadata.uid),
+      (remediation) => isUnderWay(remediation.status, nowMs) || this.#holdsPlace(remediation),
     );
     return begun.map(this.#contender);
   }
@@ -124,9 +135,19 @@ export class Turns {
       zone: status?.node?.zone ?? zoneOf(this.#nodeOf(remediation), this.#deps.zoneLabel),
       createdAtMs: parseTimeMs(metadata.creationTimestamp) ?? 0,
       inherits: status?.attempt?.action === "Inherited",
-      holdsPlace: this.#granted.has(metadata.uid) || holdsPlace(status, this.#deps.clock.nowMs()),
+      attempts: isBegun(status) ? (status?.retryCount ?? 0) + 1 : 0,
+      holdsPlace: this.#holdsPlace(remediation),
     };
   };
+
+  #holdsPlace({ metadata: { uid }, status }: BareMetalRemediation): boolean {
+    const { clock } = this.#deps;
+    if (this.#granted.has(uid)) return true;
+    const place = placeOf(status, clock.nowMs());
+    const nowMs = clock.monotonicMs();
+    if (place !== "Lapsing") return place === "Held";
+    return nowMs - (this.#lapsingSinceMs.get(uid) ?? nowMs) <= PLACE_KEPT_MS;
+  }
 
   #nodeOf(remediation: BareMetalRemediation): Node | undefined {
     const { cluster, nodeName } = subjectOf(remediation);

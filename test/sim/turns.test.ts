@@ -141,6 +141,37 @@ describe("a place among the hosts that are remediated at once", () => {
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
     }));
 
+  it("is kept by a host that is being powered off when the agent's wall clock jumps past every deadline", () =>
+    World.run(ONE, async (world) => {
+      await hangAll(world, ["n1", "n2"]);
+      world.remediate("n1", { retryLimit: 0 });
+      await world.until("n1 is ordered off", () => world.powerLog.includes("n1 ForceOff"));
+      world.rack.bmc("n1").setReachability("silent");
+      await world.clock.advance(2_000);
+      world.remediate("n2");
+      await world.until("n2 waits", () => waits(world, "n2"), 20_000);
+      world.jumpAgentClock(600_000);
+      await world.clock.advance(20_000);
+      assert.equal(waits(world, "n2"), true, "n1 may still be on its way to Off");
+      await world.phase("n2", "Succeeded", 180_000);
+    }));
+
+  it("goes to a host that was not cycled yet before one that is to be cycled again", () =>
+    World.run({ hosts: ["n1", "n2", "n3"], limits: { hosts: 1 } }, async (world) => {
+      world.rack.host("n1").failDisk();
+      await hangAll(world, ["n1", "n2", "n3"]);
+      world.remediate("n1", { retryLimit: 3, timeout: "20s" });
+      await world.phase("n1", "Rejoining");
+      world.rack.bmc("n2").setReachability("silent");
+      world.remediate("n2", { retryLimit: 0, powerOffTimeout: "10m" });
+      await world.until("n1 waits for its turn", () => waits(world, "n1"), 90_000);
+      world.remediate("n3");
+      await world.until("n3 waits for its turn", () => waits(world, "n3"), 20_000);
+      world.rack.bmc("n2").setReachability("up");
+      await world.until("n3 is ordered off", () => world.powerLog.includes("n3 ForceOff"), 60_000);
+      assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
+    }));
+
   it("is not kept by a host that stays off since its taint cannot be taken off", () =>
     World.run(ONE, async (world) => {
       await world.holdPod();

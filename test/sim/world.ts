@@ -122,6 +122,12 @@ export class World extends Cluster {
     });
   }
 
+  /** The agent's wall clock is set forward, as by a time service that corrects it. */
+  jumpAgentClock(byMs: number): void {
+    this.observer.doubtClocks();
+    this.#agent?.clock.jump(byMs);
+  }
+
   /** Ends the agent as if its process were told to: nothing of it runs afterwards. */
   async killAgent(): Promise<void> {
     await this.#agent?.stop();

@@ -65,6 +65,8 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
 const PLACE_KEPT_MS = 60_000;
 /** How long one may wait for its turn while there is a place: the turns are looked through again every few seconds. */
 const STARVES_AFTER_MS = 60_000;
+/** How long a place may stay empty that was given back: the next one has to read that, and to store that it begins. */
+const HANDED_ON_MS = 10_000;
 
 /** S8. No more hosts are remediated at once than the agents were told, in all and of one zone, by what is stored. */
 export const limitsHold: Invariant = {
@@ -97,7 +99,7 @@ export const nobodyStarves: Invariant = {
   check: (facts, step) => {
     const { limits, clocksAgree, calmSinceMs, atMs } = facts;
     const isBounded = limits.hosts !== Infinity || limits.perZone !== Infinity;
-    if (step.type !== "passed" || !isBounded || !clocksAgree || atMs - calmSinceMs <= STARVES_AFTER_MS)
+    if (step.type !== "passed" || !isBounded || !clocksAgree || atMs - calmSinceMs <= PLACE_KEPT_MS + STARVES_AFTER_MS)
       return undefined;
     for (const uid of facts.present) {
       const remediation = facts.remediations.get(uid);
@@ -132,12 +134,17 @@ function inPlace(facts: Facts, slackMs: number): Set<string> {
   const nodes = new Set<string>();
   for (const uid of facts.present) {
     const remediation = facts.remediations.get(uid);
-    // An undo may count, or no longer: to one that waits it does.
-    const mayCount = slackMs > 0 && remediation?.status?.phase === "Undoing";
+    // An undo may count, or no longer, and so may one that has left its place a moment ago: to one that waits they do.
+    const mayCount = slackMs > 0 && (remediation?.status?.phase === "Undoing" || hasJustLeft(facts, remediation));
     if (remediation === undefined || !(isUnderWay(remediation) || mayCount)) continue;
     if (!hasGivenWay(facts, remediation, slackMs)) nodes.add(nodeOf(remediation));
   }
   return nodes;
+}
+
+function hasJustLeft({ epochMs }: Facts, remediation: BareMetalRemediation | undefined): boolean {
+  const { phase = "Resolving", timeline } = remediation?.status ?? {};
+  return phase !== "Resolving" && epochMs - (parseTimeMs(timeline?.at(-1)?.time) ?? 0) <= HANDED_ON_MS;
 }
 
 function hasGivenWay(facts: Facts, { status }: BareMetalRemediation, slackMs: number): boolean {
@@ -145,7 +152,8 @@ function hasGivenWay(facts: Facts, { status }: BareMetalRemediation, slackMs: nu
   if (reason === "Paused" || reason === "Maintenance") return false;
   const last = status?.timeline?.at(-1);
   const isElsewhere = WAITS_ELSEWHERE.includes(reason);
-  if (!facts.clocksAgree) return isElsewhere;
+  // An agent whose clock has jumped past a deadline must not take the place for one that was given back long ago.
+  if (!facts.clocksAgree) return isElsewhere || facts.atMs - facts.clocksDoubtedAtMs > PLACE_KEPT_MS;
   const deadlineMs = parseTimeMs(status?.attempt?.deadline) ?? Infinity;
   const sinceMs = isElsewhere && last?.step === reason ? parseTimeMs(last?.time) : undefined;
   return facts.epochMs - Math.min(deadlineMs, sinceMs ?? Infinity) > PLACE_KEPT_MS + slackMs;

@@ -75,6 +75,8 @@ export interface Facts {
   readonly nodesLag: boolean;
   /** Whether the agents' clocks go as fast as the world's and agree with each other. */
   readonly clocksAgree: boolean;
+  /** When a clock has jumped last, or was first seen to go wrong. */
+  readonly clocksDoubtedAtMs: number;
 }
 
 /** One power order of an agent that reached a host. */

@@ -77,6 +77,7 @@ function world(parts: Partial<Facts> = {}): Facts {
     devicesWell: true,
     nodesLag: false,
     clocksAgree: true,
+    clocksDoubtedAtMs: -Infinity,
     ...parts,
   };
 }
@@ -531,6 +532,29 @@ describe("S8, the limits", () => {
     assertBroken("S8", among(says("n2", "Releasing", "ApiFailing")), PASSED, /n1 waits for its turn/);
     assertHolds("S8", among(at("n2", "Releasing")), PASSED);
     assertHolds("S8", { ...among(), calmSinceMs: 990_000 }, PASSED);
+    const left = (atMs: number): BareMetalRemediation =>
+      object<BareMetalRemediation>("BareMetalRemediation", "n2", {
+        spec: {},
+        status: { phase: "Rejoining", timeline: [{ step: "PoweredOn", time: new Date(atMs).toISOString() }] },
+      });
+    assertHolds("S8", among(left(995_000)), PASSED);
+    assertBroken("S8", among(left(985_000)), PASSED, /n1 waits for its turn/);
+  });
+
+  it("breaks where a clock that has jumped past a deadline gives the place of a host to another", () => {
+    const overdue = object<BareMetalRemediation>("BareMetalRemediation", "n2", {
+      spec: {},
+      status: { phase: "PoweringOff", attempt: { deadline: new Date(0).toISOString() } },
+    });
+    const jumped = (agoMs: number): Facts => ({
+      ...facts({ hosts: 1, perZone: Infinity }, at("n1", "Verifying"), overdue),
+      clocksAgree: false,
+      clocksDoubtedAtMs: 1_000_000 - agoMs,
+      epochMs: 1_000_000,
+      atMs: 1_000_000,
+    });
+    assertBroken("S8", jumped(5_000), begins, /2 hosts are remediated at once/);
+    assertHolds("S8", jumped(61_000), begins);
   });
 });
 

@@ -73,6 +73,7 @@ export class Observer {
   readonly #diedMs = new Map<string, number>();
   #devicesWell = true;
   #clocksAgree = true;
+  #clocksDoubtedAtMs = -Infinity;
   #heldNodes = 0;
   #nodesLagMs = 0;
   readonly #facts: Facts;
@@ -203,6 +204,7 @@ export class Observer {
 
   doubtClocks(): void {
     this.#clocksAgree = false;
+    this.#clocksDoubtedAtMs = this.#clock.monotonicMs();
   }
 
   #onChange(change: Change): void {
@@ -384,6 +386,7 @@ export class Observer {
     const calmSinceMs = (): number => this.#calmSince();
     const devicesWell = (): boolean => this.#devicesWell;
     const clocksAgree = (): boolean => this.#clocksAgree;
+    const clocksDoubtedAtMs = (): number => this.#clocksDoubtedAtMs;
     const nodesLag = (): boolean => this.#heldNodes > 0 || this.#nodesLagMs > 0;
     const limits = (): Facts["limits"] => this.#limits;
     return {
@@ -404,6 +407,9 @@ export class Observer {
       },
       get clocksAgree() {
         return clocksAgree();
+      },
+      get clocksDoubtedAtMs() {
+        return clocksDoubtedAtMs();
       },
       get nodesLag() {
         return nodesLag();

@@ -17,6 +17,7 @@ const contender = (uid: string, changes: Partial<Contender> = {}): Contender => 
   zone: undefined,
   createdAtMs: 0,
   inherits: false,
+  attempts: 0,
   holdsPlace: true,
   ...changes,
 });
@@ -92,6 +93,11 @@ describe("the turns to begin", () => {
       begin: ["b"],
       wait: ["a"],
     });
+  });
+
+  it("go to a host that was not cycled yet before one that was, also where that one is older", () => {
+    const waiting = [contender("a", { attempts: 1 }), contender("b", { createdAtMs: 5 })];
+    assert.deepEqual(outcome(allot([], waiting, { ...ANY, hosts: 1 }, () => [])), { begin: ["b"], wait: ["a"] });
   });
 
   it("go first to it, however many hosts of its zone are under way", () => {

@@ -109,6 +109,24 @@ describe("a turn", () => {
     assert.deepEqual(woken, ["a", "b", "b"]);
   });
 
+  it("is to be had a minute after the place of another was first seen to lapse, by the monotonic clock", async () => {
+    const clock = new VirtualClock();
+    const a = remediation("a");
+    const late = formatAttempt(attempt({ action: "ForceOff", deadlineMs: clock.nowMs() - 600_000 }));
+    const b = remediation("b", { phase: "PoweringOff", attempt: late });
+    const turns = turnsAmong([a, b], { clock });
+    turns.ask(a);
+    assert.equal(turns.of("uid-a")?.granted, false, "not seen yet");
+    turns.observe(b);
+    await clock.advance(59_000);
+    turns.observe(b);
+    turns.review();
+    assert.equal(turns.of("uid-a")?.granted, false);
+    await clock.advance(2_000);
+    turns.review();
+    assert.equal(turns.of("uid-a")?.granted, true);
+  });
+
   it("counts in the zone that is on record, and else in that of the node", () => {
     const labelled = (zone: string) => ({
       apiVersion: "v1",
