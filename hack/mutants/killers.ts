@@ -78,3 +78,4 @@ export const BMC_POWER = "test/integration/bmc-power.test.ts";
 export const IPMI_CODEC = "test/unit/bmc/ipmi-codec.test.ts";
 export const IPMI_HOST = "test/unit/bmc/ipmi-host.test.ts";
 export const IPMI_SESSION = "test/integration/ipmi-session.test.ts";
+export const UNINSTALL_SIM = "test/sim/uninstall.test.ts";

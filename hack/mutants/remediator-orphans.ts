@@ -1,4 +1,13 @@
-import { CORPUS, LOST_IMAGE_SIM, ORPHANS, ORPHANS_SIM, UNVOUCHED_SIM, UNVOUCHED, VERSIONS_SIM } from "./killers.ts";
+import {
+  CORPUS,
+  LOST_IMAGE_SIM,
+  ORPHANS,
+  ORPHANS_SIM,
+  UNINSTALL_SIM,
+  UNVOUCHED_SIM,
+  UNVOUCHED,
+  VERSIONS_SIM,
+} from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -69,6 +78,22 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     'if (!targets.synced) return whyUnread("FencingTargets", targets);',
     'if (targets.size < 0) return whyUnread("FencingTargets", targets);',
     UNVOUCHED_SIM,
+  ),
+  mutant(
+    "finalizer-outlives-verdict",
+    "decide",
+    "a remediation that has its verdict, and owes nothing, has no finalizer that would outlast the agent",
+    "const isDone = deleting || !isNodeAwaited(snapshot);",
+    "const isDone = deleting;",
+    UNINSTALL_SIM,
+  ),
+  mutant(
+    "labels-let-go",
+    "decide",
+    "a remediation keeps its finalizer for as long as it keeps the labels of a node that it deleted",
+    "const isDone = deleting || !isNodeAwaited(snapshot);",
+    "const isDone = true;",
+    UNINSTALL_SIM,
   ),
   mutant(
     "finalizer-lost",

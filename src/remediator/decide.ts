@@ -10,7 +10,7 @@ import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from ".
 import { decideResolving } from "./decide-resolving.ts";
 import { decideVerifying } from "./decide-verifying.ts";
 import { STOP_LOOK_MS } from "./timings.ts";
-import { decideUndoing, restoreDeletedNode } from "./decide-undo.ts";
+import { decideUndoing, isNodeAwaited, restoreDeletedNode } from "./decide-undo.ts";
 import { decideUnknown } from "./decide-unknown.ts";
 import { reportTroubleOver } from "./decide-trouble.ts";
 import { decideUnread } from "./decide-unread.ts";
@@ -93,7 +93,10 @@ function impossible(state: never): never {
   throw new Error(`no such state: ${JSON.stringify(state)}`);
 }
 
-/** A verdict never changes. A node that comes back late still gets its labels; else all that is left is to let the object go. */
+/**
+ * A verdict never changes. A node that comes back late still gets its labels; else all that is left is to let the object go. It is
+ * let go although nobody deletes it: nothing is owed any more, and it must not outlast the agent at an uninstall.
+ */
 function decideFinal(snapshot: Snapshot, now: Now): Decision {
   const { deleting, hasFinalizer } = snapshot.remediation;
   const restoring = restoreDeletedNode(snapshot, now);
@@ -101,7 +104,8 @@ function decideFinal(snapshot: Snapshot, now: Now): Decision {
   // The health check that made the object waits for a node that never comes back, so nobody else would delete it.
   const successor = snapshot.status.replacement?.nodeName;
   if (!deleting && successor !== undefined && successor !== snapshot.nodeName) return run({ do: "deleteSelf" });
-  return deleting && hasFinalizer ? run({ do: "dropFinalizer" }) : { notes: [], effects: [] };
+  const isDone = deleting || !isNodeAwaited(snapshot);
+  return isDone && hasFinalizer ? run({ do: "dropFinalizer" }) : { notes: [], effects: [] };
 }
 
 /** Every state of the walk after the host is taken: an abort comes first, and nothing is done to a host that is not ours. */

@@ -1,7 +1,7 @@
 import { imageAfterReboots } from "./bare-metal-host.ts";
 import { holdsFromStored, noOffForStale, noOffOfReturned } from "./came-back.ts";
 import { healthBudget, limitsHold, nobodyStarves } from "./budget.ts";
-import { noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
+import { finalizerKeptWhileOwing, noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
 import type { Invariant } from "./facts.ts";
 import {
   finalHasNothing,
@@ -44,6 +44,7 @@ export const INVARIANTS: readonly Invariant[] = [
   onlyTheLeader,
   finalHasNothing,
   oneOwner,
+  finalizerKeptWhileOwing,
   noOffOfReturned,
   holdsFromStored,
   noOffForStale,

@@ -2,6 +2,7 @@ import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node } from "../../../src/api/core.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
+import { FINALIZER } from "../../../src/remediator/effects.ts";
 import type { Facts, Invariant, Step } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, keyOfTarget, ownerOf } from "./facts.ts";
 
@@ -107,8 +108,40 @@ export const noOverrideLeft: Invariant = {
 };
 
 /**
- * L1. Once faults have stopped for long enough: every remediation has its verdict, every Ready node is free of our marks,
- * and nothing is owned; with a health check every node is Ready or has a remediation. Called at the end of a run, not at each
+ * S10. An agent takes its finalizer off a remediation that nobody deletes only once that has its verdict and keeps no labels for a
+ * node that it deleted. That it has no mark and owns no host by then is a rule of its own (`finalHasNothing`).
+ */
+export const finalizerKeptWhileOwing: Invariant = {
+  name: "S10",
+  says: "the finalizer goes at the verdict, and no sooner than all that is owed has been taken back",
+  check: (_facts, step) => {
+    const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
+    if (write?.previous === undefined || write.type !== "MODIFIED") return undefined;
+    const { object, previous } = write;
+    const isLetGo = bearsFinalizer(previous) && !bearsFinalizer(object);
+    if (!isLetGo || object.metadata.deletionTimestamp !== undefined) return undefined;
+    const { name } = object.metadata;
+    if (!isFinal(object)) return `${name} lost its finalizer in ${object.status?.phase}`;
+    return owesLabels(object)
+      ? `${name} lost its finalizer while it keeps the labels of a node that it deleted`
+      : undefined;
+  },
+};
+
+function bearsFinalizer({ metadata }: BareMetalRemediation): boolean {
+  return metadata.finalizers?.includes(FINALIZER) === true;
+}
+
+/** Whether it has deleted a Node that has not joined again, and keeps what that had. */
+function owesLabels(remediation: BareMetalRemediation): boolean {
+  const isAwaited = conditionOf(remediation, "PermanentNodeDeletionExpected")?.status === "True";
+  const { backup, replacement } = remediation.status ?? {};
+  return isAwaited && backup !== undefined && replacement?.deletedAt === undefined;
+}
+
+/**
+ * L1. Once faults have stopped for long enough: every remediation has its verdict and, where it owes nothing, no finalizer of
+ * ours, every Ready node is free of our marks, and nothing is owned; with a health check every node is Ready or has a remediation. Called at the end of a run, not at each
  * step.
  *
  * @returns how each thing that is not settled stands.
@@ -125,6 +158,8 @@ export function unsettled(facts: Facts): string[] {
       left.push(
         `${name} has no verdict, in ${remediation.status?.phase}: ${conditionOf(remediation, "Processing")?.reason}`,
       );
+    else if (bearsFinalizer(remediation) && !owesLabels(remediation))
+      left.push(`${name} has its verdict, and keeps the finalizer`);
   }
   const ready = [...facts.nodes.values()].filter(isNodeReady).length;
   // With fewer healthy nodes than a health check keeps nothing may be started, and none comes back by itself.

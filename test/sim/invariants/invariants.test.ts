@@ -9,6 +9,7 @@ import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
 import { FENCED as FENCED_TAINT, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { toTime } from "../../../src/runtime/time.ts";
+import { FINALIZER } from "../../../src/remediator/effects.ts";
 import { INVARIANTS } from "./all.ts";
 import { isStale, PAUSED } from "./came-back.ts";
 import { unsettled } from "./endings.ts";
@@ -606,6 +607,21 @@ describe("S10", () => {
     );
     assertHolds("S10", world(), wrote(verdict("False", "Failed"), verdict("False", "Failed")));
   });
+
+  it("breaks where a finalizer goes before the verdict, or before the labels of a deleted node are back", () => {
+    const letGo = (status: Record<string, unknown>, metadata: Record<string, unknown> = {}): Step => {
+      const bare = remediation(status);
+      const held = { ...bare, metadata: { ...bare.metadata, finalizers: [FINALIZER] } };
+      return wrote({ ...bare, metadata: { ...bare.metadata, ...metadata } }, held);
+    };
+    assertBroken("S10", world(), letGo({ phase: "Undoing" }), /lost its finalizer in Undoing/);
+    assertHolds("S10", world(), letGo({ phase: "Undoing" }, { deletionTimestamp: "2026-01-01T00:00:00Z" }));
+    const announced = condition("PermanentNodeDeletionExpected", "True");
+    const owing = { phase: "Failed", backup: { nodeUID: "u1" }, conditions: [announced] };
+    assertBroken("S10", world(), letGo(owing), /while it keeps the labels/);
+    assertHolds("S10", world(), letGo({ ...owing, conditions: [] }));
+    assertHolds("S10", world(), letGo({ ...owing, replacement: { deletedAt: "2026-01-01T00:00:00Z" } }));
+  });
 });
 
 describe("S11", () => {
@@ -698,6 +714,8 @@ describe("L1", () => {
       conditions: [condition("Succeeded", "False")],
     });
     assert.deepEqual(unsettled(world(remediations(settled))), []);
+    const kept = { ...settled, metadata: { ...settled.metadata, finalizers: [FINALIZER] } };
+    assert.match(unsettled(world(remediations(kept))).join(), /n1 has its verdict, and keeps the finalizer/);
     assert.match(
       unsettled(world({ ...remediations(settled), targets: new Map([["n1", target("r1")]]) })).join(),
       /target n1 is owned/,

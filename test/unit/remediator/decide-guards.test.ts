@@ -631,7 +631,26 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
   {
     name: "a remediation never deletes itself where the node has come back under its own name",
     changes: { state: "Succeeded", status: { replacement: { owner: SET, nodeName: "n1" } } },
+    expected: "dropFinalizer",
+  },
+  {
+    name: "a remediation that has ended keeps its finalizer for as long as it keeps the labels of a node that it deleted",
+    changes: {
+      state: "Failed",
+      status: { conditions: [announced()], backup: BACKUP.status },
+      other: { node: undefined },
+    },
     expected: "wait for a change",
+  },
+  {
+    name: "… unless somebody deletes it: the labels are kept in memory then",
+    changes: {
+      state: "Failed",
+      remediation: { deleting: true },
+      status: { conditions: [announced()], backup: BACKUP.status },
+      other: { node: undefined },
+    },
+    expected: "dropFinalizer",
   },
 
   // The beginning.

@@ -328,9 +328,10 @@ const TABLE: Record<StateName, Record<string, Told>> = {
 };
 
 function finalRow(): Record<string, Told> {
-  const rest: Told = ["wait for a change", "wait for a change"];
-  const rows = Object.fromEntries(Object.keys(EVENTS).map((event) => [event, rest]));
-  return { ...rows, deleted: ["dropFinalizer", "dropFinalizer"], [DEMOTED]: ["wait for a change", "rests"] };
+  // The verdict is given, and the object is let go whatever happens.
+  const letGo: Told = ["dropFinalizer", "dropFinalizer"];
+  const rows = Object.fromEntries(Object.keys(EVENTS).map((event) => [event, letGo]));
+  return { ...rows, [DEMOTED]: ["dropFinalizer", "stops"] };
 }
 
 function changesOf(state: StateName, event: string, knows: boolean): SnapshotChanges {

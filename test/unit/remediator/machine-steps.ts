@@ -305,7 +305,7 @@ export const MACHINE_STEPS: readonly { name: string; changes: SnapshotChanges; e
   },
   {
     name: "and changes no verdict",
-    changes: { state: "Failed", seen: clusterSeen(true), other: AWAY },
+    changes: { state: "Failed", remediation: { hasFinalizer: false }, seen: clusterSeen(true), other: AWAY },
     expected: "wait for a change",
   },
   {

@@ -361,7 +361,7 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   {
     name: "a remediation whose node came back under its name is left to the health check",
     changes: { state: "Succeeded", status: { replacement: { owner: OWNER, nodeName: "n1" } } },
-    expected: "wait for a change",
+    expected: "dropFinalizer",
   },
   // BareMetalHost: what is refused.
   {
