@@ -49,7 +49,8 @@ export async function benchDetectorOnControlPlane(): Promise<void> {
 async function measure(controlPlane: ControlPlane, signal: AbortSignal): Promise<void> {
   const { api, folder, kubeconfig } = controlPlane;
   await applyManifests(api, new URL("../../deploy/crds", import.meta.url).pathname);
-  await applyManifests(api, new URL("../../deploy/kustomize/namespaces.yaml", import.meta.url).pathname);
+  await applyManifests(api, new URL("../../deploy/kustomize/namespace.yaml", import.meta.url).pathname);
+  await applyManifests(api, new URL("../../deploy/node-health-check", import.meta.url).pathname);
   for (const crd of VENDOR_CRDS) await applyObject(api, crd);
   await registerAll(api);
   await controlPlane.startKwok();

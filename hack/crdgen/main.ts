@@ -1,29 +1,28 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { stringify } from "yaml";
-import { CUSTOM_KINDS } from "../../src/api/kinds.ts";
+import { CUSTOM_KINDS, folderOf } from "../../src/api/kinds.ts";
 import { toCrd } from "./crd.ts";
 
-// Writes deploy/crds from the schemas in src/api; with --check it only compares, and fails where a file is out of date.
+// Writes the CRDs under deploy from the schemas in src/api; with --check it only compares, and fails where a file is out of date.
 
-const folder = fileURLToPath(new URL("../../deploy/crds/", import.meta.url));
+const root = fileURLToPath(new URL("../../", import.meta.url));
 // YAML 1.1 quotes On, Off and the like: to `kubectl apply -f`, which reads that, they would be booleans.
 const STYLE = { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false } as const;
 const HEADER = "# Generated from src/api by `npm run generate`; do not edit.\n";
 
 const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
-await mkdir(folder, { recursive: true });
 const stale: string[] = [];
 for (const kind of CUSTOM_KINDS) {
-  const file = `${kind.group}_${kind.plural}.yaml`;
+  const file = `${folderOf(kind)}/${kind.group}_${kind.plural}.yaml`;
   const wanted = HEADER + stringify(toCrd(kind), STYLE);
   if (values.check) {
-    const present = await readFile(folder + file, "utf8").catch(() => undefined);
+    const present = await readFile(root + file, "utf8").catch(() => undefined);
     if (present !== wanted) stale.push(file);
   } else {
-    await writeFile(folder + file, wanted);
-    console.log(`deploy/crds/${file}`);
+    await writeFile(root + file, wanted);
+    console.log(file);
   }
 }
 if (stale.length > 0) {

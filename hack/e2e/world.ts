@@ -51,8 +51,9 @@ export interface World {
   stop(): Promise<void>;
 }
 
-/** Applies deploy/kustomize without its Deployment: the agent runs outside of the cluster here. */
+/** Applies what the README says, with no replica in the Deployment: the agent runs outside of the cluster here. */
 export async function install(api: KubeApi): Promise<void> {
+  await applyManifests(api, repositoryPath("deploy/node-health-check"));
   await applyManifests(api, repositoryPath("deploy/kustomize"));
   await api.create(`/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`, freeLease(NAMESPACE));
   await api.mergePatch(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments/ironfence`, { spec: { replicas: 0 } });

@@ -73,6 +73,38 @@ export async function applyObject(
   return (await api.send("PATCH", `${path}?${query}`, manifest, "application/apply-patch+yaml")) as JsonObject;
 }
 
+/**
+ * Deletes manifests as `kubectl delete --ignore-not-found` does: each is asked for in order, then it is waited until all are gone.
+ *
+ * @throws Error that names what is still there after `withinMs`.
+ */
+export async function deleteManifests(api: KubeApi, manifests: readonly Manifest[], withinMs: number): Promise<void> {
+  const paths = (await Promise.all(manifests.map((manifest) => findPath(api, manifest)))).filter(
+    (path) => path !== undefined,
+  );
+  for (const path of paths) await api.delete(path);
+  const deadlineMs = performance.now() + withinMs;
+  let left = paths;
+  while (performance.now() < deadlineMs) {
+    const found = await Promise.all(left.map(async (path) => ((await api.find(path)) === undefined ? [] : [path])));
+    left = found.flat();
+    if (left.length === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  const objects = await Promise.all(left.map((path) => api.find(path)));
+  throw new Error(`not gone within ${withinMs / 1000} s: ${JSON.stringify(objects)}`);
+}
+
+/** Undefined for a kind that is not served any more. */
+async function findPath(api: KubeApi, manifest: Manifest): Promise<string | undefined> {
+  try {
+    return await objectPath(api, manifest);
+  } catch (error) {
+    if (error instanceof ApiStatusError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
 /** The API path of an object, found by discovery. */
 async function objectPath(api: KubeApi, manifest: Manifest): Promise<string> {
   const { apiVersion, kind, metadata } = manifest;

@@ -3,8 +3,9 @@ import { fileURLToPath } from "node:url";
 import { parseAllDocuments, stringify } from "yaml";
 
 /** The CRDs that ironfence ships, as YAML texts. */
-export function readCrds(): Promise<string[]> {
-  return readFolder("../../deploy/crds/");
+export async function readCrds(): Promise<string[]> {
+  const texts = await Promise.all(["../../deploy/crds/", "../../deploy/node-health-check/"].map(readFolder));
+  return texts.flat().filter((text) => text.includes("kind: CustomResourceDefinition"));
 }
 
 /**

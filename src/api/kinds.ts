@@ -10,3 +10,8 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
   BARE_METAL_REMEDIATION_TEMPLATES,
   FENCING_TARGETS,
 ];
+
+/** The folder of this repository whose manifests define a kind: health checks are shared with others, and have their own. */
+export function folderOf({ kind }: Pick<CustomKind, "kind">): string {
+  return kind === NODE_HEALTH_CHECKS.kind ? "deploy/node-health-check" : "deploy/crds";
+}

@@ -11,6 +11,7 @@ import { readMachineHealthCheckStatus } from "../api/machine-health-check.ts";
 import type { Condition } from "../api/meta.ts";
 import type { NodeHealthCheck } from "../api/node-health-check.ts";
 import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
+import { folderOf } from "../api/kinds.ts";
 import { STOP_SWITCH_NAME, STOP_SWITCH_REASON, stops } from "../api/stop-switch.ts";
 import { requireOption } from "../config/option.ts";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../config/run-options.ts";
@@ -212,7 +213,7 @@ function machineSection(healthChecks: readonly KubeObject[], withoutCluster: rea
 }
 
 function section(kind: string, header: string[], rows: string[][] | undefined): string[] {
-  if (rows === undefined) return [`${kind}: not served by this cluster; install deploy/crds`];
+  if (rows === undefined) return [`${kind}: not served by this cluster; install ${folderOf({ kind })}`];
   if (rows.length === 0) return [`${kind}: none`];
   return [`${kind}:`, ...renderTable(header, rows)];
 }

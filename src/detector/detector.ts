@@ -33,7 +33,8 @@ export interface DetectorOptions {
 export async function runDetector(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
   const { kind } = NODE_HEALTH_CHECKS;
   const fields = { apiVersion: apiVersionOf(NODE_HEALTH_CHECKS), kind };
-  const onAbsent = (): void => deps.runtime.logger.warn(fields, "waiting: the CRD is not installed; apply deploy/crds");
+  const onAbsent = (): void =>
+    deps.runtime.logger.warn(fields, "waiting: the CRD is not installed; apply deploy/node-health-check");
   try {
     await whenServed(deps.runtime, NODE_HEALTH_CHECKS, { retryMs: CRD_RETRY_MS, onAbsent }, signal);
     await serve(deps, signal);

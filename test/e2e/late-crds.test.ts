@@ -32,7 +32,8 @@ void describe("an agent that is started before everything else", () => {
 
   void test("it waits for CRDs and serves them once they are there", async () => {
     const { api } = scenario.world;
-    for (const file of ["namespaces", "service-account", "role-agent", "role-remediators"]) {
+    await applyManifests(api, repositoryPath("deploy/node-health-check/namespace.yaml"));
+    for (const file of ["namespace", "service-account", "role-agent", "role-remediators"]) {
       await applyManifests(api, repositoryPath(`deploy/kustomize/${file}.yaml`));
     }
     const agent = await scenario.startAgent();

@@ -11,6 +11,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts
 import { CONFIG_MAPS } from "../../src/api/core-types.ts";
 import type { ConfigMap } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { folderOf } from "../../src/api/kinds.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliResult } from "./cli-fixture.ts";
@@ -44,7 +45,7 @@ describe("a command on a cluster", () => {
     const { out, code } = await ironfence("status");
     assert.equal(code, 0);
     for (const kind of ["NodeHealthCheck", "BareMetalRemediation", "FencingTarget"]) {
-      assert.match(out, new RegExp(`^${kind}: not served by this cluster; install deploy/crds$`, "m"));
+      assert.match(out, new RegExp(`^${kind}: not served by this cluster; install ${folderOf({ kind })}$`, "m"));
     }
     for (const crd of await readCrds()) kube.server.load(crd);
     assert.match((await ironfence("status")).out, /^FencingTarget: none$/m);

@@ -850,7 +850,7 @@ describe("detector: another operator's CRD of health checks", () => {
   it("may be an older one that lacks fields of the status: the rest is written, and not over and over", async () => {
     world = new DetectorWorld({ installed: false });
     const ours = readFileSync(
-      new URL("../../deploy/crds/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url),
+      new URL("../../deploy/node-health-check/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url),
     );
     const lacks = new Set(["templateName", "healthyDelayed"]);
     world.server.load(

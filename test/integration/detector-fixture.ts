@@ -95,7 +95,10 @@ export class DetectorWorld {
   /** Installs the CRD of health checks. */
   install(): void {
     this.server.load(
-      readFileSync(new URL("../../deploy/crds/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url), "utf8"),
+      readFileSync(
+        new URL("../../deploy/node-health-check/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url),
+        "utf8",
+      ),
     );
   }
 

@@ -33,11 +33,11 @@ import { Observer } from "./invariants/observer.ts";
 export const NAMESPACE = "ironfence";
 
 const CRDS: Record<string, unknown>[] = [
-  "ironfence.io_baremetalremediations",
-  "ironfence.io_baremetalremediationtemplates",
-  "ironfence.io_fencingtargets",
-  "remediation.medik8s.io_nodehealthchecks",
-].flatMap((file) => definitionsIn(`deploy/crds/${file}.yaml`));
+  "crds/ironfence.io_baremetalremediations",
+  "crds/ironfence.io_baremetalremediationtemplates",
+  "crds/ironfence.io_fencingtargets",
+  "node-health-check/remediation.medik8s.io_nodehealthchecks",
+].flatMap((file) => definitionsIn(`deploy/${file}.yaml`));
 
 /** The definitions in files that were read before: a file is read once for any number of worlds. */
 const foreign = new Map<string, readonly Record<string, unknown>[]>();
