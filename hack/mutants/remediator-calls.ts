@@ -175,4 +175,12 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     'const WAITING_STATES: readonly State["name"][] = ["Verifying", "Rejoining", "Restoring"];',
     DECIDE,
   ),
+  mutant(
+    "last-control-plane-node-off",
+    "quorum",
+    "a control plane keeps one node that is up also where etcd runs outside the cluster",
+    "if (member.external === true) return others > 0;",
+    "if (member.external === true) return true;",
+    TURNS_SIM,
+  ),
 ];

@@ -462,8 +462,8 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "etcd-members-watched",
     "effects",
     "the members of etcd are looked at live",
-    "    const node = await getNode(context.nodeRuntime.client, name, signal);\n    return { node: name, up: node !== undefined && isReady(node) };",
-    "    const node = await Promise.resolve(context.etcdNodes().find((known) => known.metadata.name === name));\n    return { node: name, up: node !== undefined && isReady(node) };",
+    "    const node = await getNode(context.nodeRuntime.client, name, signal);\n    return { node: name, up:",
+    "    const node = await Promise.resolve(context.etcdNodes().find((known) => known.metadata.name === name));\n    return { node: name, up:",
     EFFECTS,
   ),
   mutant(

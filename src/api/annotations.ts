@@ -49,6 +49,8 @@ export const TRUST_POWER_STATUS = "ironfence.io/trust-power-status";
 
 /** On a health check: `5/24h` leaves a node for people after 5 remediations in any 24 hours; 10/24h where it is absent. */
 export const ATTEMPT_BUDGET = "ironfence.io/attempt-budget";
+/** On OKD's MachineHealthCheck: `true` deletes no Machine while another one that it covers is being deleted; `false` where it is absent. */
+export const ONE_MACHINE_AT_A_TIME = "ironfence.io/one-machine-at-a-time";
 /** On a health check: `false` keeps a node that no step could mend from being tried anew. */
 export const START_ANEW = "ironfence.io/start-anew";
 /** On a health check: `true` skips the rest of a duration where the node is not Ready and its host is proven off. */

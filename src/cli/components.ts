@@ -116,6 +116,7 @@ function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal
           perZone: options.maxHostsPerZone,
         },
         zoneLabel: options.zoneLabel,
+        externalEtcd: options.externalEtcd,
         ownNode: options.nodeName,
         ownCluster: options.ownCluster,
         handOver,

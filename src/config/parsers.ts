@@ -38,6 +38,17 @@ export function parseNamespacedName(text: string): { namespace: string; name: st
   return { namespace: parseName(namespace), name: parseName(name) };
 }
 
+/** Names of clusters; `own` is the agent's, which the result has as the empty text. */
+export function parseExternalEtcd(text: string): ReadonlySet<string> {
+  return new Set(
+    text.split(",").map((entry) => {
+      if (entry.trim() === "own") return "";
+      const { namespace, name } = parseNamespacedName(entry.trim());
+      return `${namespace}/${name}`;
+    }),
+  );
+}
+
 export function parseText(text: string): string {
   if (text.trim() === "") throw new Error("must not be empty");
   return text;

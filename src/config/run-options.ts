@@ -7,6 +7,7 @@ import {
   parseBindAddress,
   parseBoolean,
   parseComponents,
+  parseExternalEtcd,
   parseFamilies,
   parseLabelKey,
   parseLimit,
@@ -139,6 +140,15 @@ export const RUN_OPTIONS = {
     brief: "Label of nodes that names their failure zone; a label of your racks, for instance",
     parse: parseLabelKey,
   } satisfies Option<string>,
+  externalEtcd: {
+    name: "externalEtcd",
+    env: "IRONFENCE_EXTERNAL_ETCD",
+    defaultText: undefined,
+    placeholder: "list",
+    brief:
+      "Clusters whose etcd runs on machines outside of them: own for the agent's, namespace/name for one of Cluster API; a control plane node of theirs is powered off while another one is Ready",
+    parse: parseExternalEtcd,
+  } satisfies Option<ReadonlySet<string>>,
   nodeName: {
     name: "nodeName",
     env: "NODE_NAME",
@@ -209,6 +219,8 @@ export interface RunOptions extends ClusterOptions {
   maxHostsPerCluster: number;
   maxHostsPerZone: number;
   zoneLabel: string;
+  /** Clusters by `namespace/name`, the agent's own by the empty text. */
+  externalEtcd: ReadonlySet<string>;
   nodeName: string | undefined;
   ownCluster: ClusterName | undefined;
   allowLocalWorkloadClusters: boolean;
@@ -253,6 +265,7 @@ export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
     maxHostsPerCluster: requireOption(RUN_OPTIONS.maxHostsPerCluster, flags, env),
     maxHostsPerZone: requireOption(RUN_OPTIONS.maxHostsPerZone, flags, env),
     zoneLabel: requireOption(RUN_OPTIONS.zoneLabel, flags, env),
+    externalEtcd: resolveOption(RUN_OPTIONS.externalEtcd, flags, env) ?? new Set(),
     nodeName: resolveOption(RUN_OPTIONS.nodeName, flags, env),
     ownCluster: resolveOption(RUN_OPTIONS.ownCluster, flags, env),
     allowLocalWorkloadClusters: requireOption(RUN_OPTIONS.allowLocalWorkloadClusters, flags, env),

@@ -18,7 +18,6 @@ import {
   waitBecause,
 } from "./moves.ts";
 import { isSettled, withIntent } from "./orders.ts";
-import { keepsQuorum } from "./quorum.ts";
 import type { Reason } from "./reasons.ts";
 import { refuseReprovision, replaceTurnGate } from "./reprovision/refuse.ts";
 import { BACKUP_BYTES_MAX, backupBytes, backupOf } from "./restore.ts";
@@ -34,7 +33,7 @@ import {
   POLL_SLOW_MS,
   RENEWAL_TIMEOUT_MS,
 } from "./timings.ts";
-import { quorumMessage } from "./turn.ts";
+import { keepsQuorum, quorumMessage } from "./quorum.ts";
 
 /** Looks at the live node, its lease and the host's identity, and stores the intent to power off. */
 export function decideVerifying(walk: Walk, now: Now): Decision {

@@ -24,6 +24,8 @@ export interface EffectContext {
   handOver: (why: string) => void;
   /** The nodes that run etcd, as watched. */
   etcdNodes(): Node[];
+  /** Whether the etcd of the node's cluster runs outside of it. */
+  hasExternalEtcd: boolean;
   /** Whether a power order may still go out now: the decision for it was stored first, which takes its time. */
   mayOrder(action: SentOrder["action"]): boolean;
   /** Why no power-off may be sent, by a live look at the stop switch. @throws KubeError */

@@ -175,7 +175,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
 async function readMembers(context: EffectContext, signal: AbortSignal): Promise<EtcdMember[]> {
   const read = async ({ metadata: { name } }: Node): Promise<EtcdMember> => {
     const node = await getNode(context.nodeRuntime.client, name, signal);
-    return { node: name, up: node !== undefined && isReady(node) };
+    return { node: name, up: node !== undefined && isReady(node), external: context.hasExternalEtcd };
   };
   return Promise.all(context.etcdNodes().map(read));
 }

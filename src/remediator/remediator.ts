@@ -50,6 +50,8 @@ export interface RemediatorOptions {
   ownNode: string | undefined;
   /** The Cluster that the agent lives in, where it is one: a management cluster that manages itself. */
   ownCluster?: ClusterRef | undefined;
+  /** Clusters whose etcd runs outside of them, by their `clusterKey`. */
+  externalEtcd?: ReadonlySet<string>;
   /** Gives the agent's lease to another one. It may do nothing where there is none to give. */
   handOver: (why: string) => void;
 }
@@ -112,11 +114,13 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     const { nodes } = clusters.of(cluster);
     return { get: (key) => nodes.get(key), values: () => lostMembers.among(cluster, nodes.values()) };
   };
+  const hasExternalEtcd = (cluster: string): boolean => deps.options.externalEtcd?.has(cluster) === true;
   const turns = new Turns({
     clock: runtime.clock,
     limits,
     zoneLabel,
     nodesOf,
+    hasExternalEtcd,
     remediations: latest,
     wake: (remediation) => controller.enqueue(keyText(keyOf(remediation))),
     onWaiting: (count) => metrics.waiting(count),
@@ -125,6 +129,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     runtime,
     clusters,
     nodesOf,
+    hasExternalEtcd,
     directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(runtime, directory, bareMetalHosts),
     stopSwitch,
     metrics,

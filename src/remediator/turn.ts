@@ -1,6 +1,6 @@
 import type { Node } from "../api/core.ts";
 import type { EtcdMember } from "./quorum.ts";
-import { keepsQuorum } from "./quorum.ts";
+import { keepsQuorum, quorumMessage } from "./quorum.ts";
 
 /** How many hosts, of all clusters together, may be remediated at the same moment: from the look before the power-off until they read On. */
 export interface TurnLimits {
@@ -152,12 +152,6 @@ function heldByQuorum(
     return { reason: "WaitingForTurn", message };
   }
   return { reason: "ControlPlaneQuorum", message: quorumMessage(left, node) };
-}
-
-export function quorumMessage(members: readonly EtcdMember[], node: string): string {
-  const down = members.filter((member) => member.node !== node && !member.up).map((member) => member.node);
-  const why = down.length === 0 ? `there are only ${members.length} members` : `not Ready: ${down.join(", ")}`;
-  return `etcd would lose its quorum of ${members.length} members without node ${node} (${why}): it is not powered off`;
 }
 
 /** Those of the same cluster by name; of others only how many, since the message is read by people of one cluster. */

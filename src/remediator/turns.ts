@@ -21,6 +21,8 @@ export interface TurnsDeps {
   zoneLabel: string;
   /** The nodes of one cluster, as watched. */
   nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
+  /** Whether the etcd of a cluster, by its `clusterKey`, runs outside of it. */
+  hasExternalEtcd(cluster: string): boolean;
   /** Every remediation, each as new as this process knows it: what it has stored itself may not have been watched yet. */
   remediations(): Iterable<BareMetalRemediation>;
   /** Wakes a remediation whose turn may have come. */
@@ -163,7 +165,8 @@ export class Turns {
       // Nodes are looked through only where somebody waits whom that concerns.
       if (node === undefined || !mayRunEtcd(node)) continue;
       const nodes = etcdNodes(this.#deps.nodesOf(cluster).values());
-      const toMember = (member: Node): EtcdMember => ({ node: member.metadata.name, up: isReady(member) });
+      const external = this.#deps.hasExternalEtcd(key);
+      const toMember = (member: Node): EtcdMember => ({ node: member.metadata.name, up: isReady(member), external });
       members.set(key, nodes.map(toMember));
     }
     return (cluster) => members.get(cluster) ?? [];

@@ -47,6 +47,8 @@ const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIden
 export interface WalkerDeps extends SnapshotDeps {
   /** The nodes of a cluster, and members of etcd that it has lost. */
   nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
+  /** Whether the etcd of a cluster, by its `clusterKey`, runs outside of it. */
+  hasExternalEtcd(cluster: string): boolean;
   directory: HostDirectory;
   metrics: RemediatorMetrics;
   handOver: (why: string) => void;
@@ -85,6 +87,7 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
       turns: deps.turns,
       handOver: deps.handOver,
       etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
+      hasExternalEtcd: deps.hasExternalEtcd(clusterKey(session.subject.cluster)),
       mayOrder: (action) => mayOrder(deps, session, host, action),
       readStopSwitch: (looking) => deps.stopSwitch.look(looking),
       identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),

@@ -351,6 +351,7 @@ describe("ironfence fence", () => {
         maxHostsPerCluster: 10,
         maxHostsPerZone: 10,
         zoneLabel: "topology.kubernetes.io/zone",
+        externalEtcd: new Set<string>(),
         nodeName: undefined,
         metricsBindAddress: "off",
         healthProbeBindAddress: "off",

@@ -96,6 +96,8 @@ export interface AgentProcessOptions {
   interference?: Interference;
   /** How many hosts may be remediated at once: any number where absent. */
   limits?: Partial<TurnLimits>;
+  /** Clusters whose etcd runs outside of them; the empty text is the agent's own. */
+  externalEtcd?: ReadonlySet<string>;
   /** The node that it runs on. */
   ownNode?: string | undefined;
   ownCluster?: ClusterRef | undefined;
@@ -260,10 +262,11 @@ export class AgentProcess {
   }
 
   #remediatorOptions(): RemediatorOptions {
-    const { ownNode, ownCluster } = this.#options;
+    const { ownNode, ownCluster, externalEtcd = new Set() } = this.#options;
     const limits = { hosts: Infinity, perCluster: Infinity, perZone: Infinity, ...this.#options.limits };
     const { onHandOver: handOver = () => undefined } = this.#options;
-    return { concurrency: 50, limits, zoneLabel: "topology.kubernetes.io/zone", ownNode, ownCluster, handOver };
+    const zoneLabel = "topology.kubernetes.io/zone";
+    return { concurrency: 50, limits, zoneLabel, ownNode, ownCluster, externalEtcd, handOver };
   }
 
   #onNote(note: EventNote): void {

@@ -93,6 +93,20 @@ describe("a MachineHealthCheck of OKD", () => {
     });
   });
 
+  it("deletes none while another one is being deleted, where its annotation asks for one Machine at a time", () =>
+    Okd.run({ ...DETECTOR, hosts: hosts(4) }, async (okd, world) => {
+      okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
+      const annotations = { "ironfence.io/one-machine-at-a-time": "true" };
+      okd.createHealthCheck({ maxUnhealthy: 2 }, annotations);
+      const deletions = watchDeletions(world);
+      for (const host of hosts(2)) world.rack.host(host).hang();
+      await world.until("m1 is deleted", () => deletions.length === 1);
+      await world.clock.advance(600_000);
+      assert.equal(deletions.length, 1, "m1 is still being drained");
+      okd.patch("m1", { metadata: { finalizers: null } });
+      await world.until("m2 is deleted", () => deletions.length === 2, 30_000);
+    }));
+
   it("does nothing while too many are unhealthy, tells it once, and asks for nothing over and over (upstream loops every 1 ms)", () => {
     let requests = 0;
     return Okd.run({ ...DETECTOR, onRequest: () => (requests += 1) }, async (okd, world) => {

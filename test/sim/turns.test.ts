@@ -261,6 +261,43 @@ describe("the control plane", () => {
     }));
 });
 
+describe("a control plane of two nodes", () => {
+  const TWO = { ...PLANE, hosts: ["n1", "n2"] };
+
+  it("loses none of them, since etcd on two nodes needs both", () =>
+    World.run(TWO, async (world) => {
+      await hangAll(world, ["n1"]);
+      world.remediate("n1", { powerOffTimeout: "30s" });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneQuorum");
+      assert.deepEqual(world.powerLog, []);
+    }));
+
+  it("is fenced one node after the other, where etcd runs outside the cluster", () =>
+    World.run({ ...TWO, externalEtcd: new Set([""]) }, async (world) => {
+      const most = countUnderWay(world);
+      world.remediate("n1");
+      world.remediate("n2");
+      await world.until("both are back", () => done(world));
+      assert.equal(most(), 1);
+      assert.deepEqual(world.powerLog.filter((entry) => entry.endsWith("ForceOff")).toSorted(), [
+        "n1 ForceOff",
+        "n2 ForceOff",
+      ]);
+      world.assertClean();
+    }));
+
+  it("keeps the node that is left, where etcd runs outside the cluster, and says so", () =>
+    World.run({ ...TWO, externalEtcd: new Set([""]) }, async (world) => {
+      await hangAll(world, ["n1", "n2"]);
+      world.remediate("n1", { powerOffTimeout: "30s" });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneQuorum");
+      assert.match(processingOf(world, "n1")?.message ?? "", /no control plane node without node n1 \(not Ready: n2\)/);
+      assert.deepEqual(world.powerLog, []);
+    }));
+});
+
 describe("the node that the agent runs on", () => {
   it("is not powered off: the lease is handed over first, once", () =>
     World.run({ agentOn: "n1" }, async (world) => {

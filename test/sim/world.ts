@@ -30,6 +30,7 @@ export interface WorldOptions {
   agentAheadMs?: number;
   /** How many hosts may be remediated at once: any number where absent. */
   limits?: Partial<TurnLimits>;
+  externalEtcd?: ReadonlySet<string>;
   /** The node that the agent runs on. */
   agentOn?: string;
   /** What happens to the agent on its way to the cluster. */
@@ -49,7 +50,7 @@ export class World extends Cluster {
   readonly phases = new Map<string, string[]>();
   /** Why the agent wanted to hand its lease over. */
   readonly handedOver: string[] = [];
-  readonly #agentOptions: Pick<WorldOptions, "limits" | "agentOn">;
+  readonly #agentOptions: Pick<WorldOptions, "limits" | "agentOn" | "externalEtcd">;
   readonly #aheadMs: number;
   readonly #interference: Interference | undefined;
   readonly #detector: boolean;
@@ -62,6 +63,7 @@ export class World extends Cluster {
     detector = false,
     controllers,
     limits,
+    externalEtcd,
     agentOn,
     ...options
   }: WorldOptions) {
@@ -71,7 +73,11 @@ export class World extends Cluster {
       invariants: INVARIANTS,
     });
     this.#aheadMs = agentAheadMs;
-    this.#agentOptions = { ...(limits && { limits }), ...(agentOn !== undefined && { agentOn }) };
+    this.#agentOptions = {
+      ...(limits && { limits }),
+      ...(agentOn !== undefined && { agentOn }),
+      ...(externalEtcd && { externalEtcd }),
+    };
     this.#interference = interference;
     this.#detector = detector;
     const { hosts = Infinity, perZone = Infinity } = limits ?? {};
@@ -113,6 +119,7 @@ export class World extends Cluster {
       clock: { aheadMs: this.#aheadMs },
       seed: 100 + this.#agents,
       ...(this.#agentOptions.limits !== undefined && { limits: this.#agentOptions.limits }),
+      ...(this.#agentOptions.externalEtcd && { externalEtcd: this.#agentOptions.externalEtcd }),
       ownNode: this.#agentOptions.agentOn,
       onHandOver: (why) => this.handedOver.push(why),
       families: this.#detector ? ["node-health-check"] : [],

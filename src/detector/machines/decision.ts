@@ -43,6 +43,8 @@ export interface MachineSnapshot {
   targetNames: readonly string[];
   /** Those of them that are healthy. */
   healthy: number;
+  /** The first machine that it covers and that is being deleted; its name. */
+  deleting: string | undefined;
   /** Every target of which there is something to say, sorted by name. */
   targets: readonly TargetFacts[];
   /** Undefined where the health check names none. */

@@ -1,3 +1,4 @@
+import { ONE_MACHINE_AT_A_TIME } from "../../api/annotations.ts";
 import type { Machine } from "../../api/cluster-api.ts";
 import { CLUSTER_API_GROUP, DEPLOYMENT_NAME_LABEL } from "../../api/cluster-api.ts";
 import type { Condition } from "../../api/meta.ts";
@@ -118,9 +119,17 @@ function planUnhealthy(pass: TargetPass, facts: TargetFacts, found: string): voi
   }
 }
 
-/** Deletes one machine a pass: each deletion is seen, and counted, before the next one is decided. */
+/**
+ * Deletes one machine a pass: each deletion is seen, and counted, before the next one is decided. Where the health check asks for
+ * it the next machine waits until the one before has gone: OKD's documents promise that one at a time is drained and deleted.
+ */
 function replace(pass: TargetPass, facts: TargetFacts, remedy: Remedy): void {
   const { machine } = facts;
+  const { policy, deleting } = pass.snapshot;
+  if (policy.oneAtATime && deleting !== undefined) {
+    const why = `Machine ${deleting} is being deleted, and annotation ${ONE_MACHINE_AT_A_TIME} allows one at a time`;
+    return verdict(pass, facts, "waiting", why);
+  }
   const first = pass.decision.actions.find(({ type }) => type === "delete");
   if (first !== undefined) return verdict(pass, facts, "waiting", "another machine is deleted first, one at a time");
   if (!countReplacement(pass, facts, remedy)) return;

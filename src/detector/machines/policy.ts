@@ -1,4 +1,4 @@
-import { ATTEMPT_BUDGET } from "../../api/annotations.ts";
+import { ATTEMPT_BUDGET, ONE_MACHINE_AT_A_TIME } from "../../api/annotations.ts";
 import type { Machine } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
 import type { AttemptBudget } from "../attempts.ts";
@@ -18,6 +18,8 @@ export interface MachinePolicy {
   /** The template of its requests; undefined where it names none. */
   step: Step | undefined;
   attemptBudget: AttemptBudget;
+  /** Whether no Machine is deleted while another one that it covers is being deleted. */
+  oneAtATime: boolean;
 }
 
 const TEMPLATE_SUFFIX = "Template";
@@ -39,6 +41,10 @@ export function compileMachinePolicy(kind: MachineHealthCheckKind, check: Machin
   const budgetText = metadata.annotations?.[ATTEMPT_BUDGET];
   const attemptBudget = budgetText === undefined ? DEFAULT_ATTEMPT_BUDGET : parseAttemptBudget(budgetText);
   if (attemptBudget === undefined) return `annotation ${ATTEMPT_BUDGET}: ${budgetText ?? ""} is none such as 5/24h`;
+  const oneAtATime = metadata.annotations?.[ONE_MACHINE_AT_A_TIME] ?? "false";
+  if (oneAtATime !== "true" && oneAtATime !== "false") {
+    return `annotation ${ONE_MACHINE_AT_A_TIME}: "${oneAtATime}" is neither "true" nor "false"`;
+  }
   return {
     covers: (machine) =>
       machine.metadata.namespace === metadata.namespace &&
@@ -47,6 +53,7 @@ export function compileMachinePolicy(kind: MachineHealthCheckKind, check: Machin
     trigger,
     step: template && { template: { ...template, namespace: metadata.namespace } },
     attemptBudget,
+    oneAtATime: oneAtATime === "true",
   };
 }
 

@@ -70,6 +70,7 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
     policy,
     targetNames: tracker.names,
     healthy: tracker.healthy,
+    deleting: tracker.names.find((name) => tracker.get(name)?.machine.metadata.deletionTimestamp !== undefined),
     targets,
     template,
     standstill,

@@ -64,6 +64,13 @@ describe("options of `ironfence run`", () => {
     });
   }
 
+  it("takes clusters with etcd outside of them by their names, and the agent's own as `own`", () => {
+    const resolve = (list: string): string[] => [...resolveRunOptions({ externalEtcd: list }, {}).externalEtcd];
+    assert.deepEqual(resolve("own, caps/w1"), ["", "caps/w1"]);
+    assert.deepEqual([...resolveRunOptions({}, {}).externalEtcd], []);
+    assert.throws(() => resolve("w1"), /--external-etcd.*namespace\/name/);
+  });
+
   it("tells which of several families it does not know", () => {
     const families = "machine-health-check,baremetalhost";
     assert.throws(() => resolveRunOptions({ families }, {}), /bare-metal-host; "baremetalhost" is none of them/);

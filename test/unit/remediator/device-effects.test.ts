@@ -84,6 +84,7 @@ function context(
     turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },
     handOver: () => undefined,
     etcdNodes: () => [],
+    hasExternalEtcd: false,
     identifyOwnCluster: () => Promise.resolve(),
     mayOrder: () => true,
     readStopSwitch: () => Promise.resolve(undefined),

@@ -92,6 +92,7 @@ function start(status: BareMetalRemediationStatus = {}): EffectContext {
     turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },
     handOver: () => undefined,
     etcdNodes: () => [],
+    hasExternalEtcd: false,
     mayOrder: () => true,
     readStopSwitch: () => Promise.resolve(undefined),
     identifyOwnCluster: () => Promise.resolve(),
@@ -169,7 +170,7 @@ describe("a look at the node before its host is powered off", () => {
     const watched = nodes.mergePatch({ name: "n2" }, { status: { conditions } }, "status");
     nodes.mergePatch({ name: "n2" }, { status: { conditions: [{ type: "Ready", status: "Unknown" }] } }, "status");
     const { members } = await run({ ...start(), etcdNodes: () => [watched] }, { do: "examine" });
-    assert.deepEqual(members, [{ node: "n2", up: false }]);
+    assert.deepEqual(members, [{ node: "n2", up: false, external: false }]);
   });
 
   it("fails, and ends nothing else, where its BMC's Secret is refused while the node is still being read", async () => {

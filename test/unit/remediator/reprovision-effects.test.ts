@@ -160,6 +160,7 @@ class World {
       turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: false, by: "ns/other" }) },
       handOver: () => undefined,
       etcdNodes: () => [],
+      hasExternalEtcd: false,
       identifyOwnCluster: () => Promise.resolve(),
       mayOrder: () => true,
       readStopSwitch: () => Promise.resolve(undefined),

@@ -27,6 +27,7 @@ function turnsAmong(
     limits: { hosts: 1, perCluster: Infinity, perZone: Infinity },
     zoneLabel: "zone",
     nodesOf: () => ({ get: () => undefined, values: () => [].values() }),
+    hasExternalEtcd: () => false,
     remediations: () => stored,
     wake: () => undefined,
     onWaiting: () => undefined,

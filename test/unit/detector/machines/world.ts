@@ -199,6 +199,7 @@ export function decideFor(
       template: TEMPLATE,
       standstill: undefined,
       away: undefined,
+      deleting: undefined,
       isBookFull: false,
       ...rest,
     },
