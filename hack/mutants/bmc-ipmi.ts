@@ -5,6 +5,15 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/bmc/ipmi");
 
 export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
+  // No refusal that anybody could have sent weakens what protects the session.
+  mutant(
+    "talked-down-suite",
+    "proven-suites",
+    "no weaker cipher suite is tried than has worked with this BMC (IPMI)",
+    "return index === -1 ? suites : suites.slice(0, index + 1);",
+    "return index === -1 ? suites : suites.slice(0);",
+    "test/integration/ipmi-power.test.ts",
+  ),
   // No order but by right, to the right host, once.
   mutant(
     "suspended-leader-orders-ipmi",

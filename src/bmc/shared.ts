@@ -1,3 +1,4 @@
+import { ProvenSuites } from "./ipmi/proven-suites.ts";
 import { LoginBreaker } from "./login-breaker.ts";
 import { Pace } from "./pace.ts";
 import { Recent } from "./recent.ts";
@@ -14,6 +15,8 @@ const PLAIN_MS = 3_600_000;
 /** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
   breaker: LoginBreaker;
+  /** With which cipher suites BMCs have spoken IPMI. */
+  provenSuites: ProvenSuites;
   /** At which logins begin, whatever BMC they are at. */
   pace: Pace;
   silences: Silences;
@@ -34,6 +37,7 @@ export function sharedOn(clock: Clock): Shared {
   const turns = new Map<string, { turn: Turn; users: number }>();
   const shared: Shared = {
     breaker: new LoginBreaker(clock),
+    provenSuites: new ProvenSuites(),
     pace: new Pace(clock),
     silences: new Silences(clock),
     plain: new Recent(clock, PLAIN_MS),

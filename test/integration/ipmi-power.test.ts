@@ -67,6 +67,24 @@ test("a refusal of one byte, too short to say what it answers, leads on to the n
   assert.equal((await world.open().readPower(forever())).state, "On");
 });
 
+test("a BMC that has spoken suite 17 is not talked down to 3 by a refusal, which anybody on the network could have sent", async () => {
+  await using world = await startIpmiWorld();
+  assert.equal((await world.open().readPower(forever())).state, "On");
+  const before = world.mock.requests.length;
+  const refusal = { type: "status", status: 0x11, short: true } as const;
+  const removeFault = world.mock.addFault({ steps: ["OpenSession"], action: refusal });
+  await assert.rejects(world.open().readPower(forever()), hasCode("Unsupported", /suite 17.*worked.*cipherSuites/));
+  const opens = world.mock.requests.slice(before).filter(({ step }) => step === "OpenSession");
+  assert.deepEqual(
+    opens.map(({ data }) => data[12]),
+    [3],
+    "HMAC-SHA256 alone",
+  );
+  removeFault();
+  // Whoever means it says so.
+  assert.equal((await world.open({ ipmi: { cipherSuites: [3] } }).readPower(forever())).state, "On");
+});
+
 test("no common suite: Unsupported; suites that are not allowed are not tried", async () => {
   await using world = await startIpmiWorld({ mock: { suites: [3, 17] } });
   const device = world.open({ ipmi: { cipherSuites: [16] } });

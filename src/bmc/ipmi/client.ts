@@ -182,18 +182,20 @@ export class Client {
    */
   #logIn(): Promise<Session> {
     const { address, login, bmcKey, suites, timeouts } = this.#options;
-    const { breaker, pace } = this.#shared;
+    const { breaker, pace, provenSuites } = this.#shared;
     const attempt = async (signal: AbortSignal): Promise<Session> => {
       await pace.begin();
       signal.throwIfAborted();
       breaker.check(address.key, login, address.text);
       const { connectTimeoutMs } = timeouts;
       const answerTimeoutMs = this.#answerTimeoutMs;
+      const allowed = provenSuites.allowed(address.key, suites);
       try {
         const clock = this.#clock;
-        const options = { address, login, bmcKey, suites, clock, connectTimeoutMs, answerTimeoutMs };
+        const options = { address, login, bmcKey, suites: allowed, clock, connectTimeoutMs, answerTimeoutMs };
         const session = await logIn(options, signal);
         breaker.accepted(address.key, login);
+        provenSuites.note(address.key, session.suite);
         if (signal.aborted) {
           session.abandon();
           throw abortReason(signal);
@@ -202,7 +204,7 @@ export class Client {
         return session;
       } catch (error) {
         if (error instanceof BmcError && error.code === "AuthFailed") breaker.refused(address.key, login);
-        throw error;
+        throw allowed.length < suites.length ? withAdvice(error, allowed) : error;
       }
     };
     const what = `${address.text}: login`;
@@ -255,4 +257,12 @@ export class Client {
     this.#session = undefined;
     return true;
   }
+}
+
+/** A BMC that has lost a suite looks like somebody who talks the agent down to a weaker one. */
+function withAdvice(error: unknown, allowed: readonly CipherSuiteId[]): unknown {
+  if (!(error instanceof BmcError) || error.code !== "Unsupported") return error;
+  const why = `suite ${allowed.join(", ")} worked with this BMC before, so no weaker one is tried`;
+  const advice = "name another in ipmi.cipherSuites if the BMC has changed";
+  return new BmcError(error.code, `${error.message}; ${why}: ${advice}`, { cause: error });
 }

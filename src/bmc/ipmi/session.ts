@@ -1,3 +1,4 @@
+import type { CipherSuiteId } from "./cipher-suite.ts";
 import type { Channel, Heard } from "./channel.ts";
 import { encodeRequest, parseResponse } from "./message.ts";
 import type { Request, Response } from "./message.ts";
@@ -33,6 +34,10 @@ export class Session {
     this.#consoleSessionId = options.consoleSessionId;
     this.#bmcSessionId = options.bmcSessionId;
     this.#heardAtMs = clock.monotonicMs();
+  }
+
+  get suite(): CipherSuiteId {
+    return this.#keys.suite.id;
   }
 
   /** Since when the BMC has said nothing in this session, in milliseconds. */
