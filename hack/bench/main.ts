@@ -13,7 +13,8 @@ const HELP = `Figures, measured on this machine: they vary with it, so compare o
   npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them away
   npm run bench -- hostile             the same with small clusters, beside five whose API servers try to bring the agent down
   npm run bench -- bmc                 the power drivers beside ipmitool and fence_redfish, and 500 hosts fenced at once
-  npm run bench -- fuzz --inputs N     every parser of what a BMC sends, and of addresses (1,000,000 in all; SEED=n repeats a run)
+  npm run bench -- fuzz --inputs N     every parser of what comes from outside (1,000,000 inputs in all; SEED=n repeats a run;
+                                       --parser NAME, which may be repeated: that one alone; --minutes N: for N minutes each)
   npm run bench -- walk                a whole fence on the real control plane with a BMC that takes 2 s a change (--grace N: nodes
                                        with leases of 40 s, which Kubernetes holds for dead after N seconds, 20 or more)
 `;
@@ -24,6 +25,8 @@ const { values, positionals } = parseArgs({
     nodes: { type: "string" },
     clusters: { type: "string", default: "100" },
     inputs: { type: "string", default: "1000000" },
+    minutes: { type: "string" },
+    parser: { type: "string", multiple: true },
     grace: { type: "string" },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -32,6 +35,7 @@ const what = positionals[0] ?? "agent";
 const nodeCount = Number(values.nodes ?? 1_000);
 const clusterCount = Number(values.clusters);
 const inputCount = Number(values.inputs);
+const minutesEach = values.minutes === undefined ? undefined : Number(values.minutes);
 const graceSeconds = values.grace === undefined ? undefined : Number(values.grace);
 if (values.help) process.stdout.write(HELP);
 else if (what === "agent" && Number.isInteger(nodeCount) && nodeCount >= 50) await benchAgent(nodeCount);
@@ -41,7 +45,8 @@ else if (what === "detector" && Number.isInteger(nodeCount) && nodeCount >= 100)
 else if (what === "hostile" && Number.isInteger(clusterCount) && clusterCount > 0)
   await benchHostileClusters(clusterCount);
 else if (what === "bmc") await benchBmc();
-else if (what === "fuzz" && Number.isInteger(inputCount) && inputCount > 0) benchFuzz(inputCount);
+else if (what === "fuzz" && Number.isInteger(inputCount) && inputCount > 0 && (minutesEach ?? 1) > 0)
+  benchFuzz({ inputCount, minutesEach, parsers: values.parser });
 else if (what === "walk" && (graceSeconds === undefined || graceSeconds >= 20)) {
   const { measureWalk } = await import("../e2e/figures.ts");
   await measureWalk(graceSeconds === undefined ? undefined : graceSeconds * 1_000);
