@@ -180,4 +180,20 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "return check.status === undefined;",
     STALE_SIM,
   ),
+  mutant(
+    "identity-ages-behind-look",
+    "effects",
+    "a host is powered on though what may hold that takes long to be looked at",
+    "if (lookedMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();",
+    "",
+    HELD_SIM,
+  ),
+  mutant(
+    "failed-look-repeated",
+    "effects",
+    "a look that failed is not repeated until the identity is too old for an On",
+    "EXAMINED_AGE_MAX_MS && !isLasting(found)) found",
+    "EXAMINED_AGE_MAX_MS) found",
+    HELD_SIM,
+  ),
 ];

@@ -232,20 +232,8 @@ function isAnotherCluster({ remediation, cluster }: EffectContext["session"], { 
 /** Looks at the node and at its host's identity at once. An order rests on both: neither serves where the other could not be had. */
 async function examineWithIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;
-  const startedMs = session.now().monotonicMs;
-  const identity = verifyIdentity(context, signal);
-  // It is awaited below, once the node has been read: a rejection that nobody awaits until then would end the process.
-  identity.catch(() => undefined);
   try {
-    let found: Partial<Seen>;
-    try {
-      found = await examine(context, signal);
-    } finally {
-      await identity;
-    }
-    // Its BMC took its time, in which the node may have come back.
-    if (session.now().monotonicMs - startedMs > EXAMINED_AGE_MAX_MS) found = await examine(context, signal);
-    session.seen = { ...session.seen, ...found };
+    await lookWithIdentity(context, examine, signal);
   } catch (error) {
     session.seen = { ...session.seen, identity: undefined };
     throw error;
@@ -254,13 +242,45 @@ async function examineWithIdentity(context: EffectContext, signal: AbortSignal):
 
 /** What an order rests on that does nothing to pods: who the host is, and what holds orders. */
 async function verifyWithStops(context: EffectContext, signal: AbortSignal): Promise<void> {
+  // A look that failed holds what it holds, however old it is; to repeat it would keep an On from being sent for as long as it fails.
+  await lookWithIdentity(context, lookAtStops, signal, ({ stop }) => stop?.failed === true);
+}
+
+/**
+ * Looks by `look`, and at the host's identity, at once. An order rests on both, so what was seen long before the other is looked at
+ * once more: a BMC takes its time, in which the node may come back, and so does an API that fails, in which an identity grows too
+ * old for any order.
+ *
+ * @param isLasting whether what was found serves however much older it is.
+ */
+async function lookWithIdentity(
+  context: EffectContext,
+  look: (context: EffectContext, signal: AbortSignal) => Promise<Partial<Seen>>,
+  signal: AbortSignal,
+  isLasting: (found: Partial<Seen>) => boolean = () => false,
+): Promise<void> {
   const { session } = context;
-  const startedMs = session.now().monotonicMs;
-  const [looked] = await Promise.all([lookAtStops(context, signal), verifyIdentity(context, signal)]);
-  const isOld = session.now().monotonicMs - startedMs > EXAMINED_AGE_MAX_MS;
-  // Awaited first: what is seen meanwhile must not be overwritten.
-  const stops = isOld ? await lookAtStops(context, signal) : looked;
-  session.seen = { ...session.seen, ...stops };
+  const now = (): number => session.now().monotonicMs;
+  let verifiedMs = now();
+  const verify = async (): Promise<void> => {
+    await verifyIdentity(context, signal);
+    verifiedMs = now();
+  };
+  const verifying = verify();
+  // It is awaited below, once the look is over: a rejection that nobody awaits until then would end the process.
+  verifying.catch(() => undefined);
+  let found: Partial<Seen>;
+  let lookedMs: number;
+  try {
+    found = await look(context, signal);
+    lookedMs = now();
+  } finally {
+    await verifying;
+  }
+  if (lookedMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();
+  if (verifiedMs - lookedMs > EXAMINED_AGE_MAX_MS && !isLasting(found)) found = await look(context, signal);
+  // Taken over when all is awaited: what is seen meanwhile must not be overwritten.
+  session.seen = { ...session.seen, ...found };
 }
 
 /** The live node, with what else decides about its power-off. */

@@ -21,7 +21,8 @@ export async function lookAtStops(context: EffectContext, signal: AbortSignal): 
     look("the stop switch", (bounded) => context.readStopSwitch(bounded)),
     look(target, (bounded) => host?.lookAtMaintenance(bounded) ?? Promise.resolve(undefined)),
   ]);
-  return { stop: { found: stopFrom(paused, maintenance), atMs: session.now().monotonicMs } };
+  const failed = "failed" in paused || "failed" in maintenance;
+  return { stop: { found: stopFrom(paused, maintenance), failed, atMs: session.now().monotonicMs } };
 }
 
 type Look<T> = { value: T } | { failed: string };

@@ -34,8 +34,8 @@ export interface Seen {
   members: readonly EtcdMember[];
   /** Used up by the next power order. */
   identity: { verdict: IdentityVerdict; atMs: number } | undefined;
-  /** What holds power orders by a live look; one that failed holds power-offs. */
-  stop: { found: Stop | undefined; atMs: number } | undefined;
+  /** What holds power orders by a live look; one that `failed`, in part or wholly, holds power-offs. */
+  stop: { found: Stop | undefined; failed: boolean; atMs: number } | undefined;
   lease: LeaseSeen | undefined;
   /** The last order that this process sent. */
   order: SentOrder | undefined;

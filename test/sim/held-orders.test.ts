@@ -55,6 +55,28 @@ describe("a hold that is stored", () => {
       await world.phase("n1", "Succeeded");
     }));
 
+  for (const [what, pathPrefix] of [
+    ["the stop switch", `/api/v1/namespaces/${NAMESPACE}/configmaps/ironfence-pause`],
+    ["the target", `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets/n1`],
+  ] as const) {
+    for (const [how, action, latencyMs] of [
+      ["answer 500", { kind: "status", status: 500 }, 150],
+      ["have no answer", { kind: "hang" }, 150],
+      ["have no answer, and its BMC is slow", { kind: "hang" }, 700],
+    ] as const) {
+      it(`leaves no host off where looks at ${what} ${how}`, () =>
+        World.run({ interference: { latencyMs: () => latencyMs } }, async (world) => {
+          await fence(world);
+          const match = { method: "GET", watch: false, pathPrefix, client: "agent" } as const;
+          world.server.faults.inject({ match, times: Infinity, action });
+          const store = { resource: "baremetalremediations/status", client: "agent" };
+          world.server.faults.inject({ match: store, times: Infinity, action: { kind: "delay", delayMs: 1_000 } });
+          world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+          await world.until("n1 is powered on", () => world.powerLog.includes("n1 On"), 60_000);
+        }));
+    }
+  }
+
   for (const [what, path] of [
     ["the stop switch", `/api/v1/namespaces/${NAMESPACE}/configmaps/ironfence-pause`],
     ["the target", `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets/n1`],

@@ -155,10 +155,13 @@ export class Arena extends Cluster {
     const client = agent === undefined ? "agent" : clientOf(agent);
     const takeBack = this.server.faults.inject({ match: { client, resource, verbs }, times: Infinity, action });
     const isExcuse = NEEDED[resource]?.some((verb) => verbs.includes(verb)) === true;
+    const named = verbs.map((verb) => `${verb} ${resource}`);
     if (isExcuse) this.observer.hamper(true);
+    this.observer.hamperCalls(named, true);
     const end = (): void => {
       if (!this.#hampers.delete(end)) return;
       takeBack();
+      this.observer.hamperCalls(named, false);
       if (isExcuse) this.observer.hamper(false);
     };
     this.#hampers.add(end);

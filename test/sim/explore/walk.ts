@@ -32,8 +32,14 @@ export function worldOf(seed: number): Run {
   const walk = walkOf(seed);
   const random = seededRandom(WORLD_SEED + seed);
   const more = Array.from({ length: 1 + below(random, 3) }, () => drawWorldActs(random, walk.shape)).flat();
-  const script = [...walk.script, ...more].sort((a, b) => timeOf(a) - timeOf(b));
-  return { ...walk, name: "world", script };
+  const script = [...walk.script.filter((act) => !isHidden(act, more)), ...more];
+  return { ...walk, name: "world", script: script.sort((a, b) => timeOf(a) - timeOf(b)) };
+}
+
+/** A wall clock that is set back, and so hides from its agent that the machine was suspended: no clock would be left that shows it. */
+function isHidden(act: Act, more: readonly Act[]): boolean {
+  if (act.do !== "jumpClock" || act.byMs > 0) return false;
+  return more.some((other) => other.do === "suspend" && other.machine === true && other.agent === act.agent);
 }
 
 /** Rounds in which the hosts of a rack die. */
@@ -326,7 +332,11 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
         ]),
       ];
     },
-    () => [{ do: "suspend", agent, forMs: pick(random, [4_000, 12_000, 40_000, 120_000]), machine: true }],
+    // An agent without a lease does not look for the signs of it (docs/remediation.md).
+    () => {
+      const machine = shape.agents !== undefined;
+      return [{ do: "suspend", agent, forMs: pick(random, [4_000, 12_000, 40_000, 120_000]), machine }];
+    },
     // Its own connection to the API is the only one that fails: an agent may act while it cannot renew its lease.
     () => [
       { do: "hamper", agent, resource: "leases", verbs: READS_AND_WRITES, action: { kind: "hang" }, forMs: 20_000 },

@@ -39,7 +39,7 @@ export const noOffOfReturned: Invariant = {
 
 /**
  * S12. The stop switch holds power-offs, and maintenance of a target every order, from the moment they are stored, whatever a
- * watch shows.
+ * watch shows. A host is not left off for a target that cannot be read.
  */
 export const holdsFromStored: Invariant = {
   name: "S12",
@@ -47,6 +47,8 @@ export const holdsFromStored: Invariant = {
   check: (facts, step) => {
     if (step.type !== "ordered" || step.record.outcome === "Refused") return undefined;
     const { atMs, host, order } = step.record;
+    const unreadMs = facts.hamperedAtMs("get fencingtargets") ?? -Infinity;
+    if (order === "On" && atMs - unreadMs <= ORDER_GRACE_MS) return undefined;
     const holds = order === "ForceOff" ? [PAUSED, host] : [host];
     for (const hold of holds) {
       const sinceMs = facts.heldSinceMs.get(hold);

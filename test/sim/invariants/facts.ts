@@ -69,6 +69,8 @@ export interface Facts {
   readonly ownTaints: ReadonlyMap<string, ReadonlySet<string>>;
   /** Since when nothing hampers the agent that leads: a crash, a stop, a fault of the API server, a change of leader. */
   readonly calmSinceMs: number;
+  /** When a call of agents, as `get nodes`, was last made to fail or to take long; undefined where it never was. */
+  hamperedAtMs(call: string): number | undefined;
   /** Whether no device and no target has failed so far, so that a host has no excuse for being left off. */
   readonly devicesWell: boolean;
   /** Whether a watch on Nodes is held back right now: what a detector counts is then the nodes as they were a moment ago. */

@@ -73,6 +73,7 @@ function world(parts: Partial<Facts> = {}): Facts {
     begun: none,
     readySince: none,
     heldSinceMs: none,
+    hamperedAtMs: () => undefined,
     ownTaints: none,
     calmSinceMs: 0,
     devicesWell: true,
@@ -666,6 +667,13 @@ describe("S12", () => {
     assertHolds("S12", held("n2", 80_000), off);
     assertHolds("S12", held("n1", 95_000), on);
   });
+
+  it("leaves no host off for a target that cannot be read, and powers none off", () => {
+    const hamperedAtMs = (call: string): number | undefined => (call === "get fencingtargets" ? 95_000 : undefined);
+    assertHolds("S12", { ...held("n1", 80_000), hamperedAtMs }, on);
+    assertBroken("S12", { ...held("n1", 80_000), hamperedAtMs }, off, /in maintenance/);
+    assertBroken("S12", { ...held("n1", 80_000), hamperedAtMs: () => 85_000 }, on, /in maintenance/);
+  });
 });
 
 describe("S13", () => {
@@ -744,5 +752,12 @@ describe("S14: what waits past its deadline is reported", () => {
     assertHolds("S14", world(waiting("Releasing", 50_000)), PASSED);
     assertHolds("S14", world({ ...waiting("Releasing", 0), calmSinceMs: 90_000 }), PASSED);
     assertHolds("S14", world(waiting("HostBusy", 0, "Resolving")), PASSED);
+  });
+
+  it("asks for a warning alone while no status can be stored", () => {
+    const hamperedAtMs = (call: string): number | undefined =>
+      call === "patch baremetalremediations/status" ? 50_000 : undefined;
+    assertHolds("S14", world({ ...waiting("Releasing", 0), ...warned, hamperedAtMs }), PASSED);
+    assertBroken("S14", world({ ...waiting("Releasing", 0), hamperedAtMs }), PASSED, /without a warning/);
   });
 });

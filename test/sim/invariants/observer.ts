@@ -66,6 +66,8 @@ export class Observer {
   #leader: { holder: string } | undefined;
   #calmSinceMs = 0;
   #hampers = 0;
+  /** By call: how often it is hampered now, and when that last ended. */
+  readonly #hampered = new Map<string, { count: number; endedMs: number }>();
   #isAtOnce = false;
   readonly #stopped = new Set<string>();
   /** Undefined in a cluster whose agents run in another one. */
@@ -154,6 +156,19 @@ export class Observer {
   hamper(isHampered: boolean): void {
     this.disturb();
     this.#hampers += isHampered ? 1 : -1;
+  }
+
+  /** Calls such as `get nodes` fail or take long from now on, or do so no more. */
+  hamperCalls(calls: readonly string[], isHampered: boolean): void {
+    for (const call of calls) {
+      const { count = 0 } = this.#hampered.get(call) ?? {};
+      this.#hampered.set(call, { count: count + (isHampered ? 1 : -1), endedMs: this.#clock.monotonicMs() });
+    }
+  }
+
+  #hamperedAt(call: string): number | undefined {
+    const known = this.#hampered.get(call);
+    return known === undefined || known.count === 0 ? known?.endedMs : this.#clock.monotonicMs();
   }
 
   /** An agent is stopped, or goes on: while that is the leader nobody does anything. */
@@ -436,6 +451,7 @@ export class Observer {
       begun: this.#begun,
       readySince: this.#readySince,
       heldSinceMs: this.#heldSinceMs,
+      hamperedAtMs: (call) => this.#hamperedAt(call),
     };
   }
 }

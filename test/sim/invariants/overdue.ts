@@ -11,7 +11,7 @@ const WAITS: ReadonlySet<string> = new Set(REASONS);
 
 /**
  * S14. A remediation that has begun and waits past the deadline of its state names what it waits for: in its condition Processing,
- * and in a warning. What has not begun waits for its turn or its host, whose time is not its own.
+ * and in a warning; in a warning alone while its status cannot be stored. What has not begun waits for its turn or its host, whose time is not its own.
  */
 export const overdueIsReported: Invariant = {
   name: "S14",
@@ -34,7 +34,10 @@ function unreported(facts: Facts, uid: string, remediation: BareMetalRemediation
   const overdueMs = Math.min(facts.epochMs - deadlineMs, facts.atMs - facts.calmSinceMs);
   if (overdueMs <= SAID_WITHIN_MS) return undefined;
   const reason = conditionOf(remediation, "Processing")?.reason ?? "none";
-  const isSaid = WAITS.has(reason) && facts.warnings.get(uid)?.has(reason) === true;
-  if (isSaid) return undefined;
+  const warnings = [...(facts.warnings.get(uid) ?? [])].filter((warning) => WAITS.has(warning));
+  if (warnings.includes(reason)) return undefined;
+  // What cannot be stored is in no condition.
+  const unwrittenMs = facts.hamperedAtMs("patch baremetalremediations/status") ?? -Infinity;
+  if (facts.atMs - unwrittenMs <= SAID_WITHIN_MS && warnings.length > 0) return undefined;
   return `${remediation.metadata.name} is in ${phase} past its deadline, with reason ${reason} and without a warning of it`;
 }
