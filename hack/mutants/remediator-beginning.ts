@@ -274,7 +274,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "examined-late",
     "effects",
     "a node is looked at anew where its BMC took its time",
-    "if (verifiedMs - lookedMs > EXAMINED_AGE_MAX_MS && !isLasting(found)) found = await look(context, signal);",
+    "if (now() - startedMs > EXAMINED_AGE_MAX_MS && !isLasting(found)) found = await look(context, signal);",
     "",
     DEVICE_EFFECTS,
   ),

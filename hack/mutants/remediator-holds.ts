@@ -79,8 +79,8 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "maintenance-not-looked-at",
     "effects",
     "what holds an On is looked at live before it",
-    "session.seen = { ...session.seen, ...stops };",
-    "session.seen = { ...session.seen, stop: { found: undefined, atMs: startedMs + Number(stops.stop?.atMs) * 0 } };",
+    "lookWithIdentity(context, lookAtStops, signal, ({ stop })",
+    "lookWithIdentity(context, () => Promise.resolve({ stop: { found: undefined, failed: false, atMs: 0 } }), signal, ({ stop })",
     HELD_SIM,
   ),
   mutant(

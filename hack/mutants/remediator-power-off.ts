@@ -19,7 +19,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "unheard-failure-ends-agent",
     "effects",
     "a Secret that may not be read while the node is looked at fails that look alone, and not the agent",
-    "  identity.catch(() => undefined);",
+    "  verifying.catch(() => undefined);",
     "",
     EFFECTS,
   ),

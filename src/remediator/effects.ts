@@ -247,9 +247,9 @@ async function verifyWithStops(context: EffectContext, signal: AbortSignal): Pro
 }
 
 /**
- * Looks by `look`, and at the host's identity, at once. An order rests on both, so what was seen long before the other is looked at
- * once more: a BMC takes its time, in which the node may come back, and so does an API that fails, in which an identity grows too
- * old for any order.
+ * Looks by `look`, and at the host's identity, at once. An order rests on both. Where that has taken long all is looked at once
+ * more that may be old by then: a BMC takes its time, in which the node may come back, and so does an API that fails, in which an
+ * identity grows too old for any order.
  *
  * @param isLasting whether what was found serves however much older it is.
  */
@@ -261,7 +261,8 @@ async function lookWithIdentity(
 ): Promise<void> {
   const { session } = context;
   const now = (): number => session.now().monotonicMs;
-  let verifiedMs = now();
+  const startedMs = now();
+  let verifiedMs = startedMs;
   const verify = async (): Promise<void> => {
     await verifyIdentity(context, signal);
     verifiedMs = now();
@@ -278,7 +279,8 @@ async function lookWithIdentity(
     await verifying;
   }
   if (lookedMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();
-  if (verifiedMs - lookedMs > EXAMINED_AGE_MAX_MS && !isLasting(found)) found = await look(context, signal);
+  // Of what is looked at together one answer may have come at once, and another late.
+  if (now() - startedMs > EXAMINED_AGE_MAX_MS && !isLasting(found)) found = await look(context, signal);
   // Taken over when all is awaited: what is seen meanwhile must not be overwritten.
   session.seen = { ...session.seen, ...found };
 }

@@ -6,7 +6,7 @@ import { play } from "./play.ts";
 import type { Act, Outcome, Run } from "./run.ts";
 import { scenario } from "./scenarios.ts";
 import { shrink } from "./shrink.ts";
-import { rackOf, walkOf } from "./walk.ts";
+import { rackOf, walkOf, worldOf } from "./walk.ts";
 
 // A slice of what `npm run sim` plays, the same each time: every so many runs of each mode.
 
@@ -55,6 +55,10 @@ describe("no rule is broken", () => {
 
   it(`by the random walks 1 to ${WALKS}`, async () => {
     for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(walkOf(seed));
+  });
+
+  it(`by the random walks 1 to ${WALKS} in which more of the world fails`, async () => {
+    for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(worldOf(seed));
   });
 
   it(`by the rack ${RACK}`, async () => {

@@ -7,7 +7,7 @@ import type { Coverage } from "./coverage.ts";
 import { addUp, noCoverage, tables } from "./coverage.ts";
 import type { Finding } from "./explorer.ts";
 import { explore, tellFinding } from "./explorer.ts";
-import { ALL_SCENARIOS, ENDLESS, MODES, NAMED_ONLY } from "./modes.ts";
+import { ALL_SCENARIOS, ENDLESS, MODES } from "./modes.ts";
 import { play } from "./play.ts";
 import type { Run } from "./run.ts";
 import { rackOf, walkOf, worldOf } from "./walk.ts";
@@ -76,10 +76,7 @@ async function main(): Promise<number> {
   const names = values.scenario ?? ALL_SCENARIOS;
   // Where a scenario is named, what is drawn at random is not what was asked for.
   const modes =
-    values.mode ??
-    Object.keys(MODES)
-      .filter((mode) => !NAMED_ONLY.includes(mode))
-      .filter((mode) => values.scenario === undefined || !ENDLESS.includes(mode));
+    values.mode ?? Object.keys(MODES).filter((mode) => values.scenario === undefined || !ENDLESS.includes(mode));
   const seed = Number(values.from ?? Date.now() % 1_000_000_000);
   const of = Number(values.workers);
   console.log(`random walks begin with seed ${seed}; ${of} workers, ${values.budget}`);

@@ -23,9 +23,6 @@ type Points = Pick<Outcome, "effects" | "calls" | "events">;
 /** Modes that do not end by themselves. They go on in turns, one run of each after the other. */
 export const ENDLESS: readonly string[] = ["walk", "rack", "world"];
 
-/** Modes that are played only where they are named. */
-export const NAMED_ONLY: readonly string[] = ["world"];
-
 /** Every mode by its name, in the order in which they are played. */
 export const MODES: Readonly<Record<string, Mode>> = {
   plain: async function* ({ names, seed }) {

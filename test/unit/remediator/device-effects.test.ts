@@ -197,20 +197,25 @@ describe("a power order", () => {
 });
 
 describe("a look before a power-off", () => {
-  for (const [bmcMs, looks] of [
-    [900, 1],
-    [4_000, 2],
+  for (const [who, bmcMs, leaseMs, looks] of [
+    ["neither", 900, 900, 1],
+    ["the BMC", 4_000, 0, 2],
+    ["another answer of the API", 0, 4_000, 2],
   ] as const) {
-    it(`is taken anew where the BMC has kept it waiting: the node may have come back meanwhile (${bmcMs} ms)`, async () => {
+    it(`is taken again where ${who} has kept it waiting: the node may have come back meanwhile`, async () => {
       const clock = new VirtualClock();
       const ready = ["Unknown", "True"];
       let looked = 0;
-      const get = (type: ResourceType): Promise<object> =>
-        Promise.resolve(
-          type.kind === "Node"
-            ? node({ ready: ready[looked++] ?? "" })
-            : { apiVersion: "v1", kind: type.kind, metadata: { name: "n1", uid: "l", resourceVersion: "1" }, spec: {} },
-        );
+      const get = async (type: ResourceType): Promise<object> => {
+        if (type.kind === "Node") return node({ ready: ready[looked++] ?? "" });
+        if (type.kind === "Lease" && looked <= 1) await sleep(clock, leaseMs, SIGNAL);
+        return {
+          apiVersion: "v1",
+          kind: type.kind,
+          metadata: { name: "n1", uid: "l", resourceVersion: "1" },
+          spec: {},
+        };
+      };
       const made = context(() => Promise.resolve(), { clock, client: { get } as unknown as KubeRuntime["client"] });
       const power: Partial<HostPower> = {
         verifyIdentity: async () => {
@@ -220,6 +225,7 @@ describe("a look before a power-off", () => {
       };
       made.session.power = { ...made.session.power, ...power } as HostPower;
       const effect = runEffect(made, { do: "examine" }, SIGNAL);
+      await clock.advance(Math.max(bmcMs, leaseMs));
       await clock.advance(bmcMs);
       await effect;
       assert.equal(looked, looks);

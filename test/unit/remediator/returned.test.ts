@@ -206,7 +206,11 @@ const HELD: readonly Row[] = [
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
-      seen: { taintCleared: true, power: READ_ON, stop: { found: BY_TEST, failed: false, atMs: NOW.monotonicMs - 6_000 } },
+      seen: {
+        taintCleared: true,
+        power: READ_ON,
+        stop: { found: BY_TEST, failed: false, atMs: NOW.monotonicMs - 6_000 },
+      },
       status: { conditions: [said("Paused", "by a test")] },
       other: { stop: BY_TEST },
     },
