@@ -14,4 +14,21 @@ export const API_MUTANTS: readonly Mutant[] = [
     "[OKD_MACHINE_ROLE_LABEL].some(",
     OKD_MACHINES,
   ),
+  // The stop switch.
+  mutant(
+    "pause-ends-by-any-text",
+    "stop-switch",
+    "a pause whose end is no time lasts until somebody ends it",
+    "return text !== undefined && /^",
+    "return text !== undefined && !/^x",
+    "test/unit/targets/stop-switch.test.ts",
+  ),
+  mutant(
+    "pause-ends-early",
+    "stop-switch",
+    "a pause holds power-offs until its end has come",
+    "nowMs >= untilMs) return false;",
+    "nowMs >= untilMs - 3_600_000) return false;",
+    "test/unit/targets/stop-switch.test.ts",
+  ),
 ];

@@ -64,6 +64,12 @@ export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";
  */
 export const CONFIRM = "ironfence.io/confirm";
 
+/** On the agent's Lease, for people and `ironfence status`: what leads, what it serves, and why it is not ready, empty where it is. */
+export const AGENT_VERSION = "ironfence.io/version";
+export const AGENT_COMPONENTS = "ironfence.io/components";
+export const AGENT_FAMILIES = "ironfence.io/families";
+export const AGENT_NOT_READY = "ironfence.io/not-ready";
+
 /** On a request of another kind that ironfence has begun to serve: the name of the BareMetalRemediation that does it. */
 export const SERVED_BY = "ironfence.io/served-by";
 /** On a request of another kind: why ironfence does not serve it (`<reason>: <message>`). Taken off by a person to try again. */

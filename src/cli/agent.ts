@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { AGENT_COMPONENTS, AGENT_FAMILIES, AGENT_NOT_READY, AGENT_VERSION } from "../api/annotations.ts";
 import type { Node } from "../api/core.ts";
 import { NODES } from "../api/core-types.ts";
 import { trimNode } from "../api/trim.ts";
@@ -27,6 +28,8 @@ import { VERSION } from "../runtime/version.ts";
  * the lease every few seconds.
  */
 const HAND_OVER_MS = 20_000;
+/** So much of why the agent is not ready goes with each renewal of its lease. */
+const NOT_READY_CHARS_MAX = 2_000;
 
 /** What the agent gets from its process. */
 export interface AgentDeps {
@@ -109,6 +112,12 @@ async function runAgentOn(
             mayAct = isHeld;
             return lead(leading);
           },
+          describe: () => ({
+            [AGENT_VERSION]: VERSION,
+            [AGENT_COMPONENTS]: [...options.components].join(","),
+            [AGENT_FAMILIES]: [...options.families].join(","),
+            [AGENT_NOT_READY]: whyNotReady(nodes, refused).join("; ").slice(0, NOT_READY_CHARS_MAX),
+          }),
           onChange: (leader) => logger.info({ leader, self: leader === identity }, "the leader is known"),
         },
         running,

@@ -9,14 +9,23 @@ import type { ClusterOptions } from "../config/run-options.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import type { CliContext } from "./context.ts";
 
+/** Which cluster a command speaks to. */
+export interface ClusterName {
+  server: string;
+  /** Where that was found, e.g. `context prod of /home/me/.kube/config`. */
+  source: string;
+}
+
 /** Connects to the cluster that the options name, does `work`, and closes every connection again. */
 export function withCluster<T>(
   context: CliContext,
   options: ClusterOptions,
-  work: (client: KubeClient) => Promise<T>,
+  work: (client: KubeClient, cluster: ClusterName) => Promise<T>,
 ): Promise<T> {
   const { clock, random } = context;
-  return withTransport(context, options, (transport) => work(createKubeClient({ transport, clock, random })));
+  return withTransport(context, options, (transport, cluster) =>
+    work(createKubeClient({ transport, clock, random }), cluster),
+  );
 }
 
 /** Same, for a command that works with parts of the agent. Its warnings go to standard error. */
@@ -35,7 +44,7 @@ export function withRuntime<T>(
 async function withTransport<T>(
   context: CliContext,
   options: ClusterOptions,
-  work: (transport: KubeTransport) => Promise<T>,
+  work: (transport: KubeTransport, cluster: ClusterName) => Promise<T>,
 ): Promise<T> {
   const cluster = await loadCluster({
     ...(options.kubeconfig !== undefined && { kubeconfig: options.kubeconfig }),
@@ -43,7 +52,7 @@ async function withTransport<T>(
   });
   const transport = createHttpTransport(cluster, { clock: context.clock });
   try {
-    return await work(transport);
+    return await work(transport, { server: cluster.server, source: cluster.source });
   } finally {
     await transport.close();
   }

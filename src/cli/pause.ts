@@ -1,10 +1,22 @@
 import { buildCommand } from "@stricli/core";
 import type { ConfigMap } from "../api/core.ts";
 import { CONFIG_MAPS } from "../api/core-types.ts";
-import { STOP_SWITCH_NAME, STOP_SWITCH_PAUSED, STOP_SWITCH_REASON } from "../api/stop-switch.ts";
+import {
+  STOP_SWITCH_BY,
+  STOP_SWITCH_NAME,
+  STOP_SWITCH_PAUSED,
+  STOP_SWITCH_REASON,
+  STOP_SWITCH_SINCE,
+  STOP_SWITCH_UNTIL,
+  stoppedBy,
+} from "../api/stop-switch.ts";
+import { PAUSE_FOR_OPTION } from "../config/bmc-options.ts";
+import { resolveOption } from "../config/option.ts";
 import { CLUSTER_OPTIONS, resolveClusterOptions } from "../config/run-options.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import type { KubeObject, ResourceType } from "../kube/resource.ts";
+import { toTime } from "../runtime/time.ts";
 import { withCluster } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
@@ -14,22 +26,28 @@ import { flagsOf } from "./flags.ts";
 /** `ironfence pause`: throws the stop switch. */
 export const pauseCommand = buildCommand<FlagTexts, [], CliContext>({
   func: async function pause(this: CliContext, flags) {
-    const options = resolveClusterOptions(flags, this.process.env);
+    const { env } = this.process;
+    const options = resolveClusterOptions(flags, env);
+    const forMs = resolveOption(PAUSE_FOR_OPTION, flags, env);
     const reason = flags["reason"] ?? "paused by hand";
-    await withCluster(this, options, (client) =>
-      writeSwitch(
-        client,
-        options.namespace,
-        { [STOP_SWITCH_PAUSED]: "true", [STOP_SWITCH_REASON]: reason },
-        this.signal,
-      ),
-    );
-    printLine(this, `paused: no new power-off is sent (ConfigMap ${options.namespace}/${STOP_SWITCH_NAME}: ${reason})`);
-    printLine(this, "go on with: ironfence resume");
+    const nowMs = this.clock.nowMs();
+    const stored = await withCluster(this, options, async (client) => {
+      const data = {
+        [STOP_SWITCH_PAUSED]: "true",
+        [STOP_SWITCH_REASON]: reason,
+        [STOP_SWITCH_BY]: await whoAmI(client, env["USER"] ?? env["USERNAME"], this.signal),
+        [STOP_SWITCH_SINCE]: toTime(nowMs),
+        ...(forMs !== undefined && { [STOP_SWITCH_UNTIL]: toTime(nowMs + forMs) }),
+      };
+      return writeSwitch(client, options.namespace, data, this.signal);
+    });
+    printLine(this, `no new power-off is sent: ${stoppedBy(stored, nowMs)?.reason ?? "the pause has ended already"}`);
+    printLine(this, "a host that is off already is still powered on");
+    printLine(this, `${forMs === undefined ? "end the pause with" : "end it sooner with"}: ironfence resume`);
   },
   parameters: {
     flags: {
-      ...flagsOf(CLUSTER_OPTIONS),
+      ...flagsOf({ ...CLUSTER_OPTIONS, for: PAUSE_FOR_OPTION }),
       reason: {
         kind: "parsed",
         parse: String,
@@ -38,12 +56,19 @@ export const pauseCommand = buildCommand<FlagTexts, [], CliContext>({
         brief: "Why, for whoever looks next",
       },
     },
+    aliases: { n: "namespace" },
   },
   docs: {
     brief: "Stop switch: no new power-off is sent until `ironfence resume`",
-    fullDescription:
-      "Remediations that would power a host off wait and say so. A host that was powered off is still powered on; spec.maintenance of its FencingTarget holds that, too.",
-    customUsage: [{ input: '--reason "rack 4 is being rewired"', brief: "with a reason that everybody sees" }],
+    fullDescription: [
+      "Remediations that would power a host off wait and say so. A host that was powered off is still powered on;",
+      "spec.maintenance of its FencingTarget holds that, too. `ironfence status` shows who paused, since when and why. With",
+      "`--for` the pause ends by itself, by the clock of the agent's machine. Pausing again replaces reason and end.",
+    ].join("\n"),
+    customUsage: [
+      { input: '--reason "rack 4 is being rewired"', brief: "with a reason that everybody sees" },
+      { input: '--for 2h --reason "switch upgrade"', brief: "ends by itself" },
+    ],
   },
 });
 
@@ -56,9 +81,37 @@ export const resumeCommand = buildCommand<FlagTexts, [], CliContext>({
     );
     printLine(this, "resumed: power-offs are sent again");
   },
-  parameters: { flags: flagsOf(CLUSTER_OPTIONS) },
+  parameters: { flags: flagsOf(CLUSTER_OPTIONS), aliases: { n: "namespace" } },
   docs: { brief: "Release the stop switch" },
 });
+
+const SELF_SUBJECT_REVIEWS: ResourceType = {
+  group: "authentication.k8s.io",
+  version: "v1",
+  kind: "SelfSubjectReview",
+  plural: "selfsubjectreviews",
+  namespaced: false,
+};
+
+/** The user as the API server knows it, and as this machine does: many share one administrator's kubeconfig. */
+async function whoAmI(client: KubeClient, localUser: string | undefined, signal: AbortSignal): Promise<string> {
+  const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview", metadata: {} };
+  let name: string | undefined;
+  try {
+    const { status } = await client.create<KubeObject & { status?: { userInfo?: { username?: string } } }>(
+      SELF_SUBJECT_REVIEWS,
+      review,
+      {},
+      signal,
+    );
+    name = status?.userInfo?.username;
+  } catch (error) {
+    // A pause must not fail for want of a name.
+    if (!isKubeError(error) || signal.aborted) throw error;
+  }
+  if (name === undefined) return localUser ?? "an unknown user";
+  return localUser === undefined ? name : `${name} (${localUser})`;
+}
 
 /** Replaces the switch's data, or creates it. Somebody else's write in between makes it try once more. */
 async function writeSwitch(
@@ -66,7 +119,7 @@ async function writeSwitch(
   namespace: string,
   data: Record<string, string>,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<ConfigMap> {
   const key = { namespace, name: STOP_SWITCH_NAME };
   for (let tries = 2; ; tries--) {
     try {
@@ -76,13 +129,11 @@ async function writeSwitch(
       });
       if (present === undefined) {
         const object = { apiVersion: "v1", kind: "ConfigMap", metadata: key, data };
-        await client.create<ConfigMap>(CONFIG_MAPS, object, {}, signal);
-      } else {
-        const { uid, resourceVersion } = present.metadata;
-        const operation = { op: "add", path: "/data", value: data } as const;
-        await client.patch<ConfigMap>(CONFIG_MAPS, key, { uid, resourceVersion }, [operation], {}, signal);
+        return await client.create<ConfigMap>(CONFIG_MAPS, object, {}, signal);
       }
-      return;
+      const { uid, resourceVersion } = present.metadata;
+      const operation = { op: "add", path: "/data", value: data } as const;
+      return await client.patch<ConfigMap>(CONFIG_MAPS, key, { uid, resourceVersion }, [operation], {}, signal);
     } catch (error) {
       if (tries > 1 && isKubeError(error, "Conflict", "AlreadyExists", "NotFound")) continue;
       throw error;

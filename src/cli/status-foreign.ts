@@ -6,7 +6,7 @@ import { findServed } from "../kube/served-kind.ts";
 import { renderTable } from "./table.ts";
 
 /** Objects of another project's kind; why they are not shown, where the person may not list them; undefined where there is no such kind. */
-export type Listed = KubeObject[] | { problem: string } | undefined;
+export type Listed<T = KubeObject> = T[] | { problem: string } | undefined;
 
 /** Lists a family's kind: that it may not be listed keeps nobody from seeing the rest. */
 export async function listForeign(client: KubeClient, kind: KindVersions, signal: AbortSignal): Promise<Listed> {

@@ -3,7 +3,7 @@ import type { ConfigMap, Node } from "../api/core.ts";
 import { CONFIG_MAPS } from "../api/core-types.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../api/fencing-target.ts";
-import { STOP_SWITCH_NAME, STOP_SWITCH_REASON, stops } from "../api/stop-switch.ts";
+import { STOP_SWITCH_NAME, stoppedBy } from "../api/stop-switch.ts";
 import { openDevice } from "../bmc/open-device.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
@@ -61,11 +61,15 @@ export async function readNode(runtime: KubeRuntime, name: string, signal: Abort
 }
 
 /** Why the stop switch holds power orders back; undefined where it does not. */
-async function readPause(runtime: KubeRuntime, namespace: string, signal: AbortSignal): Promise<string | undefined> {
+export async function readPause(
+  runtime: KubeRuntime,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const key = { namespace, name: STOP_SWITCH_NAME };
   const present = await runtime.client.get<ConfigMap>(CONFIG_MAPS, key, signal).catch(absent);
-  if (present === undefined || !stops(present.data)) return undefined;
-  return `ironfence is paused (ConfigMap ${namespace}/${STOP_SWITCH_NAME}: ${present.data?.[STOP_SWITCH_REASON] ?? "no reason given"})`;
+  const pause = stoppedBy(present, runtime.clock.nowMs());
+  return pause === undefined ? undefined : `ironfence is ${pause.reason}`;
 }
 
 /** What a power order would mean for a node that is there; empty where it is known not to be alive. */

@@ -95,3 +95,13 @@ export const FENCE_TIMEOUT_OPTION: Option<number> = {
   brief: "How long the verdict is waited for; the remediation goes on all the same",
   parse: parseTimeout,
 };
+
+/** How long `pause` holds power-offs; absent: until `resume`. */
+export const PAUSE_FOR_OPTION: Option<number> = {
+  name: "for",
+  env: "IRONFENCE_PAUSE_FOR",
+  defaultText: undefined,
+  placeholder: "duration",
+  brief: "How long, e.g. 2h; absent: until ironfence resume",
+  parse: parseTimeout,
+};

@@ -82,7 +82,7 @@ export class HostPower {
     const targets = [...(this.#seen.get(nodeName)?.values() ?? [])];
     return {
       problem: this.problem ?? (this.pending ? "FencingTargets and the stop switch are still being read" : undefined),
-      stopped: stoppedBy(present)?.reason,
+      stopped: stoppedBy(present, this.#runtime.clock.nowMs())?.reason,
       targets: targets.map(({ target, proofSeenAtMs }) => ({
         target,
         proofSeenAgoMs: proofSeenAtMs === undefined ? undefined : nowMs - proofSeenAtMs,
@@ -98,7 +98,7 @@ export class HostPower {
         this.#read<ConfigMap>(CONFIG_MAPS, { namespace: this.#namespace, name: STOP_SWITCH_NAME }, signal),
         Promise.all(sight.targets.map((seen) => this.#readTarget(seen, signal))),
       ]);
-      return { ...sight, stopped: stoppedBy(present)?.reason, targets: targets.flat() };
+      return { ...sight, stopped: stoppedBy(present, this.#runtime.clock.nowMs())?.reason, targets: targets.flat() };
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
       return { ...sight, problem: error.message };

@@ -49,6 +49,8 @@ export interface LeaderElectionOptions {
    * do, so what must not happen without the lease asks `isHeld` at the last moment: that compares times.
    */
   lead(signal: AbortSignal, isHeld: () => boolean): Promise<void>;
+  /** Annotations of the Lease, for people: asked for at each renewal. */
+  describe?(): Readonly<Record<string, string>>;
   /** Told who leads, when that changes; undefined: nobody. */
   onChange?(leader: string | undefined): void;
 }
@@ -222,7 +224,7 @@ class Elector {
     const object = {
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      metadata: { namespace, name },
+      metadata: { namespace, name, annotations: this.#options.describe?.() ?? {} },
       spec: this.#record(undefined),
     };
     this.#note(await client.create<Lease>(LEASE, object, {}, signal));
@@ -234,7 +236,8 @@ class Elector {
     const { namespace, name } = this.#options;
     const { uid, resourceVersion } = lease.metadata;
     const sent = momentOf(clock);
-    const content = { spec: this.#record(lease.spec) };
+    const annotations = this.#options.describe?.();
+    const content = { ...(annotations && { metadata: { annotations } }), spec: this.#record(lease.spec) };
     this.#note(
       await client.mergePatch<Lease>(LEASE, { namespace, name }, { uid, resourceVersion }, content, {}, signal),
     );

@@ -1,12 +1,17 @@
 import { CONFIG_MAPS } from "../api/core-types.ts";
 import type { ConfigMap } from "../api/core.ts";
+import type { Pause } from "../api/stop-switch.ts";
 import { STOP_SWITCH_NAME, stoppedBy } from "../api/stop-switch.ts";
 import { trimMeta } from "../api/trim.ts";
 import { findObject } from "../kube/find-object.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeObject } from "../kube/resource.ts";
-import type { Change, Watched } from "../kube/watched.ts";
+import type { Watched } from "../kube/watched.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Stop } from "./snapshot.ts";
+
+/** How often the end of a pause is looked at. */
+const RECHECK_MAX_MS = 3_600_000;
 
 /** The cluster-wide switch that stops every new power-off. */
 export interface StopSwitch {
@@ -44,11 +49,21 @@ function stopSwitchOf(
   const notify = (): void => {
     for (const listener of listeners) listener();
   };
-  const unsubscribe = view.subscribe((change) => {
-    logChange(runtime, change);
+  const end = new PauseEnd(runtime, () => {
+    runtime.logger.info("power-offs are allowed: the pause has come to its end");
     notify();
   });
-  signal.addEventListener("abort", unsubscribe, { once: true });
+  const unsubscribe = view.subscribe((change) => {
+    const pause = stoppedBy(change.type === "deleted" ? undefined : change.object, runtime.clock.nowMs());
+    logPause(runtime, pause);
+    end.follow(pause);
+    notify();
+  });
+  const stop = (): void => {
+    unsubscribe();
+    end.follow(undefined);
+  };
+  signal.addEventListener("abort", stop, { once: true });
   // An empty first list changes nothing in the view, yet ends the time in which the switch is not known.
   view.whenSynced(signal).then(notify, () => undefined);
   return {
@@ -61,11 +76,12 @@ function stopSwitchOf(
         return { reason: view.problem === undefined ? notRead : `${notRead}: ${view.problem}` };
       }
       const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
-      return stoppedBy(configMap);
+      return stoppedBy(configMap, runtime.clock.nowMs());
     },
     look: async (signal) =>
       stoppedBy(
         await findObject<ConfigMap>(runtime.client, CONFIG_MAPS, { namespace, name: STOP_SWITCH_NAME }, signal),
+        runtime.clock.nowMs(),
       ),
     subscribe(listener) {
       listeners.add(listener);
@@ -90,8 +106,30 @@ function trimSwitch(raw: KubeObject): ConfigMap {
   };
 }
 
-function logChange(runtime: KubeRuntime, change: Change<ConfigMap>): void {
-  const stopped = stoppedBy(change.type === "deleted" ? undefined : change.object);
-  if (stopped === undefined) runtime.logger.info("power-offs are allowed: the stop switch is off");
-  else runtime.logger.warn({ reason: stopped.reason }, "no new power-offs: the stop switch is on");
+function logPause(runtime: KubeRuntime, pause: Pause | undefined): void {
+  if (pause === undefined) runtime.logger.info("power-offs are allowed: the stop switch is off");
+  else runtime.logger.warn({ reason: pause.reason }, "no new power-offs: the stop switch is on");
+}
+
+/** Calls back when a pause ends by its own time, which no watch reports. */
+class PauseEnd {
+  readonly #clock: Clock;
+  readonly #onEnd: () => void;
+  #timer: Timer | undefined;
+
+  constructor({ clock }: KubeRuntime, onEnd: () => void) {
+    this.#clock = clock;
+    this.#onEnd = onEnd;
+  }
+
+  follow(pause: Pause | undefined): void {
+    this.#timer?.cancel();
+    const untilMs = pause?.untilMs;
+    if (untilMs === undefined) return;
+    // A timer takes no more than 24 days, and the wall clock may be set meanwhile: both are met by looking again.
+    const delayMs = Math.min(Math.max(0, untilMs - this.#clock.nowMs()), RECHECK_MAX_MS);
+    this.#timer = this.#clock.schedule(delayMs, () =>
+      this.#clock.nowMs() >= untilMs ? this.#onEnd() : this.follow(pause),
+    );
+  }
 }

@@ -10,6 +10,8 @@ import { readCrds } from "../../hack/lib/crds.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { CONFIG_MAPS } from "../../src/api/core-types.ts";
 import type { ConfigMap } from "../../src/api/core.ts";
+import type { Lease } from "../../src/kube/lease-record.ts";
+import { LEASE } from "../../src/kube/lease-record.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { folderOf } from "../../src/api/kinds.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
@@ -63,9 +65,15 @@ describe("a command on a cluster", () => {
   it("pauses with a reason, which status shows, and resumes, whoever made the switch", async () => {
     const paused = await ironfence("pause", "--reason", "rack 4 is being rewired");
     assert.equal(paused.code, 0, paused.err);
-    assert.match(paused.out, /^paused: .*rack 4 is being rewired/);
-    assert.deepEqual(stopSwitch(), { paused: "true", reason: "rack 4 is being rewired" });
-    assert.match((await ironfence("status")).out, /^PAUSED: .*\(rack 4 is being rewired\)$/m);
+    assert.match(paused.out, /^no new power-off is sent: paused by .* since .*rack 4 is being rewired\n/);
+    assert.match(paused.out, /^a host that is off already is still powered on\n/m);
+    const { since, ...rest } = stopSwitch() ?? {};
+    assert.deepEqual(rest, { paused: "true", reason: "rack 4 is being rewired", by: "an unknown user" });
+    assert.ok(Math.abs(Date.parse(since ?? "") - Date.now()) < 10_000, since);
+    assert.match(
+      (await ironfence("status")).out,
+      /^PAUSED: no new power-off is sent: paused by an unknown user since .*: rack 4 is being rewired$/m,
+    );
 
     assert.equal((await ironfence("resume")).code, 0);
     assert.deepEqual(stopSwitch(), { paused: "false" }, "the reason of the last pause is gone with it");
@@ -76,6 +84,20 @@ describe("a command on a cluster", () => {
     kube.server.collection(CONFIG_MAPS).delete({ namespace: NAMESPACE, name: "ironfence-pause" });
     assert.equal((await ironfence("resume")).code, 0);
     assert.equal(stopSwitch()?.["paused"], "false");
+  });
+
+  it("pauses for a time, with the name of the user of this machine, and refuses what is no duration", async () => {
+    const paused = await cli(["pause", "--for", "2h", "--kubeconfig", kubeconfig], { env: { USER: "ann" } });
+    assert.match(paused.out, /^no new power-off is sent: paused by ann since .* until .*\n/);
+    assert.match(paused.out, /^end it sooner with: ironfence resume\n/m);
+    const { since = "", until = "" } = stopSwitch() ?? {};
+    assert.equal(Date.parse(until) - Date.parse(since), 7_200_000);
+    for (const wrong of ["2", "two hours", "-1h", "0s"]) {
+      const { code, err, out } = await ironfence("pause", `--for=${wrong}`);
+      assert.deepEqual([code, out], [2, ""], wrong);
+      assert.match(err, /--for: must be a duration above zero, such as 90s or 5m \(got /);
+    }
+    await ironfence("resume");
   });
 
   it("pauses although somebody else writes the switch at the same moment", async () => {
@@ -147,6 +169,111 @@ describe("a command on a cluster", () => {
     };
     assert.deepEqual(overview.stopSwitch, { paused: false });
     assert.equal(overview.remediations[0]?.status.phase, "Verifying");
+  });
+
+  it("names each problem, what to do first, and exits with 1 where it is asked to", async () => {
+    kube.server.collection(FENCING_TARGETS).create({
+      metadata: { namespace: "default", name: "stray" },
+      spec: { nodeName: "n2", devices: [{ address: "redfish://bmc", credentialsSecretRef: { name: "s" } }] },
+    });
+    const { out, code, err } = await ironfence("status", "--problems", "--exit-code");
+    assert.equal(code, 1);
+    assert.equal(err, "ironfence: 4 problems\n");
+    const lines = out.trimEnd().split("\n");
+    assert.equal(lines[0], "PROBLEMS (4):");
+    assert.match(lines[1] ?? "", /! Agent: NoAgent: no agent has led here .*start one with deploy\/kustomize/);
+    assert.match(
+      lines[2] ?? "",
+      /! BareMetalRemediation ironfence-system\/n1: BMCUnreachable: node n1 is not fenced yet/,
+    );
+    assert.match(lines[3] ?? "", /! FencingTarget ironfence-system\/n1: AuthenticationFailed: /);
+    assert.match(
+      lines[4] ?? "",
+      /! FencingTarget default\/stray: WrongNamespace: it is not used, .* ironfence-system only/,
+    );
+    const { problems } = JSON.parse((await ironfence("status", "-o", "json")).out) as { problems: object[] };
+    assert.equal(problems.length, 4);
+    assert.equal((await ironfence("status", "--problems")).code, 0, "only where it is asked to");
+    kube.server.collection(FENCING_TARGETS).delete({ namespace: "default", name: "stray" });
+  });
+
+  it("says who leads, which version, since when, what it serves, and that it is silent once its lease has run out", async () => {
+    const lease = (renewTime: Date) => ({
+      metadata: {
+        namespace: NAMESPACE,
+        name: "ironfence",
+        annotations: {
+          "ironfence.io/version": "9.9.9",
+          "ironfence.io/components": "detector,remediator",
+          "ironfence.io/families": "node-health-check,bare-metal-host",
+          "ironfence.io/not-ready": "may not watch baremetalhosts",
+        },
+      },
+      spec: {
+        holderIdentity: "agent-1",
+        leaseDurationSeconds: 15,
+        acquireTime: "2026-01-01T00:00:00.000000Z",
+        renewTime: renewTime.toISOString().replace("Z", "000Z"),
+      },
+    });
+    const leases = kube.server.collection<Lease>(LEASE);
+    leases.create(lease(new Date()));
+    const { out } = await ironfence("status");
+    assert.match(
+      out,
+      /^agent: agent-1 leads since 2026-01-01T00:00:00Z, lease renewed \d s ago, version 9\.9\.9, detector and remediator for node-health-check, bare-metal-host$/m,
+    );
+    assert.match(out, /^ {2}! Agent agent-1: NotReady: may not watch baremetalhosts$/m);
+    leases.mergePatch({ namespace: NAMESPACE, name: "ironfence" }, { spec: lease(new Date(Date.now() - 90_000)).spec });
+    const silent = (await ironfence("status")).out;
+    assert.match(silent, /^agent: agent-1 SILENT since/m);
+    assert.match(silent, /! Agent agent-1: NoAgent: agent-1 has not renewed its lease for 9\d s, so nothing is fenced/);
+    leases.mergePatch({ namespace: NAMESPACE, name: "ironfence" }, { spec: { holderIdentity: "" } });
+    assert.match((await ironfence("status")).out, /^agent: NONE: no agent leads /m);
+  });
+
+  for (const [resource, line] of [
+    ["nodes", "nodes: cannot be shown: "],
+    ["nodehealthchecks", "NodeHealthCheck: cannot be shown: "],
+    ["baremetalremediations", "BareMetalRemediation: cannot be shown: "],
+    ["fencingtargets", "FencingTarget: cannot be shown: "],
+    ["leases", "agent: cannot be shown: "],
+    ["configmaps", "- Status: Forbidden: "],
+  ]) {
+    it(`shows the rest where ${resource} may not be read, and says so`, async () => {
+      const match = { resource, verbs: ["list", "get"] as const };
+      const give = kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
+      const { out, code, err } = await ironfence("status");
+      give();
+      assert.equal(code, 0, err);
+      assert.ok(out.includes(line ?? ""), out);
+      const sections = ["NodeHealthCheck:", "BareMetalRemediation:", "FencingTarget:"].filter((title) =>
+        out.includes(title),
+      );
+      assert.equal(sections.length, 3);
+    });
+  }
+
+  it("prints again when something has changed, and not before, until it is ended", async () => {
+    const ending = new AbortController();
+    let out = "";
+    const watching = cli(["status", "--watch", "--problems", "--kubeconfig", kubeconfig], {
+      signal: ending.signal,
+      onLine: (line) => (out += line),
+    });
+    const until = async (what: RegExp): Promise<void> => {
+      for (let tries = 0; !what.test(out) && tries < 100; tries++) await new Promise((done) => setTimeout(done, 100));
+      assert.match(out, what);
+    };
+    await until(/AuthenticationFailed/);
+    const first = out;
+    await new Promise((done) => setTimeout(done, 2_500));
+    assert.equal(out, first, "nothing has changed");
+    assert.equal((await ironfence("pause")).code, 0);
+    await until(/^ {2}! StopSwitch: Paused: no new power-off is sent: .*; end the pause with ironfence resume$/m);
+    ending.abort();
+    assert.equal((await watching).code, 0);
+    await ironfence("resume");
   });
 
   it("says in one line that it may not come in", async () => {

@@ -18,6 +18,8 @@ export interface CliOptions {
   /** Answers of the person at the terminal, in turn; absent where nobody is there. */
   answers?: readonly string[];
   signal?: AbortSignal;
+  /** Called with what goes to standard output, as it comes. */
+  onLine?: (text: string) => void;
   /** Called with each line on standard error. */
   onNote?: (line: string) => void;
 }
@@ -34,7 +36,12 @@ export async function cli(inputs: readonly string[], options: CliOptions = {}): 
     },
   };
   const process: CliContext["process"] = {
-    stdout: { write: (text: string) => void (result.out += text) },
+    stdout: {
+      write: (text: string) => {
+        result.out += text;
+        options.onLine?.(text);
+      },
+    },
     stderr: {
       write: (text: string) => {
         result.err += text;

@@ -97,7 +97,8 @@ export const PAUSED = "the stop switch";
 
 /** Whether a stop switch as it is stored stops. */
 export function isPaused({ data }: ConfigMap): boolean {
-  return stops(data);
+  // No pause of the simulation ends by its own time.
+  return stops(data, 0);
 }
 
 /** The boot in which a node is Ready; undefined where it is not. */

@@ -34,13 +34,44 @@ test("the switch stops while it exists, unless it says false in so many letters"
     return stopSwitch.stopped?.reason;
   };
   assert.equal(stopSwitch.stopped, undefined);
-  assert.match(put({ paused: "true", reason: "rewiring" }) ?? "", /ironfence\/ironfence-pause: rewiring/);
+  assert.match(put({ paused: "true", reason: "rewiring" }) ?? "", /ironfence\/ironfence-pause\): rewiring/);
   assert.match(put({ paused: "yes" }) ?? "", /set it to "false"/);
   assert.notEqual(put({}), undefined);
   assert.equal(put({ paused: " False " }), undefined);
   put({ paused: "true" });
   world.collection(CONFIG_MAPS).delete({ namespace: NAMESPACE, name: "ironfence-pause" });
   assert.equal(stopSwitch.stopped, undefined);
+});
+
+test("a pause says who began it and when, and ends by itself at its time, which is reported", async () => {
+  const world = new World();
+  const ending = new AbortController();
+  const stopSwitch = watchStopSwitch(world.runtime, NAMESPACE, ending.signal);
+  let calls = 0;
+  stopSwitch.subscribe(() => calls++);
+  const until = new Date(world.clock.nowMs() + 7_200_000).toISOString();
+  const data = { paused: "true", reason: "rewiring", by: "ann", since: "2026-01-01T00:00:00Z", until };
+  world.put<ConfigMap>(CONFIG_MAPS, "ironfence-pause", { data }, NAMESPACE);
+  assert.equal(
+    stopSwitch.stopped?.reason,
+    `paused by ann since 2026-01-01T00:00:00Z until ${until} (ConfigMap ${NAMESPACE}/ironfence-pause): rewiring`,
+  );
+  await world.clock.advance(7_199_000);
+  assert.notEqual(stopSwitch.stopped, undefined);
+  calls = 0;
+  await world.clock.advance(2_000);
+  assert.equal(stopSwitch.stopped, undefined);
+  assert.equal(calls, 1, "whoever waits is told");
+  ending.abort();
+});
+
+test("a pause whose end cannot be read as a time lasts until somebody ends it", () => {
+  const world = new World();
+  const stopSwitch = watchStopSwitch(world.runtime, NAMESPACE, new AbortController().signal);
+  for (const until of ["2h", "1", "2020", "yesterday", ""]) {
+    world.put<ConfigMap>(CONFIG_MAPS, "ironfence-pause", { data: { paused: "true", until } }, NAMESPACE);
+    assert.notEqual(stopSwitch.stopped, undefined, until);
+  }
 });
 
 test("a switch of another namespace or name stops nothing", () => {
