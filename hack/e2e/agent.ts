@@ -47,7 +47,9 @@ export async function startAgent(
       "run",
       `--kubeconfig=${kubeconfig}`,
       `--namespace=${NAMESPACE}`,
-      "--metrics-bind-address=127.0.0.1:0",
+      ...(flags.some((flag) => flag.startsWith("--metrics-bind-address="))
+        ? []
+        : ["--metrics-bind-address=127.0.0.1:0"]),
       "--health-probe-bind-address=127.0.0.1:0",
       // 0.1.0 does not know it.
       ...(program === undefined ? ["--allow-local-workload-clusters=true"] : []),

@@ -5,6 +5,7 @@ import { NODES } from "../api/core-types.ts";
 import { trimNode } from "../api/trim.ts";
 import type { BindAddress } from "../config/parsers.ts";
 import type { RunOptions } from "../config/run-options.ts";
+import { createAccessReview } from "../kube/access-review.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
 import { loadCluster } from "../kube/credentials.ts";
 import { guardWrites } from "../kube/guarded-transport.ts";
@@ -16,10 +17,12 @@ import type { Clock } from "../runtime/clock.ts";
 import { sleep } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
 import { cachedPage } from "../telemetry/cached-page.ts";
+import { CertificateFiles } from "../telemetry/certificate-files.ts";
 import { servePages } from "../telemetry/http-server.ts";
-import type { Page } from "../telemetry/http-server.ts";
+import type { Page, Protection } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CONTROLLER_NAME, runComponents } from "./components.ts";
+import { createDoorkeeper } from "./metrics-doorkeeper.ts";
 import { RefusedWatches } from "./refused-watches.ts";
 import { VERSION } from "../runtime/version.ts";
 
@@ -80,7 +83,14 @@ async function runAgentOn(
   try {
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, running);
-    await servePagesOf(options, registry, () => whyNotReady(nodes, refused), deps, closeServers);
+    const protection =
+      options.metricsCertPath === undefined
+        ? undefined
+        : {
+            certificate: new CertificateFiles(options.metricsCertPath, clock),
+            doorkeeper: createDoorkeeper(createAccessReview({ client: kube.reviewClient, clock }), deps, running),
+          };
+    await servePagesOf(options, registry, () => whyNotReady(nodes, refused), { ...deps, protection }, closeServers);
     background.push(kube.run(running));
     logger.info(
       {
@@ -173,7 +183,7 @@ async function servePagesOf(
   options: RunOptions,
   registry: Registry,
   whyNotReady: () => readonly string[],
-  { clock, logger }: AgentDeps,
+  { clock, logger, protection }: AgentDeps & { protection: Protection | undefined },
   closeServers: (() => Promise<void>)[],
 ): Promise<void> {
   const text =
@@ -189,12 +199,17 @@ async function servePagesOf(
     const why = whyNotReady();
     return (why.length === 0 ? text(200, "ok\n") : text(503, `${why.join("\n")}\n`))();
   };
-  const start = async (what: string, address: BindAddress | "off", pages: Record<string, Page>): Promise<void> => {
+  const start = async (
+    what: string,
+    address: BindAddress | "off",
+    pages: Record<string, Page>,
+    protection?: Protection,
+  ): Promise<void> => {
     if (address === "off") return;
-    const server = await servePages(address, pages);
+    const server = await servePages(address, pages, protection);
     closeServers.push(() => server.close());
     logger.info({ host: address.host, port: server.port }, `serving ${what}`);
   };
-  await start("metrics", options.metricsBindAddress, { "/metrics": metrics });
+  await start("metrics", options.metricsBindAddress, { "/metrics": metrics }, protection);
   await start("probes", options.healthProbeBindAddress, { "/healthz": text(200, "ok\n"), "/readyz": readyz });
 }

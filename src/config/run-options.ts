@@ -183,6 +183,23 @@ export const RUN_OPTIONS = {
     brief: "Where /metrics is served (Prometheus text); 0 for nowhere",
     parse: parseBindAddress,
   } satisfies Option<BindAddress | "off">,
+  metricsSecure: {
+    name: "metricsSecure",
+    env: "IRONFENCE_METRICS_SECURE",
+    defaultText: "false",
+    placeholder: "bool",
+    brief:
+      "Serve /metrics over TLS, and only to those whom the API server allows it (deploy/secure-metrics has the rights)",
+    parse: parseBoolean,
+  } satisfies Option<boolean>,
+  metricsCertPath: {
+    name: "metricsCertPath",
+    env: "IRONFENCE_METRICS_CERT_PATH",
+    defaultText: "/etc/ironfence/metrics-tls",
+    placeholder: "folder",
+    brief: "tls.crt and tls.key for --metrics-secure; they are read again when they are renewed",
+    parse: parseText,
+  } satisfies Option<string>,
   healthProbeBindAddress: {
     name: "healthProbeBindAddress",
     env: "IRONFENCE_HEALTH_PROBE_BIND_ADDRESS",
@@ -225,6 +242,8 @@ export interface RunOptions extends ClusterOptions {
   ownCluster: ClusterName | undefined;
   allowLocalWorkloadClusters: boolean;
   metricsBindAddress: BindAddress | "off";
+  /** Where the certificate is; undefined for metrics over plain HTTP, for everybody. */
+  metricsCertPath: string | undefined;
   healthProbeBindAddress: BindAddress | "off";
   logLevel: LogLevel;
   /** Tells this process from its twins in the lease and in events: the pod's name, else the host's. */
@@ -270,6 +289,9 @@ export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
     ownCluster: resolveOption(RUN_OPTIONS.ownCluster, flags, env),
     allowLocalWorkloadClusters: requireOption(RUN_OPTIONS.allowLocalWorkloadClusters, flags, env),
     metricsBindAddress: requireOption(RUN_OPTIONS.metricsBindAddress, flags, env),
+    metricsCertPath: requireOption(RUN_OPTIONS.metricsSecure, flags, env)
+      ? requireOption(RUN_OPTIONS.metricsCertPath, flags, env)
+      : undefined,
     healthProbeBindAddress: requireOption(RUN_OPTIONS.healthProbeBindAddress, flags, env),
     logLevel: requireOption(RUN_OPTIONS.logLevel, flags, env),
     instance: env["POD_NAME"] ?? hostname(),

@@ -28,6 +28,8 @@ export interface KubeRuntimeDeps {
 export interface RunnableKubeRuntime extends KubeRuntime {
   /** A client on connections of its own, for the leader's Lease and nothing else. */
   leaseClient: KubeClient;
+  /** The same for reviews of access, which every agent asks for, whether it leads or not. */
+  reviewClient: KubeClient;
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -41,6 +43,7 @@ export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
   return {
     client,
     leaseClient: createKubeClient({ transport, clock, random, lane: "lease" }),
+    reviewClient: createKubeClient({ transport, clock, random, lane: "review" }),
     clock,
     random,
     logger,

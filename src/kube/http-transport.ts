@@ -22,7 +22,7 @@ export const WORKLOAD_BODY_BYTES_MAX = 4 * 1024 * 1024;
  * Connections of each lane. `api` is what bounds how many calls run at once. A watch occupies its connection for as long as
  * it lives; there is one a watched kind. The lease has a second one for the case that the first is found broken.
  */
-const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = { api: 16, watch: 128, lease: 2 };
+const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = { api: 16, watch: 128, lease: 2, review: 2 };
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Below the time after which kube-apiserver and usual load balancers close an idle connection (60 s and more). */

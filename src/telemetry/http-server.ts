@@ -1,9 +1,28 @@
 import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { CertificateFiles } from "./certificate-files.ts";
 import { ConnectionPlaces } from "./connection-places.ts";
 
+/** What one request is answered. */
+export interface Answer {
+  status: number;
+  contentType: string;
+  body: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
 /** Answers one path. */
-export type Page = () => Promise<{ status: number; contentType: string; body: string }>;
+export type Page = () => Promise<Answer>;
+
+/** Says who may read a page, by the header Authorization. @returns the answer to somebody who may not; undefined for all others. */
+export type Doorkeeper = (authorization: string | undefined, path: string) => Promise<Answer | undefined>;
+
+/** How pages are kept from those whom they do not concern. */
+export interface Protection {
+  certificate: CertificateFiles;
+  doorkeeper: Doorkeeper;
+}
 
 /** Until the whole request is there: a scrape or a probe is one short GET, and anything slower is not one. */
 const REQUEST_TIMEOUT_MS = 5_000;
@@ -14,22 +33,23 @@ const SILENCE_MAX_MS = 10_000;
 const CONNECTIONS_MAX = 64;
 
 /**
- * Serves a few fixed pages over plain HTTP: metrics and probes.
+ * Serves a few fixed pages: metrics and probes.
  *
+ * @param protection where absent, over plain HTTP and to everybody.
  * @returns the port that was bound (for port 0, the one that was free) and what ends the server.
  * @throws Error naming the address where it cannot be bound.
  */
 export async function servePages(
   address: { host: string; port: number },
   pages: Readonly<Record<string, Page>>,
+  protection?: Protection,
 ): Promise<{ port: number; close(): Promise<void> }> {
-  const limits = {
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    headersTimeout: REQUEST_TIMEOUT_MS,
-    connectionsCheckingInterval: LOOK_MS,
-  };
-  const server = createServer(limits, (request, response) => {
-    answer(request, response, pages).catch(() => response.destroy());
+  const server = listener(protection?.certificate, (request, response) => {
+    answer(request, pages, protection?.doorkeeper)
+      .then(({ status, contentType, body, headers }) =>
+        response.writeHead(status, { "content-type": contentType, "cache-control": "no-store", ...headers }).end(body),
+      )
+      .catch(() => response.destroy());
   });
   server.setTimeout(SILENCE_MAX_MS);
   const places = new ConnectionPlaces(CONNECTIONS_MAX);
@@ -51,23 +71,40 @@ export async function servePages(
   };
 }
 
+function listener(
+  certificate: CertificateFiles | undefined,
+  onRequest: (request: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const limits = {
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    headersTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: LOOK_MS,
+  };
+  if (certificate === undefined) return createServer(limits, onRequest);
+  const tls = { minVersion: "TLSv1.2", handshakeTimeout: REQUEST_TIMEOUT_MS, ...certificate.current() } as const;
+  const server = createTlsServer({ ...limits, ...tls }, onRequest);
+  server.on("connection", () => {
+    const renewed = certificate.renewed();
+    if (renewed !== undefined) server.setSecureContext({ minVersion: tls.minVersion, ...renewed });
+  });
+  return server;
+}
+
+/** Pages are looked up after the doorkeeper, so that a stranger does not learn which there are. */
 async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
+  { method = "", url = "/", headers }: Pick<IncomingMessage, "method" | "url" | "headers">,
   pages: Readonly<Record<string, Page>>,
-): Promise<void> {
-  const path = (request.url ?? "/").split("?")[0] ?? "/";
+  doorkeeper: Doorkeeper | undefined,
+): Promise<Answer> {
+  const path = url.split("?")[0] ?? "/";
+  const refusal = await doorkeeper?.(headers.authorization, path);
+  if (refusal !== undefined) return refusal;
   const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
-  if (page === undefined) {
-    response
-      .writeHead(404, { "content-type": "text/plain" })
-      .end(`not found; there are: ${Object.keys(pages).join(" ")}\n`);
-    return;
-  }
-  if (request.method !== "GET" && request.method !== "HEAD") {
-    response.writeHead(405, { allow: "GET, HEAD" }).end();
-    return;
-  }
-  const { status, contentType, body } = await page();
-  response.writeHead(status, { "content-type": contentType, "cache-control": "no-store" }).end(body);
+  if (page === undefined) return text(404, `not found; there are: ${Object.keys(pages).join(" ")}\n`);
+  if (method !== "GET" && method !== "HEAD") return { ...text(405, ""), headers: { allow: "GET, HEAD" } };
+  return await page();
+}
+
+function text(status: number, body: string): Answer {
+  return { status, contentType: "text/plain", body };
 }

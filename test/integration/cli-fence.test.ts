@@ -354,6 +354,7 @@ describe("ironfence fence", () => {
         externalEtcd: new Set<string>(),
         nodeName: undefined,
         metricsBindAddress: "off",
+        metricsCertPath: undefined,
         healthProbeBindAddress: "off",
         logLevel: "error",
         instance: "test",

@@ -37,4 +37,10 @@ describe("a process that may be without its lease", () => {
     await transport.send(request("PATCH", "lease"), SIGNAL);
     assert.deepEqual(sent, ["GET api", "PATCH lease"]);
   });
+
+  it("still asks for reviews, which change nothing", async () => {
+    sent.length = 0;
+    await transport.send(request("POST", "review"), SIGNAL);
+    assert.deepEqual(sent, ["POST review"]);
+  });
 });

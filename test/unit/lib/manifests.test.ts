@@ -9,7 +9,14 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
 // kubectl apply -f reads YAML 1.1, where On is a boolean; kubectl apply -k and our own harness read 1.2, where it is a string.
 const families = readdirSync(join(ROOT, "deploy/families")).map((family) => `deploy/families/${family}`);
-for (const folder of ["deploy/crds", "deploy/node-health-check", "deploy/kustomize", ...families, "examples"]) {
+for (const folder of [
+  "deploy/crds",
+  "deploy/node-health-check",
+  "deploy/kustomize",
+  "deploy/secure-metrics",
+  ...families,
+  "examples",
+]) {
   for (const name of readdirSync(join(ROOT, folder)).filter((file) => file.endsWith(".yaml"))) {
     test(`${folder}/${name} says the same to every reader of YAML`, () => {
       const text = readFileSync(join(ROOT, folder, name), "utf8");

@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createSecureContext } from "node:tls";
+import type { Clock } from "../runtime/clock.ts";
+
+/** Whoever renews certificates does so days before they end. */
+const AGE_MAX_MS = 60_000;
+
+interface Pair {
+  cert: string;
+  key: string;
+}
+
+/** The certificate of a server, `tls.crt` and `tls.key` of a folder: a mounted Secret, which is renewed while the agent runs. */
+export class CertificateFiles {
+  readonly #folder: string;
+  readonly #clock: Clock;
+  #held: Pair;
+  #readMs: number;
+
+  /** @throws Error naming the folder where the two are not there or do not belong together. */
+  constructor(folder: string, clock: Clock) {
+    this.#folder = folder;
+    this.#clock = clock;
+    this.#held = read(folder);
+    this.#readMs = clock.monotonicMs();
+  }
+
+  current(): Pair {
+    return this.#held;
+  }
+
+  /** A newer certificate; undefined where there is none, or none that can be used: then the old one serves. */
+  renewed(): Pair | undefined {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#readMs < AGE_MAX_MS) return undefined;
+    this.#readMs = nowMs;
+    try {
+      const pair = read(this.#folder);
+      if (pair.cert === this.#held.cert && pair.key === this.#held.key) return undefined;
+      this.#held = pair;
+      return pair;
+    } catch {
+      // The files are just being replaced; they are looked at again.
+      return undefined;
+    }
+  }
+}
+
+function read(folder: string): Pair {
+  try {
+    const pair = {
+      cert: readFileSync(join(folder, "tls.crt"), "utf8"),
+      key: readFileSync(join(folder, "tls.key"), "utf8"),
+    };
+    createSecureContext(pair);
+    return pair;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`cannot use tls.crt and tls.key in ${folder}: ${why}`, { cause: error });
+  }
+}

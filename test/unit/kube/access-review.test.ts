@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { createAccessReview } from "../../../src/kube/access-review.ts";
+import type { AccessReview, Verdict } from "../../../src/kube/access-review.ts";
+import type { KubeClient } from "../../../src/kube/client.ts";
+import { isKubeError } from "../../../src/kube/errors.ts";
+import { sleep } from "../../../src/runtime/clock.ts";
+import { Secret } from "../../../src/runtime/secret.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+
+const SIGNAL = new AbortController().signal;
+const USER = { username: "system:serviceaccount:monitoring:prometheus", uid: "u1", groups: ["g"], extra: { e: ["1"] } };
+
+interface Sent {
+  kind: string;
+  spec: Record<string, unknown>;
+}
+
+interface World {
+  clock: VirtualClock;
+  sent: Sent[];
+  statuses: Record<string, unknown>;
+  ask: (token?: string, path?: string) => Promise<Verdict>;
+}
+
+/** An API server that knows one user; `costMs` for each answer. */
+function world(costMs = 0): World {
+  const clock = new VirtualClock();
+  const sent: Sent[] = [];
+  const statuses: Record<string, unknown> = {
+    TokenReview: { authenticated: true, user: USER },
+    SubjectAccessReview: { allowed: true },
+  };
+  const create = async (_type: unknown, { kind, spec }: Sent): Promise<object> => {
+    sent.push({ kind, spec });
+    if (costMs > 0) await sleep(clock, costMs, SIGNAL);
+    return { kind, status: statuses[kind] };
+  };
+  const review: AccessReview = createAccessReview({ client: { create } as unknown as KubeClient, clock });
+  const ask = (token = "t", path = "/metrics"): Promise<Verdict> => review(new Secret(token), path, SIGNAL);
+  return { clock, sent, statuses, ask };
+}
+
+describe("the review of who may read a path", () => {
+  it("asks whose token it is, then whether that user may, with all that is known of the user", async () => {
+    const { ask, sent } = world();
+    assert.equal(await ask(), "allowed");
+    const { username: user, ...rest } = USER;
+    assert.deepEqual(sent, [
+      { kind: "TokenReview", spec: { token: "t" } },
+      {
+        kind: "SubjectAccessReview",
+        spec: { ...rest, user, nonResourceAttributes: { path: "/metrics", verb: "get" } },
+      },
+    ]);
+  });
+
+  for (const [what, status] of [
+    ["says no", { authenticated: false }],
+    ["says no and names a user all the same", { authenticated: false, user: USER }],
+    ["names nobody", { authenticated: true, user: {} }],
+    ["says nothing", undefined],
+  ] as const) {
+    it(`knows nobody where the API server ${what}, and asks no further`, async () => {
+      const { ask, sent, statuses } = world();
+      statuses["TokenReview"] = status;
+      assert.equal(await ask(), "unauthenticated");
+      assert.equal(sent.length, 1);
+    });
+  }
+
+  for (const [what, status] of [
+    ["says no", { allowed: false }],
+    ["allows and denies", { allowed: true, denied: true }],
+    ["says nothing", undefined],
+  ] as const) {
+    it(`forbids where the API server ${what}`, async () => {
+      const { ask, statuses } = world();
+      statuses["SubjectAccessReview"] = status;
+      assert.equal(await ask(), "forbidden");
+    });
+  }
+
+  it("keeps an allowance for a minute and a refusal for ten seconds, for that token and path alone", async () => {
+    const { ask, sent, statuses, clock } = world();
+    await ask();
+    statuses["SubjectAccessReview"] = { allowed: false };
+    await clock.advance(59_999);
+    assert.equal(await ask(), "allowed");
+    assert.equal(sent.length, 2);
+    assert.equal(await ask("other"), "forbidden");
+    assert.equal(await ask("t", "/other"), "forbidden");
+    await clock.advance(1);
+    assert.equal(await ask(), "forbidden");
+    statuses["SubjectAccessReview"] = { allowed: true };
+    await clock.advance(9_999);
+    assert.equal(await ask(), "forbidden");
+    await clock.advance(1);
+    assert.equal(await ask(), "allowed");
+  });
+
+  it("is made once for all that bear a token at the same moment", async () => {
+    const { ask, sent, clock } = world(100);
+    const asked = [ask(), ask(), ask()];
+    await clock.advance(100);
+    await clock.advance(100);
+    assert.deepEqual(await Promise.all(asked), ["allowed", "allowed", "allowed"]);
+    assert.equal(sent.length, 2);
+  });
+
+  it("has at most 16 under way, so that ever new tokens take no more of the API server's time", async () => {
+    const { ask, sent, clock } = world(100);
+    const first = Array.from({ length: 16 }, (_, index) => ask(`t${index}`));
+    await assert.rejects(ask("one-more"), (error) => isKubeError(error, "TooManyRequests"));
+    assert.equal(sent.length, 16);
+    await clock.advance(100);
+    await clock.advance(100);
+    await Promise.all(first);
+    const later = ask("one-more");
+    await clock.advance(100);
+    await clock.advance(100);
+    assert.equal(await later, "allowed");
+  });
+
+  it("ends after 5 s, and is not remembered: nobody gets in without an answer", async () => {
+    const { ask, sent, clock } = world(60_000);
+    const asked = assert.rejects(ask(), /did not end within 5000 ms/);
+    await clock.advance(5_000);
+    await asked;
+    void ask().catch(() => undefined);
+    assert.equal(sent.length, 2);
+    await clock.advance(5_000);
+  });
+
+  it("is remembered for 256 tokens at most", async () => {
+    const { ask, sent } = world();
+    for (let token = 0; token < 257; token++) await ask(`t${token}`);
+    sent.length = 0;
+    await ask("t256");
+    assert.equal(sent.length, 0);
+    await ask("t0");
+    assert.equal(sent.length, 2);
+  });
+});
