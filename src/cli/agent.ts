@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { AGENT_COMPONENTS, AGENT_FAMILIES, AGENT_NOT_READY, AGENT_VERSION } from "../api/annotations.ts";
 import type { Node } from "../api/core.ts";
-import { NODES } from "../api/core-types.ts";
+import { LEASES, NODES } from "../api/core-types.ts";
 import { trimNode } from "../api/trim.ts";
 import type { BindAddress } from "../config/parsers.ts";
 import type { RunOptions } from "../config/run-options.ts";
@@ -11,6 +11,8 @@ import { loadCluster } from "../kube/credentials.ts";
 import { guardWrites } from "../kube/guarded-transport.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
 import { runLeaderElection } from "../kube/leader-election.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import { apiVersionOf } from "../kube/resource.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import type { Watched } from "../kube/watched.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -23,6 +25,7 @@ import type { Page, Protection } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CONTROLLER_NAME, runComponents } from "./components.ts";
 import { createDoorkeeper } from "./metrics-doorkeeper.ts";
+import { watchUnreadVersions } from "./unread-versions.ts";
 import { RefusedWatches } from "./refused-watches.ts";
 import { VERSION } from "../runtime/version.ts";
 
@@ -83,6 +86,8 @@ async function runAgentOn(
   try {
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, running);
+    let unread: readonly string[] = [];
+    const problems = (): string[] => [...whyNotReady(nodes, refused), ...unread];
     const protection =
       options.metricsCertPath === undefined
         ? undefined
@@ -90,7 +95,7 @@ async function runAgentOn(
             certificate: new CertificateFiles(options.metricsCertPath, clock),
             doorkeeper: createDoorkeeper(createAccessReview({ client: kube.reviewClient, clock }), deps, running),
           };
-    await servePagesOf(options, registry, () => whyNotReady(nodes, refused), { ...deps, protection }, closeServers);
+    await servePagesOf(options, registry, problems, { ...deps, protection }, closeServers);
     background.push(kube.run(running));
     logger.info(
       {
@@ -105,11 +110,12 @@ async function runAgentOn(
     const handOver = new HandOver(logger);
     const lead = async (leading: AbortSignal): Promise<void> => {
       const mayOrder = (): boolean => mayAct();
+      const ending = handOver.signalBeside(leading);
+      const onFound = (found: readonly string[]): void => void (unread = found);
+      const lease = leaseNamed(options.namespace, options.leaseName);
+      background.push(watchUnreadVersions({ runtime, families: options.families, lease, onFound }, ending));
       const hand = (why: string): void => (options.leaderElect ? handOver.begin(why) : undefined);
-      await runComponents(
-        { options, runtime, registry, nodes, mayOrder, handOver: hand },
-        handOver.signalBeside(leading),
-      );
+      await runComponents({ options, runtime, registry, nodes, mayOrder, handOver: hand }, ending);
     };
     if (options.leaderElect) {
       await runLeaderElection(
@@ -126,7 +132,7 @@ async function runAgentOn(
             [AGENT_VERSION]: VERSION,
             [AGENT_COMPONENTS]: [...options.components].join(","),
             [AGENT_FAMILIES]: [...options.families].join(","),
-            [AGENT_NOT_READY]: whyNotReady(nodes, refused).join("; ").slice(0, NOT_READY_CHARS_MAX),
+            [AGENT_NOT_READY]: problems().join("; ").slice(0, NOT_READY_CHARS_MAX),
           }),
           onChange: (leader) => logger.info({ leader, self: leader === identity }, "the leader is known"),
         },
@@ -168,6 +174,12 @@ class HandOver {
   signalBeside(signal: AbortSignal): AbortSignal {
     return AbortSignal.any([signal, this.#begun.signal]);
   }
+}
+
+/** The agent's lease as what events are about, whatever else it says. */
+function leaseNamed(namespace: string, name: string): KubeObject {
+  const { kind } = LEASES;
+  return { apiVersion: apiVersionOf(LEASES), kind, metadata: { namespace, name, uid: "", resourceVersion: "" } };
 }
 
 /** In words; empty where it is ready. Only the agent that leads watches what its families need. */

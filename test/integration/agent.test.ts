@@ -13,7 +13,7 @@ import { readCrds, readForeignCrds } from "../../hack/lib/crds.ts";
 import type { Child } from "../../hack/lib/processes.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
+import { EVENTS, LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { Lease } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
@@ -88,6 +88,41 @@ describe("the agent", () => {
     kube.server.faults.clear();
     await until(agent, "it is ready", async () => (await fetch(`${probes}/readyz`)).status === 200);
     await agent.stop();
+  });
+
+  it("is not ready while a kind of its families is served only in a version that it does not read, and names both", async () => {
+    const old = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token: "let-me-in" });
+    try {
+      const crds = (await readForeignCrds(["v1beta1"])).map((text) =>
+        text.replaceAll("name: v1beta1", "name: v1alpha5"),
+      );
+      for (const crd of [...(await readCrds()), ...crds]) old.server.load(crd);
+      old.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
+      old.server.collection(LEASES).create(freeLease(NAMESPACE));
+      const file = join(folder, "old-kubeconfig");
+      writeFileSync(file, old.kubeconfig);
+      const flags = ["--families", "metal3-remediation"];
+      const agent = startAgent({ kubeconfig: file, logFile: join(folder, "versions.log"), flags });
+      agents.push(agent);
+      const probes = await until(agent, "it serves probes", () => addressIn(agent, "serving probes"));
+      const said = await until(agent, "it says so", async () => {
+        const text = await (await fetch(`${probes}/readyz`)).text();
+        return text.startsWith("Metal3Remediation") && text;
+      });
+      const served = "Metal3Remediation is served as infrastructure.cluster.x-k8s.io/v1alpha5";
+      const next = "Upgrade its provider, or take the family out of --families";
+      const note = `${served}, and ironfence reads v1beta2 and v1beta1: family metal3-remediation does nothing. ${next}`;
+      assert.equal(said, `${note}\n`);
+      const found = await until(agent, "there is an event", () =>
+        [...old.server.collection<KubeObject & { reason: string; note: string }>(EVENTS).values()].find(
+          ({ reason }) => reason === "VersionNotRead",
+        ),
+      );
+      assert.equal(found.note, note);
+      await agent.stop();
+    } finally {
+      await old.close();
+    }
   });
 
   it("runs the half that it is told to, and ends with a failure when another takes its lease", async () => {

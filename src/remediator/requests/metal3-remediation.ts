@@ -27,6 +27,12 @@ import { decideMetal3, machineOf } from "./decide-metal3-remediation.ts";
 import type { RequestKind } from "./request.ts";
 import { childName, createChild, removeChild, runRequests } from "./request.ts";
 
+export const METAL3_REMEDIATIONS = {
+  group: INFRASTRUCTURE_GROUP,
+  kind: METAL3_REMEDIATION_KIND,
+  versions: INFRASTRUCTURE_VERSIONS,
+};
+
 /** How often the host of a request that is under way is looked at: another controller may act on it. */
 const LOOK_MS = 5_000;
 
@@ -35,8 +41,7 @@ const LOOK_MS = 5_000;
  * CRD, then for requests. Two controllers must not serve them; where both do, ironfence stops and says so.
  */
 export async function serveMetal3Remediations(runtime: KubeRuntime, signal: AbortSignal): Promise<void> {
-  const wanted = { group: INFRASTRUCTURE_GROUP, kind: METAL3_REMEDIATION_KIND, versions: INFRASTRUCTURE_VERSIONS };
-  const type = await awaitServed(runtime, wanted, signal);
+  const type = await awaitServed(runtime, METAL3_REMEDIATIONS, signal);
   await runRequests(runtime, new Metal3Requests(runtime, type), signal);
 }
 

@@ -19,8 +19,8 @@ const CRD_RETRY_MS = 60_000;
 /** The same of one that did not say whether it does. */
 const UNKNOWN_RETRY_MS = 2_000;
 
-const HOSTS: KindVersions = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
-const MACHINES: KindVersions = {
+export const HOSTS: KindVersions = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
+export const METAL3_MACHINES: KindVersions = {
   group: INFRASTRUCTURE_GROUP,
   kind: "Metal3Machine",
   versions: INFRASTRUCTURE_VERSIONS,
@@ -84,7 +84,7 @@ export function watchHosts(
   };
   const watching = Promise.all([
     watch(HOSTS, readBareMetalHost, on.host, (view) => (hosts = view)),
-    watch(MACHINES, readMetal3Machine, on.machine, (view) => (machines = view)),
+    watch(METAL3_MACHINES, readMetal3Machine, on.machine, (view) => (machines = view)),
   ]);
   return {
     get problem() {

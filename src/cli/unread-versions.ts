@@ -1,0 +1,89 @@
+import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
+import { OKD_MACHINES } from "../api/okd-machine.ts";
+import type { Family } from "../config/parsers.ts";
+import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
+import { OKD_CHECKS } from "../detector/machines/okd.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
+import type { KubeObject } from "../kube/resource.ts";
+import type { KindVersions } from "../kube/served-kind.ts";
+import { findServed } from "../kube/served-kind.ts";
+import { METAL3_REMEDIATIONS } from "../remediator/requests/metal3-remediation.ts";
+import { HOSTS, METAL3_MACHINES } from "../remediator/targets/bare-metal-host/watch-hosts.ts";
+import { sleep } from "../runtime/clock.ts";
+
+/** The kinds of other projects that each family reads. */
+const KINDS: Readonly<Record<Family, readonly KindVersions[]>> = {
+  "node-health-check": [{ ...NODE_HEALTH_CHECKS, versions: [NODE_HEALTH_CHECKS.version] }],
+  "machine-health-check": [
+    CLUSTER_API_CHECKS.checks,
+    CLUSTER_API_CHECKS.machines,
+    ...(CLUSTER_API_CHECKS.clusters === undefined ? [] : [CLUSTER_API_CHECKS.clusters]),
+  ],
+  "okd-machine-health-check": [OKD_CHECKS.checks, OKD_CHECKS.machines],
+  "metal3-remediation": [METAL3_REMEDIATIONS],
+  "okd-machine": [OKD_MACHINES],
+  "bare-metal-host": [HOSTS, METAL3_MACHINES],
+};
+
+/** How often kinds are looked for that are not served, or in no version that is read. */
+const RETRY_MS = 60_000;
+
+/**
+ * Kinds of the families that the API server serves in no version that ironfence reads, such as cluster.x-k8s.io/v1alpha4: in words,
+ * with the versions on both sides. A kind that is not served at all is none of them, since its CRD may come later.
+ *
+ * @throws KubeError where the API server cannot be asked.
+ */
+export async function findUnreadVersions(
+  { client }: Pick<KubeRuntime, "client">,
+  families: Iterable<Family>,
+  signal: AbortSignal,
+): Promise<{ unread: string[]; areAllServed: boolean }> {
+  const unread: string[] = [];
+  let areAllServed = true;
+  for (const family of families) {
+    for (const kind of KINDS[family]) {
+      if ((await findServed({ client }, kind, signal)) !== undefined) continue;
+      areAllServed = false;
+      const other = await client.discover(kind.group, kind.kind, signal);
+      if (other === undefined) continue;
+      const served = `${kind.kind} is served as ${kind.group}/${other.version}, and ironfence reads ${kind.versions.join(" and ")}`;
+      unread.push(
+        `${served}: family ${family} does nothing. Upgrade its provider, or take the family out of --families`,
+      );
+    }
+  }
+  return { unread, areAllServed };
+}
+
+export interface UnreadVersionsDeps {
+  runtime: Pick<KubeRuntime, "client" | "clock" | "logger" | "events">;
+  families: Iterable<Family>;
+  /** The agent's lease, which the events are about. */
+  lease: KubeObject;
+  /** Told what `findUnreadVersions` has found, each time. */
+  onFound: (unread: readonly string[]) => void;
+}
+
+/** Looks for such kinds until all are served in a version that is read, and reports each by a Warning Event and in the log. */
+export async function watchUnreadVersions(deps: UnreadVersionsDeps, signal: AbortSignal): Promise<void> {
+  const { client, clock, logger, events } = deps.runtime;
+  const reported = new Set<string>();
+  while (!signal.aborted) {
+    try {
+      const { unread, areAllServed } = await findUnreadVersions({ client }, deps.families, signal);
+      deps.onFound(unread);
+      for (const note of unread.filter((text) => !reported.has(text))) {
+        reported.add(note);
+        logger.warn({ problem: note }, "the API server serves a kind only in a version that ironfence does not read");
+        const event = { type: "Warning", reason: "VersionNotRead", action: "Discover", note } as const;
+        events.record({ regarding: deps.lease, ...event });
+      }
+      if (areAllServed) return;
+    } catch (error) {
+      if (signal.aborted) return;
+      logger.debug({ err: error }, "cannot find out which versions of kinds the API server serves");
+    }
+    await sleep(clock, RETRY_MS, signal).catch(() => undefined);
+  }
+}
