@@ -1,4 +1,13 @@
-import { BMC_STRAY_401, IPMI_SESSION, LOGIN_BREAKER, REDFISH_SESSION, TARGETS, WAIT_FOR_POWER } from "./killers.ts";
+import {
+  BMC_ODD_SESSIONS,
+  BMC_STRAY_401,
+  IDENTITY,
+  IPMI_SESSION,
+  LOGIN_BREAKER,
+  REDFISH_SESSION,
+  TARGETS,
+  WAIT_FOR_POWER,
+} from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -25,9 +34,41 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "any-host-is-the-same",
     "driver",
     "who does not say what it said before may be another host",
-    'if (verdicts.includes("Other") || (verdicts.includes("Unknown") && !isOff)) return "Other";',
+    'if (verdicts.includes("Other") || (verdicts.includes("Gone") && !isOff)) return "Other";',
     'if (verdicts.includes("Other")) return "Other";',
     REDFISH_SESSION,
+  ),
+  mutant(
+    "stranger-is-the-same",
+    "driver",
+    "a host of which nothing was known before may be any other",
+    "verdicts.every((verdict) => verdict === undefined)",
+    'verdicts.every((verdict) => verdict !== "Gone")',
+    BMC_ODD_SESSIONS,
+  ),
+  mutant(
+    "placeholder-uuid-identifies",
+    "placeholders",
+    "a UUID that boards share identifies none of them",
+    "return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;",
+    "return uuid;",
+    IDENTITY,
+  ),
+  mutant(
+    "placeholder-uuid-turned-identifies",
+    "placeholders",
+    "a UUID that boards share identifies none of them in its other byte order either",
+    "return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;",
+    "return isPlaceholderUuid(uuid) ? undefined : uuid;",
+    IDENTITY,
+  ),
+  mutant(
+    "placeholder-serial-identifies",
+    "placeholders",
+    "a serial number that firmware fills in identifies nobody",
+    "return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;",
+    'return serial === undefined || isPlaceholderSerial("") ? undefined : serial;',
+    IDENTITY,
   ),
 
   // A host of several devices.

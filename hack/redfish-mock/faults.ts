@@ -19,6 +19,8 @@ export const faultRuleSchema = z.strictObject({
     .default({}),
   /** How many matching requests it is applied to; all where absent. */
   times: z.int().positive().optional(),
+  /** Of the requests that match each n-th alone, the first one included; all where absent. */
+  every: z.int().min(2).optional(),
   action: z.discriminatedUnion("type", [
     /** Slow: the request waits, then goes on as usual. */
     z.strictObject({ type: z.literal("delay"), delayMs: z.number().min(0) }),
@@ -90,6 +92,8 @@ interface Entry {
   rule: z.output<typeof faultRuleSchema>;
   path: RegExp;
   left: number;
+  /** Requests that matched. */
+  met: number;
 }
 
 /** The faults that are switched on. */
@@ -99,7 +103,7 @@ export class FaultBook {
   /** @returns the way to take the fault away. @throws Error where the rule makes no sense. */
   add(rule: FaultRule): () => void {
     const parsed = faultRuleSchema.parse(rule);
-    const entry = { rule: parsed, path: new RegExp(parsed.match.path ?? ""), left: parsed.times ?? Infinity };
+    const entry = { rule: parsed, path: new RegExp(parsed.match.path ?? ""), left: parsed.times ?? Infinity, met: 0 };
     this.#entries.unshift(entry);
     return () => {
       this.#entries = this.#entries.filter((other) => other !== entry);
@@ -127,6 +131,8 @@ export class FaultBook {
     for (const entry of this.#entries) {
       const chosen = entry.left > 0 ? choose(entry) : undefined;
       if (chosen === undefined) continue;
+      entry.met += 1;
+      if ((entry.met - 1) % (entry.rule.every ?? 1) !== 0) continue;
       entry.left -= 1;
       return chosen;
     }
@@ -135,8 +141,8 @@ export class FaultBook {
 }
 
 /** Help on the faults, for people. */
-export const FAULTS_HELP = `A fault: {"match":{"method":"POST","path":"REGEXP"},"times":N,"action":{"type":...}}, without match for all requests, without
-times until it is switched off. Of several that match the newest is applied. Actions:
+export const FAULTS_HELP = `A fault: {"match":{"method":"POST","path":"REGEXP"},"times":N,"every":N,"action":{"type":...}}, without match for all requests,
+without times until it is switched off, with every for each n-th of them. Of several that match the newest is applied. Actions:
 
   delay delayMs                      slow
   trickle everyMs                    slow: the answer comes byte by byte

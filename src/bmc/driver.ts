@@ -1,5 +1,5 @@
-import { isPlaceholderSerial, isPlaceholderUuid } from "./placeholders.ts";
-import { sameUuid } from "./uuid.ts";
+import { meaningfulSerial, meaningfulUuid } from "./placeholders.ts";
+import { parseUuid, sameUuid } from "./uuid.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -30,7 +30,8 @@ export interface HostIdentity {
 
 /**
  * Whether a host that answers after a new log-in is the one that was identified before. What is not reported any more may be
- * another host's; but some BMCs lose a part of the identity, or turn the UUID round, while their host is off.
+ * another host's; but some BMCs lose a part of the identity, or turn the UUID round, while their host is off, and learn a part
+ * of it after POST alone.
  *
  * @returns `Unknown` where a host that is off has nothing left to compare.
  */
@@ -40,34 +41,28 @@ export function compareHosts(
   { isOff }: { isOff: boolean },
 ): "Same" | "Other" | "Unknown" {
   const verdicts = [
-    compareValues(
-      meaningful(before.systemUUID, isPlaceholderUuid),
-      meaningful(now.systemUUID, isPlaceholderUuid),
-      sameUuid,
-    ),
-    compareValues(
-      meaningful(before.serialNumber, isPlaceholderSerial),
-      meaningful(now.serialNumber, isPlaceholderSerial),
-      (a, b) => a === b,
-    ),
+    compareValues(uuidOf(before), uuidOf(now), sameUuid),
+    compareValues(meaningfulSerial(before.serialNumber), meaningfulSerial(now.serialNumber), (a, b) => a === b),
   ];
-  if (verdicts.includes("Other") || (verdicts.includes("Unknown") && !isOff)) return "Other";
-  return verdicts.includes("Same") || !verdicts.includes("Unknown") ? "Same" : "Unknown";
+  if (verdicts.includes("Other") || (verdicts.includes("Gone") && !isOff)) return "Other";
+  if (verdicts.includes("Same") || verdicts.every((verdict) => verdict === undefined)) return "Same";
+  return isOff ? "Unknown" : "Other";
 }
 
-/** Undefined where neither has a value, `Unknown` where one of the two has. */
+/** What is no UUID at all, as some have it, tells hosts apart as a serial number does. */
+function uuidOf({ systemUUID }: HostIdentity): string | undefined {
+  return parseUuid(systemUUID) === undefined ? meaningfulSerial(systemUUID) : meaningfulUuid(systemUUID);
+}
+
+/** Undefined where neither has a value. */
 function compareValues(
   before: string | undefined,
   now: string | undefined,
   isSame: (a: string, b: string) => boolean,
-): "Same" | "Other" | "Unknown" | undefined {
-  if (before === undefined && now === undefined) return undefined;
-  if (before === undefined || now === undefined) return "Unknown";
+): "Same" | "Other" | "Gone" | "New" | undefined {
+  if (before === undefined) return now === undefined ? undefined : "New";
+  if (now === undefined) return "Gone";
   return isSame(before, now) ? "Same" : "Other";
-}
-
-function meaningful(text: string | undefined, isPlaceholder: (text: string) => boolean): string | undefined {
-  return text === undefined || isPlaceholder(text) ? undefined : text;
 }
 
 /** Where a host boots from next: once from the network, or as its own boot order says. */

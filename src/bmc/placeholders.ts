@@ -1,17 +1,34 @@
+import { parseUuid, swapUuid } from "./uuid.ts";
+
 // What firmware says in place of an identity that nobody has set at the factory. Many hosts share each of these values, so none of
 // them says which host it is. Pure.
+
+/**
+ * A UUID in lower case with dashes; undefined for anything that is none, and for values that boards share for want of one.
+ */
+export function meaningfulUuid(text: string | undefined): string | undefined {
+  const uuid = parseUuid(text);
+  if (uuid === undefined) return undefined;
+  return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;
+}
+
+/** A serial number without blanks around it; undefined for what firmware says when it has none. */
+export function meaningfulSerial(text: string | undefined): string | undefined {
+  const serial = text?.trim();
+  return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;
+}
 
 /**
  * Whether many boards share this UUID.
  *
  * @param uuid in lower case with dashes, in one byte order: the caller asks for the other one as well.
  */
-export function isPlaceholderUuid(uuid: string): boolean {
+function isPlaceholderUuid(uuid: string): boolean {
   return REPEATED_UUID.test(uuid) || UNSET_UUID.test(uuid) || UUIDS.has(uuid);
 }
 
 /** Whether a serial number, without the blanks around it, is none. */
-export function isPlaceholderSerial(serial: string): boolean {
+function isPlaceholderSerial(serial: string): boolean {
   const words = serial.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
   return words === "" || /^(.)\1*$/.test(words) || SERIALS.has(words) || isCount(words.replace(COUNT_PREFIX, ""));
 }

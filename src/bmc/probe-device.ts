@@ -6,7 +6,7 @@ import { BmcError } from "./errors.ts";
 import type { Endpoint } from "./network-checks.ts";
 import { checkName, checkTcp, checkTls } from "./network-checks.ts";
 import type { DeviceConfig, openDevice } from "./open-device.ts";
-import { isPlaceholderSerial, isPlaceholderUuid } from "./placeholders.ts";
+import { meaningfulSerial, meaningfulUuid } from "./placeholders.ts";
 import { abortReason } from "../runtime/clock.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { withDeadline } from "../runtime/deadline.ts";
@@ -180,11 +180,8 @@ class Probe {
     ].filter((name) => name !== "");
     const product = [manufacturer, model].filter((part) => part !== undefined).join(" ");
     const who = [...names, ...(product === "" ? [] : [product])].join(", ");
-    const isOwn = [
-      systemUUID !== undefined && !isPlaceholderUuid(systemUUID),
-      serialNumber !== undefined && !isPlaceholderSerial(serialNumber),
-    ];
-    if (isOwn.includes(true)) this.#add("identity", "ok", who);
+    const isOwn = (meaningfulUuid(systemUUID) ?? meaningfulSerial(serialNumber)) !== undefined;
+    if (isOwn) this.#add("identity", "ok", who);
     else if (names.length > 0) {
       this.#add("identity", "warning", `${who}: factory defaults, which many hosts share and which prove nothing`);
     } else this.#add("identity", "warning", `${who} the BMC tells neither system UUID nor serial number`.trim());

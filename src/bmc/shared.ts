@@ -12,6 +12,11 @@ const ON_SETTLE_MS = 60_000;
 /** A plain HTTP address is looked at so often for a redirect, at a log-in. */
 const PLAIN_MS = 3_600_000;
 
+/** The service root says for so long where log-ins go. */
+const ELSEWHERE_MS = 24 * 3_600_000;
+/** Basic authentication that was refused is not tried again for so long, each time that no session is free. */
+const NO_BASIC_MS = 600_000;
+
 /** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
   breaker: LoginBreaker;
@@ -22,6 +27,10 @@ export interface Shared {
   silences: Silences;
   /** Origins that answer by plain HTTP themselves, and send nobody elsewhere. */
   plain: Recent;
+  /** Origins whose sessions are not at the usual place. */
+  elsewhere: Recent;
+  /** Origins that have refused basic authentication, which was tried since no session was free. */
+  noBasic: Recent;
   /** Hosts that were ordered on, by whatever type of reset. */
   ordersOn: Recent;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
@@ -41,6 +50,8 @@ export function sharedOn(clock: Clock): Shared {
     pace: new Pace(clock),
     silences: new Silences(clock),
     plain: new Recent(clock, PLAIN_MS),
+    elsewhere: new Recent(clock, ELSEWHERE_MS),
+    noBasic: new Recent(clock, NO_BASIC_MS),
     ordersOn: new Recent(clock, ON_SETTLE_MS),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };

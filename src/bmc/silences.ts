@@ -7,6 +7,9 @@ import type { Clock } from "../runtime/clock.ts";
  */
 export const BMC_SETTLE_MS = 30_000;
 
+/** A BMC needs longer than this to restart, and may keep its sessions: one that has answered within this time has not. */
+export const RESTART_MS_MIN = 10_000;
+
 /**
  * When BMCs last were silent, or had forgotten us: each may have restarted then. All drivers of a process share it, since
  * whoever has just failed to reach a BMC opens another driver to try again. One that has shown its host on is forgotten: it has

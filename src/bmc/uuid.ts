@@ -1,6 +1,17 @@
 // SMBIOS (DSP0134, 7.2.1) stores the first three fields of a UUID little-endian, and BMCs and kernels disagree on who turns them
 // round, so either order counts. Pure; UUIDs are in lower case with dashes.
 
+/** A UUID in lower case with dashes; undefined for anything that is none. */
+export function parseUuid(text: string | undefined): string | undefined {
+  const digits = text
+    ?.trim()
+    .toLowerCase()
+    .replace(/^urn:uuid:/, "")
+    .replaceAll(/[-{}]/g, "");
+  if (digits === undefined || !/^[0-9a-f]{32}$/.test(digits)) return undefined;
+  return [0, 8, 12, 16, 20].map((start, i) => digits.slice(start, [8, 12, 16, 20, 32][i])).join("-");
+}
+
 export function sameUuid(a: string, b: string): boolean {
   return a === b || a === swapUuid(b);
 }

@@ -48,6 +48,8 @@ export interface Fault<World> {
   waits?: boolean;
   /** The BMC says an Off that is none, or of another host: no driver can tell (see bmc-faults-proof.test.ts). */
   lies?: boolean;
+  /** Each log-in has been ended once the device is closed. */
+  endsSessions?: boolean;
   /** The BMC says yes to orders, and the host does not get them, or only later. */
   promises?: boolean;
 }
@@ -79,6 +81,8 @@ export interface CellWorld {
   host: Host;
   clock: CellClock;
   open(timeouts: { callTimeoutMs: number; connectTimeoutMs: number }): PowerDriver;
+  /** Sessions that are open on the BMC. */
+  sessionCount(): number;
   close(): Promise<void>;
 }
 
@@ -150,6 +154,8 @@ async function prepareCell<World extends CellWorld>(
       const expected = [fault.outcomes[operation] ?? "ok"].flat();
       assert.ok(expected.includes(outcome), `${label}: ${outcome} in place of ${expected.join(" or ")}`);
       judge(label, { fault, operation, outcome, value, host: world.host });
+      await device.close();
+      if (fault.endsSessions === true) assert.equal(world.sessionCount(), 0, `${label}: a session is left`);
       return outcome;
     } finally {
       await device.close();

@@ -31,6 +31,7 @@ export async function startIpmiCell(): Promise<IpmiCell> {
         { address: mock.address, username: "fence", password, tls: { insecureSkipVerify: false }, timeouts },
         { clock, logger: createLogger("silent") },
       ),
+    sessionCount: () => mock.sessionCount,
     close: async () => {
       await mock.close();
       rack.stop();

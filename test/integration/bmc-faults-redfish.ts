@@ -51,6 +51,7 @@ export async function startRedfishCell(scheme: "http" | "https"): Promise<Redfis
         },
         { clock, logger: createLogger("silent") },
       ),
+    sessionCount: () => mock.sessionCount,
     close: async () => {
       await mock.close();
       rack.stop();
@@ -111,9 +112,10 @@ const LOGIN = { method: "POST", path: SESSIONS };
 const POST = { method: "POST", path: "Reset" };
 const GET_SYSTEM = { method: "GET", path: `${SYSTEM}$` };
 const WAITS = { waits: true };
+const ENDS = { endsSessions: true };
 
 export const REDFISH_FAULTS: readonly RedfishFault[] = [
-  fault("slow answers", "later", { action: { type: "delay", delayMs: 100 } }, {}),
+  fault("slow answers", "later", { action: { type: "delay", delayMs: 100 } }, {}, ENDS),
   fault(
     "an answer byte by byte",
     "later",
@@ -165,6 +167,15 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     "later",
     { times: 2, match: { path: `${SYSTEM}($|/)` }, action: { type: "status", status: 401 } },
     {},
+    ENDS,
+  ),
+  fault("status 401 to every other request", "later", { every: 2, action: { type: "status", status: 401 } }, {}, ENDS),
+  fault(
+    "status 401 until a new login",
+    "later",
+    { times: 3, match: { path: `${SYSTEM}($|/)` }, action: { type: "status", status: 401 } },
+    {},
+    ENDS,
   ),
   fault("orders that change nothing refused", "later", { action: { type: "refuseNoChange", status: 409 } }, {}),
   fault(
@@ -175,7 +186,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
   ),
   fault("login refused", "first", { match: LOGIN, action: { type: "status", status: 401 } }, all("AuthFailed")),
   fault("login not ready", "first", { match: LOGIN, action: { type: "status", status: 503 } }, all("Busy")),
-  fault("session table full", "first", { match: LOGIN, action: { type: "sessionsFull" } }, {}),
+  fault("session table full", "first", { match: LOGIN, action: { type: "sessionsFull" } }, {}, ENDS),
   other(
     "session table full, and no basic authentication",
     ({ mock }) => {
@@ -189,6 +200,14 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     "first",
     { match: LOGIN, action: { type: "override", withoutHeaders: ["location"] } },
     {},
+    ENDS,
+  ),
+  fault(
+    "a session without a token",
+    "first",
+    { match: LOGIN, action: { type: "override", withoutHeaders: ["x-auth-token"] } },
+    {},
+    ENDS,
   ),
   fault(
     "a token, and nothing that says where its session is",

@@ -18,7 +18,6 @@ export const RESET = `${SYSTEM}/Actions/ComputerSystem.Reset`;
 export const SESSIONS = "/redfish/v1/SessionService/Sessions";
 export const CHASSIS = "/redfish/v1/Chassis/1";
 export const PASSWORD = "s3cret-pass";
-const TOKEN = "token-1";
 
 export type Json = Record<string, unknown>;
 
@@ -40,6 +39,7 @@ export interface FakeBmc {
   /** What the System shows; an order sets PowerState at once. */
   system: Json;
   chassis: Json;
+  /** Those that are open, by their paths: the first that was ever given is `SESSIONS/1`, and its token is `token-1`. */
   sessions: Set<string>;
   requests: Request[];
   /** Requests as `METHOD path`, in order. */
@@ -128,18 +128,25 @@ export async function startFakeBmc(tls?: https.ServerOptions): Promise<FakeBmc> 
   return bmc;
 }
 
+/** Sessions that each BMC has given. */
+const GIVEN = new WeakMap<FakeBmc, number>();
+
 function answer(bmc: FakeBmc, { method, path, headers, body }: Request): Reply {
   if (path === "/redfish/v1/") {
     return ok({ Systems: { "@odata.id": "/redfish/v1/Systems" }, Links: { Sessions: { "@odata.id": SESSIONS } } });
   }
   if (method === "POST" && path === SESSIONS) {
     if (body["UserName"] !== "fence" || body["Password"] !== PASSWORD) return { status: 401 };
-    const location = `${SESSIONS}/1`;
+    const id = (GIVEN.get(bmc) ?? 0) + 1;
+    GIVEN.set(bmc, id);
+    const location = `${SESSIONS}/${id}`;
     bmc.sessions.add(location);
-    return { status: 201, headers: { "X-Auth-Token": TOKEN, Location: location }, body: { "@odata.id": location } };
+    const headers = { "X-Auth-Token": `token-${id}`, Location: location };
+    return { status: 201, headers, body: { "@odata.id": location } };
   }
   const basic = `Basic ${Buffer.from(`fence:${PASSWORD}`).toString("base64")}`;
-  const inSession = headers["x-auth-token"] === TOKEN && bmc.sessions.size > 0;
+  const id = String(headers["x-auth-token"]).replace("token-", "");
+  const inSession = [...bmc.sessions].some((path) => path.replace(/\/$/, "").endsWith(`/${id}`));
   if (!inSession && headers.authorization !== basic) return { status: 401 };
   if (method === "DELETE") return { status: bmc.sessions.delete(path) ? 204 : 404 };
   if (method === "GET" && path === SYSTEM) return ok(bmc.system);

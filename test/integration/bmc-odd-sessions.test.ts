@@ -48,7 +48,21 @@ describe("a session whose Location does not serve", () => {
     });
   }
 
+  it("is ended where it was given without a token, and basic authentication serves in its place", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.override = (request): Reply | undefined => {
+      if (!isLogin(request)) return undefined;
+      bmc.sessions.add(`${SESSIONS}/1`);
+      return { status: 201, headers: { Location: `${SESSIONS}/1` } };
+    };
+    const device = openFake(bmc);
+    assert.equal((await device.readPower(forever())).state, "On");
+    await device.close();
+    assert.equal(bmc.sessions.size, 0, bmc.log().join("\n"));
+  });
+
   for (const [what, headers] of [
+    ["its Location points away", { Location: "https://elsewhere.example/login?next=1" }],
     ["nothing says where it is", {}],
     ["its Location is no session's", { Location: "/redfish/v1/AccountService/Accounts/3" }],
   ] as const) {
@@ -175,10 +189,55 @@ describe("a service that serves nobody by plain HTTP", () => {
   }
 });
 
+describe("an identity that grows after a power-on", () => {
+  it("is the same host's: the serial number comes after POST, and a new log-in", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.system["SerialNumber"] = null;
+    await using device = openFake(bmc);
+    await device.identify(forever());
+    bmc.system["SerialNumber"] = "SN-0001";
+    assert.equal((await device.readPower(forever())).state, "On");
+    bmc.sessions.clear();
+    await device.forceOff(forever());
+    assert.equal(bmc.system["PowerState"], "Off");
+  });
+
+  it("is another host's where nothing of it was known before", async () => {
+    await using bmc = await startFakeBmc();
+    Object.assign(bmc.system, { UUID: null, SerialNumber: "To be filled by O.E.M." });
+    await using device = openFake(bmc);
+    await device.identify(forever());
+    bmc.system["SerialNumber"] = "SN-0001";
+    bmc.sessions.clear();
+    await assert.rejects(device.forceOff(forever()), hasCode("Refused", /another host answers/));
+  });
+});
+
+describe("a reading of another host", () => {
+  for (const [what, change] of [
+    ["another serial number", { SerialNumber: "SN-0002" }],
+    ["another UUID", { UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" }],
+    ["another serial number, and no UUID", { SerialNumber: "SN-0002", UUID: null }],
+  ] as const) {
+    it(`is no Off: ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      await using device = openFake(bmc);
+      await device.identify(forever());
+      await device.forceOff(forever());
+      Object.assign(bmc.system, change);
+      const reading = await device.readPower(forever());
+      assert.equal(reading.state, "Unknown");
+      assert.match(reading.raw, /another host answers/);
+    });
+  }
+});
+
 describe("an identity that changes while the host is off", () => {
   for (const [what, change] of [
     ["the UUID vanishes", { UUID: null }],
     ["the UUID is all zeros", { UUID: "00000000-0000-0000-0000-000000000000" }],
+    ["the UUID is what firmware has for want of one", { UUID: "03000200-0400-0500-0006-000700080009" }],
+    ["the same in the other byte order", { UUID: "00020003-0004-0005-0006-000700080009" }],
     ["the UUID is turned round", { UUID: "44454c4c-4200-1035-8051-b4c04f4e3732" }],
     ["the serial number vanishes", { SerialNumber: "" }],
     ["the serial number is a placeholder", { SerialNumber: "Not Specified" }],

@@ -7,6 +7,18 @@ import type { FakeBmc, Json } from "./bmc-fixture.ts";
 
 // The way to a proven Off, gone beforehand: a probe finds what an outage must not be the first to show.
 
+/** A clock of which the test moves the hands; its timers are real. */
+function handClock(): Clock & { advance: (ms: number) => void } {
+  let aheadMs = 0;
+  return {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    advance: (ms) => {
+      aheadMs += ms;
+    },
+  };
+}
+
 const resetAction = (bmc: FakeBmc): Json =>
   (bmc.system["Actions"] as Record<string, Json>)["#ComputerSystem.Reset"] ?? {};
 
@@ -75,6 +87,58 @@ describe("which chassis has to be off as well", () => {
     await using missing = openFake(bmc, { powerChassis: ["/redfish/v1/Chassis/gone"] });
     assert.deepEqual(await readTwice(missing), ["Unknown", "Unknown"]);
     assert.equal((await missing.findOffObstacle?.(forever()))?.reason, "ChassisDisagrees");
+  });
+});
+
+describe("a chassis that is not there yet, or contains nothing yet, as a BMC starts", () => {
+  for (const [what, answer] of [
+    ["not there", { status: 404 }],
+    ["without its System", ok({ ChassisType: "RackMount", PowerState: "On" })],
+  ] as const) {
+    it(`counts once it is filled in: ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      const clock = handClock();
+      bmc.chassis["PowerState"] = "On";
+      bmc.system["PowerState"] = "Off";
+      bmc.override = ({ path }) => (path === CHASSIS ? answer : undefined);
+      await using device = openFake(bmc, { clock, path: SYSTEM });
+      assert.deepEqual(await readTwice(device), ["Off", "Off"]);
+      bmc.override = () => undefined;
+      clock.advance(30_000);
+      assert.deepEqual(await readTwice(device), ["Unknown", "Unknown"]);
+    });
+  }
+
+  it("counts at once after whatever may have been a restart", async () => {
+    await using bmc = await startFakeBmc();
+    (bmc.system["Links"] as Json)["ManagedBy"] = [{ "@odata.id": "/redfish/v1/Managers/1" }];
+    const manager = { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T00:00:00Z" };
+    bmc.system["PowerState"] = "Off";
+    bmc.override = ({ path }) => {
+      if (path === CHASSIS) return ok({ ChassisType: "RackMount", PowerState: "On" });
+      return path === "/redfish/v1/Managers/1" ? ok(manager) : undefined;
+    };
+    await using device = openFake(bmc, { clock: handClock(), path: SYSTEM });
+    assert.deepEqual(await readTwice(device), ["Off", "Off"]);
+    bmc.chassis["PowerState"] = "On";
+    bmc.override = ({ path }) => (path === "/redfish/v1/Managers/1" ? ok(manager) : undefined);
+    bmc.sessions.clear();
+    assert.deepEqual(await readTwice(device), ["Unknown", "Unknown"]);
+  });
+
+  it("costs no request at each reading, where it never is", async () => {
+    await using bmc = await startFakeBmc();
+    const clock = handClock();
+    const empty = [1, 2, 3, 4].map((id) => `/redfish/v1/Chassis/HGX_GPU_${id}`);
+    (bmc.system["Links"] as Json)["Chassis"] = empty.map((path) => ({ "@odata.id": path }));
+    bmc.override = ({ path }) => (empty.includes(path) ? ok({ PowerState: "On" }) : undefined);
+    bmc.system["PowerState"] = "Off";
+    await using device = openFake(bmc, { clock, path: SYSTEM });
+    for (let at = 0; at < 10; at += 1) {
+      assert.equal((await device.readPower(forever())).state, "Off");
+      clock.advance(2_000);
+    }
+    assert.equal(bmc.log().filter((line) => line.includes("HGX_GPU_")).length, 4);
   });
 });
 
@@ -159,18 +223,6 @@ describe("the reset types as they are offered now", () => {
 });
 
 describe("a power button that is all there is to power a host on", () => {
-  /** A clock of which the test moves the hands; its timers are real. */
-  function handClock(): Clock & { advance: (ms: number) => void } {
-    let aheadMs = 0;
-    return {
-      ...systemClock,
-      monotonicMs: () => systemClock.monotonicMs() + aheadMs,
-      advance: (ms) => {
-        aheadMs += ms;
-      },
-    };
-  }
-
   async function withButton(test: (bmc: FakeBmc, clock: ReturnType<typeof handClock>) => Promise<void>): Promise<void> {
     await using bmc = await startFakeBmc();
     list(bmc, "ForceOff", "PushPowerButton");

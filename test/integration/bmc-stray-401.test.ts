@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../src/runtime/system.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import { forever, hasCode, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
+import { forever, hasCode, ok, openFake, redfishError, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Reply, Request } from "./bmc-fixture.ts";
 
 // HPE iLO, AMI MegaRAC and NVIDIA's GB200 and GB300 answer 401 to valid logins and sessions now and then.
@@ -51,7 +51,7 @@ describe("a stray 401", () => {
       stray(bmc, count, isRead);
       await using device = openFake(bmc);
       assert.equal((await device.readPower(forever())).state, "On");
-      assert.equal(logins(bmc), count + 1);
+      assert.equal(logins(bmc), 1, "the session was still good");
     });
   }
 
@@ -80,6 +80,151 @@ describe("a stray 401", () => {
     assert.equal((await device.readPower(forever())).state, "On");
     assert.deepEqual(clock.waits, [1_000, 2_000]);
   });
+});
+
+describe("sessions that a BMC has denied, rightly or not", () => {
+  for (const denied of [1, 2, 3, 5, 9]) {
+    it(`are all ended: ${denied} reads were denied`, async () => {
+      await using bmc = await startFakeBmc();
+      stray(bmc, denied, isRead);
+      const device = openFake(bmc, { path: SYSTEM });
+      await device.readPower(forever()).catch(() => undefined);
+      await device.close();
+      assert.equal(bmc.sessions.size, 0, bmc.log().join("\n"));
+    });
+  }
+
+  it("are ended where the end itself is denied", async () => {
+    await using bmc = await startFakeBmc();
+    const device = openFake(bmc, { path: SYSTEM });
+    await device.readPower(forever());
+    stray(bmc, 2, ({ method }) => method === "DELETE");
+    await device.close();
+    assert.equal(bmc.sessions.size, 0);
+  });
+
+  it("are ended soon, not only once the device is closed: a BMC has few", async () => {
+    await using bmc = await startFakeBmc();
+    await using device = openFake(bmc, { path: SYSTEM });
+    for (let round = 0; round < 6; round += 1) {
+      stray(bmc, 3, isRead);
+      assert.equal((await device.readPower(forever())).state, "On");
+      await device.identify(forever());
+    }
+    assert.ok(bmc.sessions.size <= 2, `${bmc.sessions.size} sessions are open`);
+  });
+});
+
+describe("a stray 401 in a session", () => {
+  /** Nothing but the session tells of the BMC: it has no Manager, and its chassis shows no power. */
+  it("is no sign of a restart: an Off is proven all the same", async () => {
+    await using bmc = await startFakeBmc();
+    await using device = openFake(bmc, { path: SYSTEM });
+    await device.identify(forever());
+    await device.forceOff(forever());
+    let reads = 0;
+    bmc.override = (request) => (isRead(request) && (reads += 1) % 2 === 1 ? { status: 401 } : undefined);
+    for (let at = 0; at < 4; at += 1) assert.equal((await device.readPower(forever())).state, "Off");
+    bmc.sessions.clear();
+    assert.equal((await device.readPower(forever())).state, "Unknown", "a session that is lost is one");
+  });
+
+  it("that comes after a silence of the BMC is a sign of a restart", async () => {
+    await using bmc = await startFakeBmc();
+    let aheadMs = 0;
+    const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+    await using device = openFake(bmc, { path: SYSTEM, clock });
+    await device.identify(forever());
+    await device.forceOff(forever());
+    assert.equal((await device.readPower(forever())).state, "Off");
+    aheadMs = 11_000;
+    stray(bmc, 1, isRead);
+    assert.equal((await device.readPower(forever())).state, "Unknown");
+  });
+});
+
+describe("a full session table where basic authentication is refused", () => {
+  const full = (request: Request): Reply | undefined => {
+    if (isLogin(request)) return redfishError(400, "Base.1.8.SessionLimitExceeded");
+    return request.headers.authorization === undefined ? undefined : { status: 401 };
+  };
+  const basics = (bmc: FakeBmc): number =>
+    bmc.requests.filter(({ headers }) => headers.authorization !== undefined).length;
+
+  it("is tried by basic authentication once, by however many calls and devices", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.override = full;
+    for (let at = 0; at < 3; at += 1) {
+      await using device = openFake(bmc, { path: SYSTEM });
+      for (let call = 0; call < 3; call += 1) {
+        await assert.rejects(device.readPower(forever()), hasCode("Busy", /no session is free/));
+      }
+    }
+    assert.equal(basics(bmc), 1);
+  });
+
+  it("is left as soon as a session is free, by the same device", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.override = full;
+    const device = openFake(bmc, { path: SYSTEM });
+    await assert.rejects(device.readPower(forever()), hasCode("Busy"));
+    bmc.override = () => undefined;
+    assert.equal((await device.readPower(forever())).state, "On");
+    assert.equal(bmc.sessions.size, 1);
+    await device.close();
+    assert.equal(bmc.sessions.size, 0);
+  });
+});
+
+describe("a full session table where basic authentication serves", () => {
+  it("is asked for a session again after a while", async () => {
+    await using bmc = await startFakeBmc();
+    let aheadMs = 0;
+    const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+    bmc.override = (request) => (isLogin(request) ? redfishError(400, "Base.1.8.SessionLimitExceeded") : undefined);
+    await using device = openFake(bmc, { path: SYSTEM, clock });
+    assert.equal((await device.readPower(forever())).state, "On");
+    assert.equal((await device.readPower(forever())).state, "On");
+    assert.equal(logins(bmc), 1);
+    bmc.override = () => undefined;
+    aheadMs = 61_000;
+    assert.equal((await device.readPower(forever())).state, "On");
+    assert.equal(bmc.sessions.size, 1);
+  });
+});
+
+describe("a password that was changed on the BMC", () => {
+  for (const [what, elsewhere] of [
+    ["at the usual place", SESSIONS],
+    ["elsewhere", "/redfish/v1/Sessions"],
+  ] as const) {
+    it(`costs three log-ins at most, where sessions are made ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      const clock = hastyClock();
+      let isChanged = false;
+      let refused = 0;
+      bmc.override = ({ method, path, body }) => {
+        if (path === "/redfish/v1/") return ok({ Links: { Sessions: { "@odata.id": elsewhere } } });
+        if (method !== "POST" || path === RESET) return undefined;
+        if (path === elsewhere && !isChanged && body["UserName"] === "fence") {
+          bmc.sessions.add(`${elsewhere}/1`);
+          return { status: 201, headers: { "x-auth-token": "token-1", location: `${elsewhere}/1` } };
+        }
+        refused += 1;
+        return { status: 401 };
+      };
+      await using device = openFake(bmc, { clock, path: SYSTEM });
+      assert.equal((await device.readPower(forever())).state, "On");
+      await device.close();
+      isChanged = true;
+      refused = 0;
+      for (let at = 0; at < 2; at += 1) {
+        await using later = openFake(bmc, { clock, path: SYSTEM });
+        await assert.rejects(later.readPower(forever()), hasCode("AuthFailed"));
+      }
+      assert.ok(refused <= 3, `${refused} log-ins were refused`);
+    });
+  }
 });
 
 describe("stray 401s that lie far apart", () => {

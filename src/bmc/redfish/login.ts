@@ -11,18 +11,17 @@ import type { Answer } from "./answer.ts";
 import type { Connection } from "./connection.ts";
 import { objectAt, stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
+import type { OpenSession } from "./left-sessions.ts";
 import { pathOnOrigin } from "./reference.ts";
 import { BmcError } from "../errors.ts";
 import type { Login } from "../login-breaker.ts";
+import type { Recent } from "../recent.ts";
 
 /** How requests show who we are. */
 export type Access = SessionAccess | BasicAccess;
 
-interface SessionAccess {
+export interface SessionAccess extends OpenSession {
   kind: "Session";
-  headers: Readonly<Record<string, string>>;
-  /** Undefined where the service does not say where the session is: it serves, and cannot be ended. */
-  path: string | undefined;
 }
 
 export interface BasicAccess {
@@ -30,46 +29,57 @@ export interface BasicAccess {
   headers: Readonly<Record<string, string>>;
   /** Basic authentication is tried only because no session was free. */
   sessionsFull: boolean;
+  /** A session that was given without a token to use it by: it is to be ended. */
+  unusable?: OpenSession;
 }
 
 /** Where nearly all services log in: asking the service root first would cost every fence a request. */
 const SESSIONS = "/redfish/v1/SessionService/Sessions";
 
+/** What a log-in needs of its service. */
+export interface LoginDeps {
+  connection: Connection;
+  login: Login;
+  /** Gives the service root, which names the collection of sessions where it is not the usual one. */
+  readRoot: (signal: AbortSignal) => Promise<JsonObject>;
+  /** Services whose root was found to name another collection: a password is not tried in vain at the usual one again. */
+  elsewhere: Recent;
+  /** Whether there is time for one more try: one that is cut off may leave a session that nobody knows. */
+  hasTime: () => boolean;
+}
+
 /**
  * Logs in: a session where the service offers one, else basic authentication (which sends nothing by itself).
  *
- * @param readRoot gives the service root, which names the collection of sessions where it is not the usual one.
- * @param hasTime says whether there is time for one more try: one that is cut off may leave a session that nobody knows.
  * @throws BmcError AuthFailed where user or password are refused.
  */
-export async function logIn(
-  connection: Connection,
-  readRoot: (signal: AbortSignal) => Promise<JsonObject>,
-  login: Login,
-  hasTime: () => boolean,
-  signal: AbortSignal,
-): Promise<Access> {
-  const first = await postLogin(connection, SESSIONS, login, signal);
-  if (isCreated(first)) return session(connection.origin, SESSIONS, first);
+export async function logIn(deps: LoginDeps, signal: AbortSignal): Promise<Access> {
+  const { connection, login, elsewhere } = deps;
+  const { origin } = connection;
+  const start = (elsewhere.isRecent(origin) ? await sessionsPath(deps, signal) : undefined) ?? SESSIONS;
+  const first = await postLogin(connection, start, login, signal);
+  if (isCreated(first)) return session(origin, start, login, first);
   if (sessionsFull(first)) return basic(login, true);
   if (sessionsDisabled(first)) return basic(login, false);
-  if (lacksPrivilege(first)) throw loginFailure(`POST ${connection.origin}${SESSIONS}`, first);
+  if (lacksPrivilege(first)) throw loginFailure(`POST ${origin}${start}`, first);
   // Whatever it was that answered, the root tells whether it speaks for the sessions of this service.
-  const linked = sessionsReference(await readRoot(signal));
-  if (linked === undefined) return basic(login, false);
-  const path = pathOnOrigin(connection.origin, linked, "the link to the sessions");
-  const isAnswered = answersFor(path, first);
-  if (!isAnswered && !hasTime()) {
-    throw new BmcError(
-      "Timeout",
-      `POST ${connection.origin}${path}: too slow to log in there as well: set a longer timeout`,
-    );
+  const path = await sessionsPath(deps, signal);
+  if (path === undefined) return basic(login, false);
+  const isAnswered = path === start || answersFor(path, first);
+  if (!isAnswered) elsewhere.note(origin);
+  if (!isAnswered && !deps.hasTime()) {
+    throw new BmcError("Timeout", `POST ${origin}${path}: too slow to log in there as well: set a longer timeout`);
   }
   const answer = isAnswered ? first : await postLogin(connection, path, login, signal);
-  if (isCreated(answer)) return session(connection.origin, path, answer);
+  if (isCreated(answer)) return session(origin, path, login, answer);
   if (isMissing(answer) || sessionsDisabled(answer)) return basic(login, false);
   if (sessionsFull(answer)) return basic(login, true);
-  throw loginFailure(`POST ${connection.origin}${path}`, answer);
+  throw loginFailure(`POST ${origin}${path}`, answer);
+}
+
+async function sessionsPath(deps: LoginDeps, signal: AbortSignal): Promise<string | undefined> {
+  const linked = sessionsReference(await deps.readRoot(signal));
+  return linked === undefined ? undefined : pathOnOrigin(deps.connection.origin, linked, "the link to the sessions");
 }
 
 function postLogin(connection: Connection, path: string, login: Login, signal: AbortSignal): Promise<Answer> {
@@ -99,10 +109,12 @@ function sessionsReference(root: JsonObject): string | undefined {
   return linked ?? (service === undefined ? undefined : `${service.replace(/\/+$/, "")}/Sessions`);
 }
 
-function session(origin: string, collection: string, answer: Answer): Access {
+function session(origin: string, collection: string, login: Login, answer: Answer): Access {
   const token = answer.header("x-auth-token");
-  if (token === undefined) throw new BmcError("BadResponse", "the login was answered without X-Auth-Token");
-  return { kind: "Session", headers: { "x-auth-token": token }, path: sessionPath(origin, collection, answer) };
+  const path = sessionPath(origin, collection, answer);
+  if (token !== undefined) return { kind: "Session", headers: { "x-auth-token": token }, path };
+  const access = basic(login, false);
+  return path === undefined ? access : { ...access, unusable: { path, headers: access.headers } };
 }
 
 /**
@@ -120,23 +132,19 @@ export function sessionPath(origin: string, collection: string, answer: Answer):
     // Nothing but a session is ever deleted.
     if (path !== undefined && /\/Sessions?\/[^/]+\/?$/i.test(path)) return path;
   }
-  // One that points away is refused.
-  if (location !== undefined) pathOnOrigin(origin, location, WHAT);
   return undefined;
 }
 
-const WHAT = "the location of the new session";
-
 function usablePath(origin: string, reference: string | undefined): string | undefined {
   try {
-    return pathOnOrigin(origin, reference, WHAT);
+    return pathOnOrigin(origin, reference, "the location of the new session");
   } catch (error) {
     if (error instanceof BmcError) return undefined;
     throw error;
   }
 }
 
-function basic({ username, password }: Login, sessionsFull: boolean): Access {
+function basic({ username, password }: Login, sessionsFull: boolean): BasicAccess {
   const authorization = `Basic ${Buffer.from(`${username}:${password.reveal()}`).toString("base64")}`;
   return { kind: "Basic", headers: { authorization }, sessionsFull };
 }

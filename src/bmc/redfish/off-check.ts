@@ -6,12 +6,10 @@ import type { System } from "./system.ts";
 import type { OffObstacle, PowerReading, PowerState } from "../driver.ts";
 import type { BmcErrorCode } from "../errors.ts";
 import { BmcError } from "../errors.ts";
-import { BMC_SETTLE_MS } from "../silences.ts";
+import { BMC_SETTLE_MS, RESTART_MS_MIN } from "../silences.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 
-/** A BMC needs longer than this to restart, and may keep its sessions: one that was read within this time has not. */
-const RESTART_MS_MIN = 10_000;
 /** A look at the chassis serves the readings of this time after it: the two that prove a host off share one. */
 export const CHASSIS_LOOK_MS = 1_000;
 
@@ -36,8 +34,11 @@ export class OffCheck {
   #lastReset: { value: string | undefined } | undefined;
   /** The last look at the chassis that did not gainsay an Off. */
   #look: { atMs: number; interruptions: number } | undefined;
-  /** Chassis whose power is not this System's alone. It does not change while a driver is open. */
-  readonly #notOurs = new Set<string>();
+  /**
+   * Chassis whose power is not this System's, each with the time until which it is not asked again. One that contains nothing may
+   * not be filled in yet, of a BMC that starts; HGX has many that never are.
+   */
+  readonly #notOurs = new Map<string, { untilMs: number; interruptions: number }>();
   /** Since when each Manager has shown the start that it shows. */
   readonly #starts = new Map<string, { startedMs: number; atMs: number; interruptions: number }>();
 
@@ -155,7 +156,12 @@ export class OffCheck {
   #chassisOf(system: System): readonly string[] {
     const what = "the System's link to its Chassis";
     const paths = this.#named ?? system.chassis.map((link) => pathOnOrigin(this.#service.origin, link, what));
-    return paths.filter((path) => !this.#notOurs.has(path));
+    const { interruptions } = this.#service;
+    const nowMs = this.#clock.monotonicMs();
+    return paths.filter((path) => {
+      const known = this.#notOurs.get(path);
+      return known === undefined || nowMs >= known.untilMs || interruptions !== known.interruptions;
+    });
   }
 
   /** The power of a chassis; undefined where it does not count, or shows none. */
@@ -164,8 +170,10 @@ export class OffCheck {
     if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not there)" };
     const chassis = parseChassis(this.#service.origin, resource.body, system.path);
     if (this.#named !== undefined) return chassis.power ?? { state: "Unknown", raw: "(no PowerState)" };
-    if (!chassis.speaksForSystem) this.#notOurs.add(path);
-    return chassis.speaksForSystem ? chassis.power : undefined;
+    if (chassis.whose === "System") return chassis.power;
+    const untilMs = chassis.whose === "Other" ? Infinity : this.#clock.monotonicMs() + BMC_SETTLE_MS;
+    this.#notOurs.set(path, { untilMs, interruptions: this.#service.interruptions });
+    return undefined;
   }
 
   /** How long the BMC has been up, if it says so (`LastResetTime` of the Manager): by its own clock, or by ours if that stands still. */

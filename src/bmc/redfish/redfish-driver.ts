@@ -23,7 +23,6 @@ import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
 import { compareHosts } from "../driver.ts";
 import type { BootOverride, HostIdentity, OffObstacle, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
-import { sameUuid } from "../uuid.ts";
 import { callLimitsOn } from "../call-limits.ts";
 import { BmcError } from "../errors.ts";
 import { sharedOn } from "../shared.ts";
@@ -221,10 +220,11 @@ export class RedfishDriver implements PowerDriver {
 
   async #readPower(signal: AbortSignal): Promise<PowerReading> {
     const system = await this.#readSystem(signal);
-    const known = this.#identified?.identity.systemUUID;
-    const { systemUUID } = system.identity;
-    if (known !== undefined && systemUUID !== undefined && !sameUuid(known, systemUUID)) {
-      return { state: "Unknown", raw: `another host answers than before, ${systemUUID}` };
+    const known = this.#identified?.identity;
+    // A reading of the host alone: what is not reported now, as after a power-on, makes it no other's.
+    if (known !== undefined && compareHosts(known, system.identity, { isOff: true }) === "Other") {
+      const { systemUUID, serialNumber } = system.identity;
+      return { state: "Unknown", raw: `another host answers than before, ${systemUUID ?? serialNumber ?? ""}` };
     }
     return system.power.state === "Off" ? this.#offCheck.weigh(system, signal) : system.power;
   }
@@ -250,18 +250,19 @@ export class RedfishDriver implements PowerDriver {
 
   /** Sends something that changes the host. @throws BmcError Refused, and nothing is sent, where another host answers. */
   #change(call: Parameters<Service["change"]>[0], required: SameHost, signal: AbortSignal): Promise<Answer> {
-    return this.#service.change(call, (signal) => this.#requireSameHost(required, signal), signal);
+    return this.#service.change(call, (signal, isAgain) => this.#requireSameHost(required, isAgain, signal), signal);
   }
 
   /**
    * A name may lead to another BMC by the time of a new log-in, which the caller does not see: so the host is identified in each
-   * log-in anew before anything is changed.
+   * log-in anew before anything is changed; and before something that was denied is sent again, since time has passed.
    */
-  async #requireSameHost({ mayBeUnknown, offAtLogin }: SameHost, signal: AbortSignal): Promise<void> {
+  async #requireSameHost({ mayBeUnknown, offAtLogin }: SameHost, isAgain: boolean, signal: AbortSignal): Promise<void> {
     const known = this.#identified;
     const { logins } = this.#service;
-    const isOffStill = offAtLogin === undefined || offAtLogin === logins;
-    if ((known === undefined || known.login === logins) && isOffStill) return;
+    const isOffStill = offAtLogin === undefined || (offAtLogin === logins && !isAgain);
+    const isKnownStill = known === undefined || (known.login === logins && !isAgain);
+    if (isKnownStill && isOffStill) return;
     const { identity, power } = await this.#readSystem(signal);
     if (!isOffStill && power.state !== "Off") {
       throw new BmcError("Refused", `${this.address}: not sent: the host is not off any more (${power.raw})`);

@@ -4,6 +4,7 @@ import { brokeOff } from "./connection.ts";
 import type { Call, Connection } from "./connection.ts";
 import { EMPTY, stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
+import { endSession, LeftSessions } from "./left-sessions.ts";
 import { logIn } from "./login.ts";
 import type { Access, BasicAccess } from "./login.ts";
 import { pathOnOrigin } from "./reference.ts";
@@ -12,6 +13,7 @@ import { BmcError, orderNotAllowed } from "../errors.ts";
 import type { Login } from "../login-breaker.ts";
 import { sharedOn } from "../shared.ts";
 import type { Shared } from "../shared.ts";
+import { RESTART_MS_MIN } from "../silences.ts";
 import type { Turn } from "../turn.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -25,8 +27,13 @@ import type { Logger } from "../../telemetry/logger.ts";
 const CLOSE_TIMEOUT_MS = 15_000;
 /** What a login may take of the time of the call that needs it. */
 const LOGIN_SHARE = 0.9;
-/** Sessions that one call may find denied, of a BMC that has just given them: busy ones evict, and NVIDIA's deny some at random. */
+/** Sessions that one call may find denied, of a BMC that has just given them: busy ones evict. */
 const SESSIONS_TRIED_MAX = 3;
+/** Answers of 401 in a row after which a session counts as lost: HPE's, AMI's and NVIDIA's deny valid ones at random. */
+const DENIALS_MAX = 3;
+/** After so long without a session, since none was free, one is asked for again. */
+const SESSION_AGAIN_MS = 60_000;
+const NO_SESSION_FREE = "no session is free, and basic authentication is refused";
 const ROOT = "/redfish/v1/";
 
 /** A resource that was read just now. */
@@ -41,6 +48,9 @@ export interface Resource {
   isStale: boolean;
 }
 
+/** Looks whether something may be sent. `isAgain`: it was sent before, and denied. */
+export type Check = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
+
 /** Forbidden, and Upgrade Required (RFC 9110, section 15.5): what a service answers that serves nobody by plain HTTP. */
 const NOT_BY_PLAIN_HTTP: ReadonlySet<number> = new Set([403, 426]);
 
@@ -53,15 +63,21 @@ export class Service {
   readonly #logger: Logger;
   readonly #mayOrder: () => boolean;
   readonly #lifetime = new AbortController();
+  readonly #shared: Shared;
   readonly #breaker: Shared["breaker"];
-  readonly #pace: Shared["pace"];
   readonly #silences: Shared["silences"];
-  readonly #plain: Shared["plain"];
+  readonly #left: LeftSessions;
   /** One untried login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
   readonly #turn: Turn;
   readonly #releaseTurn: () => void;
   #root: JsonObject | undefined;
   #access: Promise<Access> | undefined;
+  /** From when on a session is asked for again, where there was none. */
+  #sessionAgainAtMs = Infinity;
+  /** When the BMC last gave an answer that shows that it knows us. */
+  #knownAtMs = -Infinity;
+  /** Answers of 401 since then, in the session that is in use. */
+  #denials = 0;
   #basicAccepted = false;
   /** A 401 to basic authentication that has worked was sat out, and nothing has been answered since. */
   #hasStrayed = false;
@@ -79,14 +95,22 @@ export class Service {
     this.#clock = options.deps.clock;
     this.#logger = options.deps.logger;
     this.#mayOrder = options.deps.mayOrder ?? (() => true);
-    const shared = sharedOn(this.#clock);
-    const { turn, release } = shared.turnOf(this.origin);
-    this.#breaker = shared.breaker;
-    this.#pace = shared.pace;
-    this.#silences = shared.silences;
-    this.#plain = shared.plain;
+    this.#shared = sharedOn(this.#clock);
+    const { turn, release } = this.#shared.turnOf(this.origin);
+    this.#breaker = this.#shared.breaker;
+    this.#silences = this.#shared.silences;
+    this.#left = new LeftSessions({
+      connection: this.#connection,
+      clock: this.#clock,
+      logger: this.#logger,
+      timeoutMs: this.#closeTimeoutMs,
+    });
     this.#turn = turn;
     this.#releaseTurn = release;
+  }
+
+  get #closeTimeoutMs(): number {
+    return Math.min(CLOSE_TIMEOUT_MS, this.#callTimeoutMs);
   }
 
   get origin(): string {
@@ -162,14 +186,10 @@ export class Service {
   /**
    * Sends something that changes the host, at most once, and gives any answer that shows that it was heard.
    *
-   * @param check called in the log-in in which the call is about to be sent; where it throws, nothing is sent.
+   * @param check called in the log-in in which the call is about to be sent, each time; where it throws, nothing is sent.
    * @throws BmcError where there is no such answer: whether it took effect is then unknown.
    */
-  change(
-    call: Call & { method: "POST" | "PATCH" },
-    check: (signal: AbortSignal) => Promise<void>,
-    signal: AbortSignal,
-  ): Promise<Answer> {
+  change(call: Call & { method: "POST" | "PATCH" }, check: Check, signal: AbortSignal): Promise<Answer> {
     return this.#authenticated(call, signal, check);
   }
 
@@ -182,20 +202,15 @@ export class Service {
   async #close(): Promise<void> {
     this.#lifetime.abort(new BmcError("Aborted", `${this.origin}: closed`));
     const login = this.#access;
-    const timeoutMs = Math.min(CLOSE_TIMEOUT_MS, this.#callTimeoutMs);
+    const unaborted = new AbortController().signal;
     try {
-      await withDeadline(this.#clock, "close", timeoutMs, new AbortController().signal, async (signal) => {
+      await withDeadline(this.#clock, "close", this.#closeTimeoutMs, unaborted, async (signal) => {
         // A login that failed has reported itself to its caller, and left no session.
         const access = await login?.catch(() => undefined);
-        if (access?.kind !== "Session") return;
-        if (access.path === undefined) throw new BmcError("BadResponse", "the BMC has not said where it is");
-        const answer = await this.#connection.send(
-          { method: "DELETE", path: access.path, headers: access.headers },
-          signal,
-        );
-        if (answer.status >= 400 && answer.status !== 401 && answer.status !== 404) {
-          throw failure("the end of the session", answer);
-        }
+        const session = access?.kind === "Session" ? access : undefined;
+        const ended = session && endSession(this.#connection, session, signal);
+        this.#left.end(session?.path);
+        await Promise.all([ended, this.#left.ended()]);
       });
     } catch (error) {
       this.#logger.warn({ origin: this.origin, err: error }, "redfish session not ended");
@@ -205,68 +220,105 @@ export class Service {
     }
   }
 
-  /** Sends with our access. A 401 says that nothing was done, so a call is sent again after a login that replaces an expired session. */
-  async #authenticated(
-    call: Call,
-    callerSignal: AbortSignal,
-    check?: (signal: AbortSignal) => Promise<void>,
-  ): Promise<Answer> {
+  /**
+   * Sends with our access. A 401 says that nothing was done, so a call is sent again: in the same session, which some deny at
+   * random, then after a login that replaces it.
+   */
+  async #authenticated(call: Call, callerSignal: AbortSignal, check?: Check): Promise<Answer> {
     const signal = AbortSignal.any([callerSignal, this.#lifetime.signal]);
-    for (let logins = 1; ; logins += 1) {
+    let isAgain = false;
+    for (let logins = 1; ; isAgain = true) {
       signal.throwIfAborted();
       if (this.#refusal !== undefined) throw this.#refusal;
-      const login = (this.#access ??= this.#logIn());
-      const access = await login;
-      await check?.(signal);
-      const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
-      const isTried = access.kind === "Session" || this.#basicAccepted;
-      const answer = isTried
-        ? await this.#send(authenticated, signal)
-        : await this.#tryBasic(authenticated, access, signal);
+      let login = this.#currentAccess();
+      let access = await login;
+      await check?.(signal, isAgain);
+      // What was read for the check may have taken another login, which is the one that was checked.
+      login = this.#access ?? login;
+      access = await login;
+      const answer = await this.#sendWith(access, login, call, signal);
       if (answer.status !== 401 || mustChangePassword(answer)) {
         // Strays that lie far apart do not add up to a refusal.
         if (this.#hasStrayed) this.#breaker.accepted(this.origin, this.#login);
         this.#hasStrayed = false;
+        this.#knownAtMs = this.#clock.monotonicMs();
+        this.#denials = 0;
+        if (access.kind === "Session") this.#left.end(access.path);
         return answer;
       }
       // Of a session that was just given it is not the end of the session that speaks.
       const isLacking = lacksPrivilege(answer) && (access.kind === "Basic" || logins > 1);
       if (isLacking) return answer;
-      this.#interruptions += 1;
-      if (access.kind === "Session") {
+      if (access.kind === "Basic") {
+        this.#interruptions += 1;
+        await this.#waitForStray(call, login, access, signal);
+        continue;
+      }
+      this.#denials += 1;
+      const isLost = this.#denials >= DENIALS_MAX || lacksPrivilege(answer);
+      // A session that is good again at once says nothing of the BMC; it may have restarted where it was not heard of for a while.
+      if (isLost || this.#clock.monotonicMs() - this.#knownAtMs > RESTART_MS_MIN) {
+        this.#interruptions += 1;
         this.#silences.note(this.origin);
-        if (this.#access === login) this.#access = undefined;
-        if (logins < SESSIONS_TRIED_MAX) continue;
+      }
+      if (!isLost) continue;
+      this.#drop(login, access);
+      if (logins === SESSIONS_TRIED_MAX) {
         // User and password were right each time: it is not for them that the session was denied.
         const what = `${call.method} ${this.origin}${call.path}: HTTP 401`;
         throw new BmcError("Busy", `${what}: the BMC denies each session that it has just given, ${logins} in a row`);
       }
-      await this.#waitForStray(call, access, signal);
+      logins += 1;
     }
   }
 
+  #currentAccess(): Promise<Access> {
+    if (this.#clock.monotonicMs() >= this.#sessionAgainAtMs) this.#access = undefined;
+    this.#access ??= this.#logIn();
+    return this.#access;
+  }
+
+  /** Has the next call log in anew. */
+  #drop(login: Promise<Access>, access: Access): void {
+    if (this.#access !== login) return;
+    this.#access = undefined;
+    // What the BMC denies now it may know again in a moment.
+    if (access.kind === "Session") this.#left.add(access);
+  }
+
+  #sendWith(access: Access, login: Promise<Access>, call: Call, signal: AbortSignal): Promise<Answer> {
+    const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
+    const isTried = access.kind === "Session" || this.#basicAccepted;
+    return isTried ? this.#send(authenticated, signal) : this.#tryBasic(authenticated, login, access, signal);
+  }
+
   /** Basic authentication shows only at its first use whether it is accepted: that is its login. */
-  #tryBasic(call: Call, access: BasicAccess, signal: AbortSignal): Promise<Answer> {
+  #tryBasic(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<Answer> {
     return this.#turn.run(signal, async () => {
       this.#breaker.check(this.origin, this.#login, this.origin);
       for (;;) {
         const answer = await this.#send(call, signal);
         if (answer.status !== 401 || lacksPrivilege(answer)) {
           this.#basicAccepted = true;
+          this.#shared.noBasic.forget(this.origin);
           this.#breaker.accepted(this.origin, this.#login);
           return answer;
         }
         this.#interruptions += 1;
         // The next one has its turn only after that is settled.
-        await this.#waitForStray(call, access, signal);
+        await this.#waitForStray(call, login, access, signal);
       }
     });
   }
 
   /** Waits until basic authentication may be tried again after a 401. @throws BmcError where it may not. */
-  async #waitForStray(call: Call, { sessionsFull }: BasicAccess, signal: AbortSignal): Promise<void> {
+  async #waitForStray(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<void> {
     const what = `${call.method} ${this.origin}${call.path}`;
-    if (sessionsFull) throw new BmcError("Busy", `${what}: no session is free, and basic authentication is refused`);
+    if (access.sessionsFull && !this.#basicAccepted) {
+      this.#shared.noBasic.note(this.origin);
+      this.#drop(login, access);
+      throw new BmcError("Busy", `${what}: ${NO_SESSION_FREE}`);
+    }
     const pauseMs = this.#breaker.refusedMaybe(this.origin, this.#login);
     if (pauseMs === undefined) {
       this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
@@ -329,7 +381,7 @@ export class Service {
    * @throws BmcError Unsupported where it does.
    */
   async #refuseRedirect(signal: AbortSignal): Promise<void> {
-    if (!this.origin.startsWith("http:") || this.#plain.isRecent(this.origin)) return;
+    if (!this.origin.startsWith("http:") || this.#shared.plain.isRecent(this.origin)) return;
     const answer = await this.#readOnce({ method: "GET", path: ROOT }, signal);
     const location = answer.status >= 300 && answer.status < 400 ? answer.header("location") : undefined;
     const target = location === undefined ? undefined : URL.parse(location, this.origin)?.origin;
@@ -343,11 +395,11 @@ export class Service {
       throw new BmcError("Unsupported", `${what}: give its https address; no password has been sent`);
     }
     if (answer.status === 200) this.#root = answer.body;
-    this.#plain.note(this.origin);
+    this.#shared.plain.note(this.origin);
   }
 
   async #tryLogin(signal: AbortSignal): Promise<Access> {
-    await this.#pace.begin();
+    await this.#shared.pace.begin();
     signal.throwIfAborted();
     this.#breaker.check(this.origin, this.#login, this.origin);
     const startMs = this.#clock.monotonicMs();
@@ -358,8 +410,25 @@ export class Service {
     };
     for (;;) {
       try {
-        const readRoot = (signal: AbortSignal): Promise<JsonObject> => this.#readRoot(signal);
-        const access = await logIn(this.#connection, readRoot, this.#login, hasTime, signal);
+        const access = await logIn(
+          {
+            connection: this.#connection,
+            login: this.#login,
+            readRoot: (signal) => this.#readRoot(signal),
+            elsewhere: this.#shared.elsewhere,
+            hasTime,
+          },
+          signal,
+        );
+        const isFull = access.kind === "Basic" && access.sessionsFull;
+        if (isFull && this.#shared.noBasic.isRecent(this.origin)) {
+          throw new BmcError("Busy", `log-in at ${this.origin}: ${NO_SESSION_FREE}`);
+        }
+        const nowMs = this.#clock.monotonicMs();
+        this.#sessionAgainAtMs = isFull ? nowMs + SESSION_AGAIN_MS : Infinity;
+        this.#knownAtMs = nowMs;
+        this.#denials = 0;
+        if (access.kind === "Basic" && access.unusable !== undefined) this.#left.add(access.unusable);
         this.#logins += 1;
         // Basic authentication shows at its first use whether it is accepted.
         if (access.kind === "Session") this.#breaker.accepted(this.origin, this.#login);

@@ -122,8 +122,8 @@ export function parseAllowed(parent: JsonObject, name: string): readonly string[
 
 /** What a Chassis adds to its System's power. */
 export interface Chassis {
-  /** Whether its power is that of this System alone. It does not change while a driver is open. */
-  speaksForSystem: boolean;
+  /** Whose its power is: this System's alone, something else's for good, or of no System that it names now. */
+  whose: "System" | "Other" | "Nobody";
   /** Undefined where it shows none now, which may be so for a while after a BMC's restart. */
   power: PowerReading | undefined;
 }
@@ -151,11 +151,12 @@ export function parseChassis(origin: string, body: JsonObject, systemPath: strin
   const systems = linksAt(objectAt(body, "Links"), "ComputerSystems").map((link) =>
     withoutSlash(pathOnOrigin(origin, link, "the chassis's link to its System")),
   );
+  const isPart = OTHER_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
   // What it contains decides: a chassis that names no System may be the enclosure, whatever its type says.
-  const isOwn = systems.length > 0 && systems.every((path) => path === withoutSlash(systemPath));
-  const isOther = OTHER_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
+  const isNobodys = systems.length === 0;
+  const isOwn = systems.every((path) => path === withoutSlash(systemPath));
   const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
-  return { speaksForSystem: isOwn && !isOther, power };
+  return { whose: isPart || !isOwn ? "Other" : isNobodys ? "Nobody" : "System", power };
 }
 
 /**

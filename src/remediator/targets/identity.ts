@@ -1,10 +1,11 @@
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { HostIdentity } from "../../bmc/driver.ts";
-import { isPlaceholderSerial, isPlaceholderUuid } from "../../bmc/placeholders.ts";
-import { sameUuid, swapUuid } from "../../bmc/uuid.ts";
+import { meaningfulSerial, meaningfulUuid } from "../../bmc/placeholders.ts";
+import { sameUuid } from "../../bmc/uuid.ts";
 import type { IdentityJudge, IdentityVerdict } from "../../bmc/topology.ts";
 import { clusterKey } from "../subject.ts";
 
+export { meaningfulSerial, meaningfulUuid } from "../../bmc/placeholders.ts";
 export { canonicalUuid, sameUuid } from "../../bmc/uuid.ts";
 
 // Who a host must be, and whether it is the one that answers. Pure: names and addresses move, hardware ids do not.
@@ -90,26 +91,6 @@ export function compareIdentity(
   if (expectedSerial !== undefined && serial !== undefined) verdicts.push(expectedSerial === serial);
   if (verdicts.includes(false)) return "mismatch";
   return verdicts.length > 0 ? "match" : "unknown";
-}
-
-/**
- * A UUID in lower case with dashes; undefined for anything that is none, and for values that boards share for want of one.
- */
-export function meaningfulUuid(text: string | undefined): string | undefined {
-  const digits = text
-    ?.trim()
-    .toLowerCase()
-    .replace(/^urn:uuid:/, "")
-    .replaceAll(/[-{}]/g, "");
-  if (digits === undefined || !/^[0-9a-f]{32}$/.test(digits)) return undefined;
-  const uuid = [0, 8, 12, 16, 20].map((start, i) => digits.slice(start, [8, 12, 16, 20, 32][i])).join("-");
-  return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;
-}
-
-/** A serial number without blanks around it; undefined for what firmware says when it has none. */
-export function meaningfulSerial(text: string | undefined): string | undefined {
-  const serial = text?.trim();
-  return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;
 }
 
 function mismatch(what: string, nodeName: string): IdentityVerdict {
