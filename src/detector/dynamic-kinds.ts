@@ -1,5 +1,6 @@
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
+import { apiVersionOf } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Change, Watched } from "../kube/watched.ts";
 
@@ -13,8 +14,8 @@ export type KindState<T extends KubeObject> =
   | { state: "watched"; type: ResourceType; view: Watched<T> }
   /** It may not be listed: read its objects one by one, if that is allowed. */
   | { state: "forbidden"; type: ResourceType; message: string }
-  /** The API server does not serve it, as yet. */
-  | { state: "absent" };
+  /** The API server does not serve it in that version, as yet; `served` is a version in which it does. */
+  | { state: "absent"; served?: string };
 
 export interface DynamicKindsOptions<T extends KubeObject> {
   /** Absent: all namespaces. */
@@ -108,7 +109,11 @@ export class DynamicKinds<T extends KubeObject> {
     const within = namespace === undefined ? {} : { namespace };
     const selected = fieldSelector === undefined ? {} : { fieldSelector };
     const type = await client.discover(apiVersion, kind, signal);
-    if (type === undefined) return { state: "absent" };
+    if (type === undefined) {
+      const [group = "", version] = apiVersion.split("/");
+      const other = version === undefined ? undefined : await client.discover(group, kind, signal);
+      return other === undefined ? { state: "absent" } : { state: "absent", served: apiVersionOf(other) };
+    }
     try {
       // A reflector does not say that it is refused, so the question is asked first.
       await client.list(type, { pageSize: 1, fieldSelector: "metadata.name=-", ...within, ...selected }, signal);

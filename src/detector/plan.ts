@@ -1,4 +1,6 @@
 import { CURRENT_CONFIG, DESIRED_CONFIG } from "../api/annotations.ts";
+import { INFRASTRUCTURE_GROUP } from "../api/metal3.ts";
+import { METAL3_REMEDIATION_KIND } from "../api/metal3-remediation.ts";
 import type { NodeHealthCheckStatus, UnhealthyNode } from "../api/node-health-check.ts";
 import type { Allowance, Census } from "./budget.ts";
 import { countThatCounts, judgeThreshold, takeCensus } from "./budget.ts";
@@ -10,6 +12,7 @@ import { planNode } from "./plan-node.ts";
 import { skipDuration } from "./skip-duration.ts";
 import type { Disabled } from "./status.ts";
 import { composeStatus, disabledNote, readDisabled, readStorm } from "./status.ts";
+import type { Template } from "./template.ts";
 import type { Storm } from "./storm.ts";
 import { judgeStorm } from "./storm.ts";
 
@@ -31,7 +34,8 @@ export function decide(given: Snapshot, nowMs: number): Decision {
   const census = countThatCounts(policy.threshold, seen, snapshot.liveCensus);
   const allowance = judgeThreshold(policy.threshold, census);
   const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.holds, nowMs);
-  const disabled = "reason" in snapshot.templates ? snapshot.templates : findEdit(snapshot);
+  const disabled =
+    "reason" in snapshot.templates ? snapshot.templates : (findTemplateWithoutMachine(snapshot) ?? findEdit(snapshot));
   const gate = closedGate(snapshot, { census, allowance, storm, disabled });
   const pass: Pass = {
     snapshot,
@@ -158,6 +162,19 @@ function findEdit({ nodes, policy }: Snapshot): Disabled | undefined {
     }
   }
   return undefined;
+}
+
+/** A Metal3Remediation is served only where a Machine owns it, and only OKD's nodes name theirs: elsewhere each would fail. */
+function findTemplateWithoutMachine({ templates, platform }: Snapshot): Disabled | undefined {
+  if (platform.isOkd || "reason" in templates) return undefined;
+  const isMetal3 = ({ type }: Template): boolean =>
+    type.group === INFRASTRUCTURE_GROUP && type.kind === METAL3_REMEDIATION_KIND;
+  const template = [...templates.values()].find(isMetal3);
+  if (template === undefined) return undefined;
+  const why = "a Metal3Remediation must be owned by a Machine, which a NodeHealthCheck finds on OKD only";
+  const next = "use a MachineHealthCheck with this template, or a BareMetalRemediationTemplate here";
+  const message = `Remediation template is invalid: Metal3RemediationTemplate ${template.name}: ${why}: ${next}`;
+  return { reason: "RemediationTemplateInvalid", message };
 }
 
 /**

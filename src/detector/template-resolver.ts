@@ -56,9 +56,9 @@ export class TemplateResolver {
     const state = this.#kinds.state(apiVersion, kind);
     const remediations = this.#remediations.state(apiVersion, remediationKind(reference));
     if (state.state === "pending" || remediations.state === "pending") return "pending";
-    if (state.state === "absent") return notFound(`this cluster serves no ${kind} of ${apiVersion}`);
+    if (state.state === "absent") return notFound(notServed(kind, apiVersion, state.served));
     if (remediations.state === "absent") {
-      return invalid(`this cluster serves no ${remediationKind(reference)} of ${apiVersion}`);
+      return invalid(notServed(remediationKind(reference), apiVersion, remediations.served));
     }
     if (remediations.state === "forbidden") {
       return invalid(`remediations of its kind may not be watched: ${remediations.message}; ${LEND_RIGHTS}`);
@@ -107,6 +107,11 @@ function findClash(templates: readonly Template[]): Disabled | undefined {
   );
   if (clash === undefined) return undefined;
   return invalid(`${clash.type.kind} is used more than once, and its template ${clash.name} does not support that`);
+}
+
+function notServed(kind: string, apiVersion: string, served: string | undefined): string {
+  const other = served === undefined ? "" : `, only of ${served}: write that version into the template's reference`;
+  return `this cluster serves no ${kind} of ${apiVersion}${other}`;
 }
 
 function notFound(message: string): Disabled {

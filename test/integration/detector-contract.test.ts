@@ -718,6 +718,19 @@ describe("detector: what can be missing or broken", () => {
     await fenced("n1", kind);
   });
 
+  it("the version of a template's reference: the one that is served is named", async () => {
+    world = new DetectorWorld();
+    world.template();
+    world.nodes(1);
+    world.check({ remediationTemplate: { ...reference("Fence"), apiVersion: "fence.example/v9" } });
+    world.start();
+    await world.until("disabled", () => world.condition("Disabled")?.reason === "RemediationTemplateNotFound");
+    assert.match(
+      world.condition("Disabled")?.message ?? "",
+      /serves no FenceTemplate of fence\.example\/v9, only of fence\.example\/v1: write that version/,
+    );
+  });
+
   it("the right to list templates: they are read one by one", async () => {
     world = new DetectorWorld();
     const forbidden = { kind: "status", status: 403 } as const;

@@ -9,6 +9,10 @@ import { planTarget } from "./plan-target.ts";
 import type { TargetPass } from "./plan-target.ts";
 import { judgeTrigger } from "./trigger.ts";
 
+/** A selector that is misspelt looks like a cluster in which all is well. */
+const NOTHING_SELECTED =
+  "No Machine is selected: compare spec.selector and spec.clusterName with the labels of Machines";
+
 /** Why a MachineHealthCheck starts nothing new. */
 interface Gate {
   outcome: "standstill" | "away" | "tooManyUnhealthy";
@@ -47,6 +51,7 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
   if (gate !== undefined && isAnyUnhealthy) {
     decision.standing.push(announce("Warning", "RemediationRestricted", gate.message));
   }
+  if (expected === 0) decision.standing.push(announce("Normal", "NoMachineSelected", NOTHING_SELECTED));
   for (const problem of check.spec.problems) {
     decision.standing.push(announce("Warning", "HealthCheckIncomplete", problem));
   }
@@ -69,7 +74,7 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
     gate: gate === undefined ? undefined : { outcome: gate.outcome, reason: gate.message },
     // What was counted last is what is known of machines whose cluster is away.
     status: snapshot.away === undefined ? counted : { ...check.status, remediationsAllowed: 0 },
-    conditions: [remediationAllowed(gate), ...templateConditions(snapshot)],
+    conditions: [remediationAllowed(gate, expected === 0 ? NOTHING_SELECTED : ""), ...templateConditions(snapshot)],
   };
 }
 
@@ -128,8 +133,9 @@ function findGate({ standstill, away }: MachineSnapshot, tooMany: string | undef
     : { outcome: "tooManyUnhealthy", reason: "TooManyUnhealthy", message: tooMany };
 }
 
-function remediationAllowed(gate: Gate | undefined): ConditionWrite {
-  const { reason = "RemediationAllowed", message = "" } = gate ?? {};
+/** @param hint what is worth knowing though remediation is allowed. */
+function remediationAllowed(gate: Gate | undefined, hint = ""): ConditionWrite {
+  const { reason = "RemediationAllowed", message = hint } = gate ?? {};
   return {
     type: "RemediationAllowed",
     status: gate === undefined ? "True" : "False",

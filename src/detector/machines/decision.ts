@@ -99,7 +99,8 @@ export type MachineEventReason =
   | "SkippedNoController"
   | "RemediationTemplateNotFound"
   | "RemediationTemplateInvalid"
-  | "HealthCheckIncomplete";
+  | "HealthCheckIncomplete"
+  | "NoMachineSelected";
 
 /** What holds for one machine, and why; for logs and `explain`. */
 export interface MachineVerdict {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NodeHealthCheckStatus } from "../../../src/api/node-health-check.ts";
-import type { NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
+import type { Decision, NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
 import { decide, decideInvalid } from "../../../src/detector/plan.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import {
@@ -424,6 +424,31 @@ describe("decide: status", () => {
     const first = decide(snapshot, T0).status;
     const facts = unhealthy("a", { remediations: [remediationOf("a")], previous: entryIn(first, "a") });
     assert.equal(decide({ ...snapshot, status: first, nodes: [facts] }, T0 + 30_000).status, first);
+  });
+
+  it("is disabled with a template of Metal3's off OKD, since no Machine would own its requests and each would fail", () => {
+    const reference = {
+      apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
+      kind: "Metal3RemediationTemplate",
+      namespace: "capi",
+      name: "reboot",
+    };
+    const policy = policyOf({ remediationTemplate: reference });
+    const [[step, template] = []] = [...templatesOf(policy)];
+    assert.ok(step !== undefined && template !== undefined);
+    const type = { ...template.type, group: "infrastructure.cluster.x-k8s.io", kind: "Metal3Remediation" };
+    const templates = new Map([[step, { ...template, type }]]);
+    const decideOn = (isOkd: boolean): Decision => {
+      const platform = { isOkd, upgrading: undefined, hasTerminationHandler: false };
+      return decide(snapshotOf(policy, [unhealthy("a", {}, {}, policy)], { templates, platform }), T0);
+    };
+    const { actions, status } = decideOn(false);
+    assert.deepEqual([actions, status.phase], [[], "Disabled"]);
+    assert.match(
+      status.reason ?? "",
+      /Metal3RemediationTemplate reboot: .*owned by a Machine.*use a MachineHealthCheck/,
+    );
+    assert.notEqual(decideOn(true).status.phase, "Disabled");
   });
 
   it("counts nodes truly while paused and while disabled (upstream shows 0 of 0)", () => {

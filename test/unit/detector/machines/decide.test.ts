@@ -97,6 +97,16 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.deepEqual([status.currentHealthy, status.expectedMachines, status.targets], [4, 4, ["m0"]]);
   });
 
+  it("says that it selects no Machine, which a misspelt selector looks like", () => {
+    const { conditions, standing } = decideFor([], { others: 0 });
+    assert.match(conditions[0]?.message ?? "", /^No Machine is selected/);
+    assert.deepEqual(
+      standing.map(({ type, reason }) => [type, reason]),
+      [["Normal", "NoMachineSelected"]],
+    );
+    assert.equal(decideFor([]).conditions[0]?.message, "");
+  });
+
   it("tells of no restriction where nobody is unhealthy: machines that have not started count too", () => {
     const starting = factsOf({ health: { state: "waiting", reason: "it has no node yet", untilMs: T0 + MINUTE } });
     const check = checkOf({ spec: { remediation: { triggerIf: { unhealthyLessThanOrEqualTo: 0 } } } });
