@@ -178,8 +178,12 @@ describe("a look at the node before its host is powered off", () => {
     const match = { resource: "nodes", verbs: ["get"] } as const;
     server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 1_000 } });
     const refused = new KubeError("Forbidden", "get Secret ironfence/bmc: 403");
-    // Of a host only its connection is asked for before that fails.
-    const host = { open: () => Promise.reject(refused) } as unknown as NonNullable<EffectContext["host"]>;
+    // Of a host no more is asked for before that fails.
+    const host = {
+      ref: { kind: "FencingTarget", namespace: NAMESPACE, name: "n1", uid: "target-uid" },
+      open: () => Promise.reject(refused),
+      lookAtMaintenance: () => Promise.resolve(undefined),
+    } as unknown as NonNullable<EffectContext["host"]>;
     const examined = run({ ...start(), host }, { do: "examine" });
     const failed = assert.rejects(examined, refused);
     // A rejection that nobody awaits would be reported here, and end the agent.
