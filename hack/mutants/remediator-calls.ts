@@ -1,8 +1,9 @@
-import { DECIDE, ORDERS_SIM, REFUSED_WRITES_SIM, SLOW_CALLS_SIM, TURN, TURNS_SIM } from "./killers.ts";
+import { DECIDE, ORDERS_SIM, OWNERSHIP, REFUSED_WRITES_SIM, SLOW_CALLS_SIM, TURN, TURNS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator");
+const UNREAD_TARGET_SIM = "test/sim/unread-target.test.ts";
 
 /** Calls to the API that take long, or fail. */
 export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
@@ -182,5 +183,37 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     "if (member.external === true) return others > 0;",
     "if (member.external === true) return true;",
     TURNS_SIM,
+  ),
+  mutant(
+    "unread-target-keeps-off",
+    "ownership",
+    "a host is not kept off for a target that cannot be read after a restart",
+    "return status.target?.uid === ref.uid && owner?.uid === uid && !seen.hostReleased;",
+    "return ref.uid === owner?.uid && status.target === undefined && uid === seen.restoredUid;",
+    UNREAD_TARGET_SIM,
+  ),
+  mutant(
+    "host-of-another-by-record",
+    "ownership",
+    "a host is a remediation's by record only where the watch shows it so, too",
+    "&& owner?.uid === uid && !seen",
+    "&& owner !== undefined && uid !== undefined && !seen",
+    OWNERSHIP,
+  ),
+  mutant(
+    "owner-unread-is-target-unread",
+    "ownership",
+    "a target that can be read says whose the host is",
+    "if (signal.aborted || !(await isUnreadable(context, host, signal))) throw error;",
+    "if (signal.aborted) throw error;",
+    OWNERSHIP,
+  ),
+  mutant(
+    "late-undo-gives-up",
+    "session",
+    "who comes late to take back what was done has time to power the host on",
+    'const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;',
+    "const leastMs = Math.min(0, UNDO_MIN_MS);",
+    UNREAD_TARGET_SIM,
   ),
 ];

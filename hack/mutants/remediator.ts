@@ -686,8 +686,8 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "deadline-of-wrong-clock",
     "session",
     "no state takes longer than it may, whatever a wrong clock has written",
-    "Math.min(Math.max(state.attempt.deadlineMs - now.epochMs, 0), longestMs + DEVICE_FINAL_RETRY_MS)",
-    "Math.max(state.attempt.deadlineMs - now.epochMs, 0)",
+    "Math.min(Math.max(storedMs, leastMs), longestMs + DEVICE_FINAL_RETRY_MS)",
+    "Math.max(storedMs, leastMs, 0 * longestMs + 0 * DEVICE_FINAL_RETRY_MS)",
     SESSION,
   ),
   mutant(

@@ -1,10 +1,13 @@
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { abortReason } from "../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import type { Session } from "./session.ts";
-import type { HostOwner } from "./targets/host.ts";
+import type { FencedHost, HostOwner } from "./targets/host.ts";
+import { RECLAIM_MAX_MS } from "./timings.ts";
 
 /** The remediation as the owner of a host. */
 export function ownerOf(session: Session): HostOwner {
@@ -16,6 +19,47 @@ export function ownerOf(session: Session): HostOwner {
 export async function claimHost(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session, host } = context;
   if (host === undefined) return;
+  if (!isOnRecord(session, host)) return takeHost(context, host, signal);
+  try {
+    await inTime(context, host, signal, (bounded) => takeHost(context, host, bounded));
+  } catch (error) {
+    if (signal.aborted || !(await isUnreadable(context, host, signal))) throw error;
+    context.runtime.logger.warn({ ...fieldsOf(session), err: error }, "the host's target not read, held by record");
+    session.seen = { ...session.seen, claim: { owned: true, targetUid: host.ref.uid } };
+  }
+}
+
+function inTime<T>(
+  { runtime }: EffectContext,
+  { ref }: FencedHost,
+  signal: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return withDeadline(runtime.clock, `reading ${ref.kind} ${ref.namespace}/${ref.name}`, RECLAIM_MAX_MS, signal, call);
+}
+
+/** Whether it is the target that cannot be read, and not one who owns it, say. */
+async function isUnreadable(context: EffectContext, host: FencedHost, signal: AbortSignal): Promise<boolean> {
+  try {
+    await inTime(context, host, signal, (bounded) => host.lookAtMaintenance(bounded));
+    return false;
+  } catch (error) {
+    if (signal.aborted) throw abortReason(signal);
+    return error instanceof DeadlineError || (isKubeError(error) && !isKubeError(error, "NotFound"));
+  }
+}
+
+/**
+ * Whether the host is this remediation's by what is stored and watched. Nobody takes a host from a remediation that goes on, so it
+ * is its own still, though the target cannot be read: the host must not stay off for that. A power-off waits all the same, since
+ * what holds it cannot be looked at.
+ */
+function isOnRecord({ status, uid, seen }: Session, { ref, owner }: FencedHost): boolean {
+  return status.target?.uid === ref.uid && owner?.uid === uid && !seen.hostReleased;
+}
+
+async function takeHost(context: EffectContext, host: FencedHost, signal: AbortSignal): Promise<void> {
+  const { session } = context;
   let claim = await host.claim(ownerOf(session), signal);
   let owner: BareMetalRemediation | undefined;
   if (!claim.owned && claim.by.kind === BARE_METAL_REMEDIATIONS.kind) {

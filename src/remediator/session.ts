@@ -23,7 +23,7 @@ import type { NodeCluster, NodeClusters } from "./node-clusters.ts";
 import type { Subject } from "./subject.ts";
 import { clusterKey, clusterOf, isUnresolved, machineResource, subjectOf } from "./subject.ts";
 import type { FencedHost, HostPower } from "./targets/host.ts";
-import { DEVICE_FINAL_RETRY_MS } from "./timings.ts";
+import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "./timings.ts";
 
 type WatchName = "lease" | "pods" | "machine";
 
@@ -192,7 +192,10 @@ export class Session {
     const now = this.now();
     if (this.#deadline?.key !== key) {
       const longestMs = Math.max(plan.timeoutMs, plan.powerOffTimeoutMs, plan.powerOnTimeoutMs, plan.drainTimeoutMs);
-      const leftMs = Math.min(Math.max(state.attempt.deadlineMs - now.epochMs, 0), longestMs + DEVICE_FINAL_RETRY_MS);
+      // While no agent ran nobody has tried to power the host on.
+      const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;
+      const storedMs = state.attempt.deadlineMs - now.epochMs;
+      const leftMs = Math.min(Math.max(storedMs, leastMs), longestMs + DEVICE_FINAL_RETRY_MS);
       this.#deadline = { key, atMs: now.monotonicMs + leftMs };
     }
     return this.#deadline.atMs - now.monotonicMs;

@@ -55,6 +55,10 @@ export const DRAIN_CHECK_MIN_MS = 250;
 export const DRAIN_CHECK_MAX_MS = 3_000;
 /** The longest that one batch of pod deletions may take before the power is looked at again. */
 export const RELEASE_BATCH_MAX_MS = 2_000;
+/** How long the target of a host may take to be read that is the remediation's by what is stored: then it is taken as that. */
+export const RECLAIM_MAX_MS = 5_000;
+/** What a process that comes late to take back what was done has for that at least. */
+export const UNDO_MIN_MS = 50_000;
 /** Between looks at a host that another remediation owns, beside the watch that usually tells. */
 export const CLAIM_RECHECK_MS = 30_000;
 /** While a cluster is away: how often it is looked whether its Cluster is there still. */

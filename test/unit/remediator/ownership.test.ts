@@ -40,8 +40,16 @@ function object(name: string, { uid = `uid-${name}`, status = {}, deletionTimest
   return { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediation", metadata, spec: {}, status };
 }
 
-/** Remediation `a`, a host that `owner` has, and the other remediations that the API server knows. */
-function world(owner: HostOwner | undefined, stored: Record<string, Stored | KubeError>) {
+/**
+ * Remediation `a`, a host that `owner` has, and the other remediations that the API server knows.
+ *
+ * @param record what is stored of `a`, and who has the host by the watch.
+ */
+function world(
+  owner: HostOwner | undefined,
+  stored: Record<string, Stored | KubeError>,
+  record: { status?: BareMetalRemediationStatus; watched?: HostOwner; target?: KubeError } = {},
+) {
   const asked: string[] = [];
   let owns = owner;
   const get = (_type: unknown, { name }: { name: string }): Promise<object> => {
@@ -52,8 +60,14 @@ function world(owner: HostOwner | undefined, stored: Record<string, Stored | Kub
   };
   const host: Partial<FencedHost> = {
     ref: { kind: "FencingTarget", namespace: "ironfence", name: "t", uid: "target-uid" },
+    owner: record.watched,
+    lookAtMaintenance: async () => {
+      if (record.target !== undefined) throw record.target;
+      return undefined;
+    },
     claim: async (by) => {
       asked.push(`claim for ${by.name}`);
+      if (record.target !== undefined) throw record.target;
       owns ??= by;
       return owns.uid === by.uid ? { owned: true } : { owned: false, by: owns };
     },
@@ -73,7 +87,8 @@ function world(owner: HostOwner | undefined, stored: Record<string, Stored | Kub
       throw new Error("not part of this test");
     },
   };
-  const remediation = object("a") as unknown as Session["remediation"];
+  const { status } = record;
+  const remediation = object("a", { ...(status && { status }) }) as unknown as Session["remediation"];
   const session = new Session({ runtime, clusters: oneCluster(runtime) }, remediation, () => undefined);
   const context = { runtime, session, host, siblings: [] } as unknown as EffectContext;
   return { asked, session, context };
@@ -135,6 +150,43 @@ describe("a host", () => {
 
   it("is not taken from an owner of whom the API server does not say whether it lives", async () => {
     await assert.rejects(claim(OTHER, { b: new KubeError("Unavailable", "away") }), /away/u);
+  });
+
+  describe("that is the remediation's by what is stored", () => {
+    const A: HostOwner = { ...OTHER, uid: "uid-a", name: "a" };
+    const target = { kind: "FencingTarget", namespace: "ironfence", name: "t", uid: "target-uid" };
+    const record = { status: { phase: "Releasing", target }, watched: A, target: new KubeError("Unavailable", "away") };
+
+    it("is its own though its target cannot be read", async () => {
+      const { context, session } = world(A, {}, record);
+      await claimHost(context, SIGNAL);
+      assert.deepEqual(session.seen.claim, { owned: true, targetUid: "target-uid" });
+    });
+
+    for (const [what, more] of [
+      ["the watch shows it to be another's", { watched: OTHER }],
+      ["another target was on record", { status: { phase: "Releasing", target: { ...target, uid: "of another" } } }],
+      ["its target is gone", { target: new KubeError("NotFound", "away") }],
+    ] as const) {
+      it(`is not where ${what}`, async () => {
+        const { context, session } = world(A, {}, { ...record, ...more });
+        await assert.rejects(claimHost(context, SIGNAL), /away/u);
+        assert.equal(session.seen.claim, undefined);
+      });
+    }
+
+    it("is not once it was given up", async () => {
+      const { context, session } = world(A, {}, record);
+      session.seen = { ...session.seen, hostReleased: true };
+      await assert.rejects(claimHost(context, SIGNAL), /away/u);
+    });
+
+    it("is not where its target can be read, and names another of whom nobody knows whether it lives", async () => {
+      const { target: _away, ...readable } = record;
+      const { context, session } = world(OTHER, { b: new KubeError("Unavailable", "away") }, readable);
+      await assert.rejects(claimHost(context, SIGNAL), /away/u);
+      assert.equal(session.seen.claim, undefined);
+    });
   });
 
   it("whose target is gone is not taken", async () => {
