@@ -99,6 +99,22 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     PLAN,
   ),
   mutant(
+    "mended-unheeded",
+    "plan-attempts",
+    "what a remediation failed for being mended, the next one does not wait for the clock",
+    "return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;",
+    "return fenceableSinceMs > failedMs ? Infinity : Infinity;",
+    PLAN,
+  ),
+  mutant(
+    "fenceable-is-mended",
+    "plan-attempts",
+    "a host that could be fenced all the time is not tried at once after each failure",
+    "return fenceableSinceMs > failedMs ?",
+    "return fenceableSinceMs > -Infinity ?",
+    PLAN,
+  ),
+  mutant(
     "deleted-unremembered",
     "plan-attempts",
     "no remediation is deleted before it is remembered as an attempt",

@@ -12,7 +12,7 @@ import type { Template } from "./template.ts";
 
 // What `decide` is given and what it answers.
 
-/** Reasons of the events on a NodeHealthCheck; all but ClockSkew, DurationSkipped and OffProofUnavailable are upstream's. */
+/** Reasons of the events on a NodeHealthCheck; all but ClockSkew, DurationSkipped, OffProofUnavailable and RemediationFailed are upstream's. */
 export type EventReason =
   | "Enabled"
   | "Disabled"
@@ -22,6 +22,7 @@ export type EventReason =
   | "RemediationSkipped"
   | "InvalidNodeLabel"
   | "NoTemplateLeft"
+  | "RemediationFailed"
   | "ClockSkew"
   | "DurationSkipped"
   | "OffProofUnavailable"
@@ -70,6 +71,8 @@ export interface NodeFacts {
   leaseRenewAtMs: number | undefined;
   /** What is wrong with its transition times, in words; `health` is judged with that in mind. */
   skew: string | undefined;
+  /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nobody asks. */
+  fenceableSinceMs: number | undefined;
   /** What is known of its host's power; undefined where the health check does not ask. */
   sight: HostSight | undefined;
 }

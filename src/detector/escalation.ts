@@ -17,6 +17,8 @@ export interface NextStep {
   rounds: number;
   /** When the list may start anew; undefined where `step` goes on with a list that has begun. */
   restartAtMs: number | undefined;
+  /** When the last step of the list that failed was given up; undefined as `restartAtMs`. */
+  failedMs: number | undefined;
 }
 
 /**
@@ -32,9 +34,10 @@ export function nextStep(steps: readonly Step[], records: readonly RemediationRe
     missing = takeRound(steps, spent);
   }
   if (missing === undefined) return undefined;
-  if (rounds === 0 || missing !== steps[0]) return { step: missing, rounds, restartAtMs: undefined };
+  if (rounds === 0 || missing !== steps[0])
+    return { step: missing, rounds, restartAtMs: undefined, failedMs: undefined };
   const failedMs = Math.max(...records.map(({ timedOut }) => parseTimeMs(timedOut) ?? -Infinity));
-  return { step: missing, rounds, restartAtMs: failedMs + restartWaitMs(rounds) };
+  return { step: missing, rounds, restartAtMs: failedMs + restartWaitMs(rounds), failedMs };
 }
 
 /** How long the list rests after it has failed for the `rounds`th time. */

@@ -11,6 +11,7 @@ import { apiVersionOf } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Change } from "../kube/watched.ts";
 import { keyOf } from "../kube/watched.ts";
+import { parseTimeMs } from "../runtime/time.ts";
 import type { KindState } from "./dynamic-kinds.ts";
 import { DynamicKinds } from "./dynamic-kinds.ts";
 import type { HostSight, SeenTarget, TargetSight } from "./skip-duration.ts";
@@ -90,7 +91,15 @@ export class HostPower {
     };
   }
 
-  /** The same with every object read anew: what a watch shows may be behind. */
+  /** Since when the only FencingTarget of a node has said that its host can be fenced, on the clock of the agent that probes. */
+  fenceableSinceMs(nodeName: string): number | undefined {
+    if (this.#targetState().state !== "watched") return undefined;
+    const [seen, ...others] = this.#seen.get(nodeName)?.values() ?? [];
+    const ready = others.length === 0 ? seen?.target.ready : undefined;
+    return ready?.status === "True" ? parseTimeMs(ready.lastTransitionTime) : undefined;
+  }
+
+  /** As `sightOf`, with every object read anew: what a watch shows may be behind. */
   async readSight(nodeName: string, signal: AbortSignal): Promise<HostSight> {
     const sight = this.sightOf(nodeName);
     try {

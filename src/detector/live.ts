@@ -122,11 +122,12 @@ export async function decideLive(
 }
 
 /** Nobody has watched proofs come: how old they are is told by their own times alone. */
-function seenNow(hostPower: HostPower): Pick<HostPower, "sightOf" | "problem"> {
+function seenNow(hostPower: HostPower): Pick<HostPower, "sightOf" | "problem" | "fenceableSinceMs"> {
   return {
     get problem() {
       return hostPower.problem;
     },
+    fenceableSinceMs: (nodeName) => hostPower.fenceableSinceMs(nodeName),
     sightOf: (nodeName) => {
       const { targets, ...sight } = hostPower.sightOf(nodeName);
       return { ...sight, targets: targets.map(({ target }) => ({ target, proofSeenAgoMs: 0 })) };

@@ -157,9 +157,13 @@ export class NodeHealthCheckController {
   }
 
   #onHostPower(nodeName: string | undefined): void {
-    for (const [name, { compiled }] of this.#states.entries()) {
-      if ("problem" in compiled || !compiled.policy.skipsDurationIfOff) continue;
-      if (nodeName === undefined || compiled.tracker.isAiling(nodeName)) this.#controller.enqueue(name);
+    for (const [name, { compiled, attention }] of this.#states.entries()) {
+      if ("problem" in compiled) continue;
+      // What the last remediation of a node failed for may have been mended.
+      const isAwaited = nodeName !== undefined && attention.has(nodeName);
+      const isAsked =
+        compiled.policy.skipsDurationIfOff && (nodeName === undefined || compiled.tracker.isAiling(nodeName));
+      if (isAwaited || isAsked) this.#controller.enqueue(name);
     }
   }
 

@@ -1,4 +1,5 @@
 import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
+import type { FailedNode } from "./status.ts";
 
 /**
  * Why nothing new may start under a health check, whatever the node. What is under way goes on all the same: time-outs,
@@ -22,7 +23,7 @@ export interface Pass {
   /** Nodes with a remediation of this health check under way, and when the oldest one of the node started (RFC 3339). */
   readonly inFlight: Record<string, string>;
   /** Nodes whose remediation has failed, with nothing else under way for them. */
-  readonly failed: string[];
+  readonly failed: FailedNode[];
   readonly decision: Omit<Decision, "status" | "gate">;
 }
 

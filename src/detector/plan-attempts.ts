@@ -11,16 +11,29 @@ import type { Remediation } from "./remediation.ts";
 // How often a node is tried: its budget of attempts, and the rounds of its list of steps.
 
 /** Whether every step has failed, and the list does not start anew yet, or never will. */
-export function isResting(pass: Pass, facts: NodeFacts, { restartAtMs }: NextStep): boolean {
+export function isResting(pass: Pass, facts: NodeFacts, next: NextStep): boolean {
   const { nowMs, snapshot } = pass;
-  if (restartAtMs === undefined || (snapshot.policy.startsAnew && restartAtMs <= nowMs)) return false;
+  const { failedMs, restartAtMs: dueMs } = next;
+  if (dueMs === undefined || failedMs === undefined) return false;
+  const restartAtMs = Math.min(dueMs, mendedMs(facts, failedMs));
+  if (snapshot.policy.startsAnew && restartAtMs <= nowMs) return false;
   const { name } = facts;
   const note = `Remediation timed out, and no template left to try for node ${name}`;
   announce(pass, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
   if (snapshot.policy.startsAnew) checkAgain(pass, restartAtMs);
   const until = snapshot.policy.startsAnew ? `; the first is tried anew at ${toTime(restartAtMs)}` : "";
-  verdict(pass, facts, "noTemplateLeft", `${note}${until}`);
+  const reason = `${note}${until}. To try again now: ironfence fence --node ${name}`;
+  pass.failed.push({ name, reason });
+  verdict(pass, facts, "noTemplateLeft", reason);
   return true;
+}
+
+/**
+ * When what a remediation failed for may have been mended: from then on its target says again that the host can be fenced, which
+ * it did not at some time after the failure. Infinity where nothing says so.
+ */
+function mendedMs({ fenceableSinceMs = -Infinity }: NodeFacts, failedMs: number): number {
+  return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;
 }
 
 /** Whether the node has been remediated so often that it is left for people. */
@@ -55,13 +68,14 @@ export function reportFailure(
 ): void {
   const { object, failure = "no reason given" } = remediation;
   const { namespace, name } = object.metadata;
-  pass.failed.push(facts.name);
   const which = namespace === undefined ? name : `${namespace}/${name}`;
   const inNamespace = namespace === undefined ? "" : ` -n ${namespace}`;
   const next = pass.snapshot.policy.startsAnew
-    ? `The next try starts at ${toTime(retryOf(pass, records, remediation).restartMs)}`
+    ? `The next try starts at ${toTime(retryOf(pass, facts, records, remediation).restartMs)}`
     : "Nothing more is tried by itself";
   const reason = `${object.kind} ${which} has failed (${failure}). ${next}. To try again now, delete it: kubectl delete ${object.kind.toLowerCase()} ${name}${inNamespace}`;
+  pass.failed.push({ name: facts.name, reason });
+  announce(pass, { key: `${facts.name}/failed`, type: "Warning", reason: "RemediationFailed", note: reason });
   verdict(pass, facts, "failed", reason);
 }
 
@@ -77,7 +91,7 @@ export function restartFailed(pass: Pass, facts: NodeFacts, records: Remediation
     const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
     if (record.timedOut !== undefined || !isOfStep(step, record)) return record;
     if (remediation?.succeeded !== "False" || remediation.terminating) return record;
-    const { failedMs, restartMs } = retryOf(pass, records, remediation);
+    const { failedMs, restartMs } = retryOf(pass, facts, records, remediation);
     if (restartMs <= pass.nowMs) return { ...record, timedOut: toTime(failedMs) };
     checkAgain(pass, restartMs);
     return record;
@@ -87,12 +101,13 @@ export function restartFailed(pass: Pass, facts: NodeFacts, records: Remediation
 /** When a remediation of the only step failed, and when the step is tried again. */
 function retryOf(
   { snapshot, nowMs }: Pass,
+  facts: NodeFacts,
   records: readonly RemediationRecord[],
   { succeededSinceMs, createdMs }: Remediation,
 ): { failedMs: number; restartMs: number } {
   const { rounds = 0 } = nextStep(snapshot.policy.steps, records) ?? {};
   const failedMs = succeededSinceMs ?? createdMs ?? nowMs;
-  return { failedMs, restartMs: failedMs + restartWaitMs(rounds + 1) };
+  return { failedMs, restartMs: Math.min(failedMs + restartWaitMs(rounds + 1), mendedMs(facts, failedMs)) };
 }
 
 /** Keeps the count of attempts. */

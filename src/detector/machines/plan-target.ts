@@ -9,6 +9,7 @@ import { nameOf } from "../../kube/watched.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "../attempts.ts";
 import type { CountedAttempt } from "../attempts.ts";
+import type { Remediation } from "../remediation.ts";
 import type { MachineDecision, MachineEventReason, MachineSnapshot, TargetFacts } from "./decision.ts";
 import type { MachineHealthCheckKind, Remedy } from "./kind.ts";
 
@@ -26,6 +27,9 @@ export interface TargetPass {
   readonly decision: Pick<MachineDecision, "actions" | "standing" | "machines" | "nextCheckMs">;
 }
 
+/** Shortest and longest pause before a request that failed is made again. */
+const RETRY_MIN_MS = 600_000;
+const RETRY_MAX_MS = 7_200_000;
 const EXTERNALLY_REMEDIATED = "ExternallyRemediated";
 /**
  * A machine that fails before it has been of use for so long may be one of a row of replacements that all fail; it is how long
@@ -87,8 +91,10 @@ function planUnhealthy(pass: TargetPass, facts: TargetFacts, found: string): voi
   const remedy = kind.remedy(snapshot.check, machine);
   const [request] = requests;
   if (request !== undefined) {
-    record(pass, facts);
+    const isRecorded = record(pass, facts);
     writeConditions(pass, facts, waitingForRemediation(machine));
+    if (request.terminating) return verdict(pass, facts, "waiting", "its last request is still being deleted");
+    if (request.succeeded === "False") return planFailed(pass, facts, request, { remedy, isRecorded });
     return verdict(
       pass,
       facts,
@@ -117,6 +123,46 @@ function planUnhealthy(pass: TargetPass, facts: TargetFacts, found: string): voi
     default:
       return remedy satisfies never;
   }
+}
+
+/**
+ * Has a request that failed deleted after a pause, so that the next pass makes another one. The pause is as long as the machine had
+ * been unhealthy when the request failed: it doubles with each try, and nothing has to be remembered for that.
+ */
+function planFailed(
+  pass: TargetPass,
+  facts: TargetFacts,
+  request: Remediation,
+  { remedy, isRecorded }: { remedy: Remedy; isRecorded: boolean },
+): void {
+  const { machine } = facts;
+  const { object, failure = "no reason given", succeededSinceMs, createdMs } = request;
+  const { kind, metadata } = object;
+  const failedMs = succeededSinceMs ?? createdMs ?? pass.nowMs;
+  const outageMs = failedMs - unhealthySinceMs(facts, createdMs ?? failedMs);
+  const restartMs = failedMs + Math.min(Math.max(outageMs, RETRY_MIN_MS), RETRY_MAX_MS);
+  const failed = `${kind} ${metadata.name} has failed (${failure})`;
+  const byHand = `To try again now, delete it: kubectl delete ${kind.toLowerCase()} ${metadata.name} -n ${machine.metadata.namespace}`;
+  const isWaiting = pass.nowMs < restartMs;
+  if (isWaiting) checkAgain(pass, restartMs);
+  const obstacle = isWaiting ? undefined : (pass.gate ?? findObstacle(pass, facts, remedy));
+  if (isWaiting || obstacle !== undefined || remedy.type !== "request") {
+    const next = isWaiting
+      ? `The next try starts at ${toTime(restartMs)}`
+      : `It is not tried again now: ${obstacle ?? "the health check names no template any more"}`;
+    const reason = `${failed}. ${next}. ${byHand}`;
+    tell(pass, facts, "Warning", "RemediationFailed", `Machine ${nameOf(machine)}: ${reason}`);
+    return verdict(pass, facts, "failed", reason);
+  }
+  if (isRecorded) pass.decision.actions.push({ type: "renew", machine, request });
+  return verdict(pass, facts, "renew", `${failed}; it is deleted, and another one follows`);
+}
+
+/** Since when the machine has been unhealthy, as it says itself; `fallbackMs` where nothing tells. */
+function unhealthySinceMs({ machine, attempts }: TargetFacts, fallbackMs: number): number {
+  const said = conditionOn(machine, "HealthCheckSucceeded");
+  const saidMs = said?.status === "False" ? parseTimeMs(said.lastTransitionTime) : undefined;
+  return saidMs ?? attempts[0]?.startedMs ?? fallbackMs;
 }
 
 /**

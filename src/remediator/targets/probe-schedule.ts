@@ -13,6 +13,8 @@ export interface ProbeIntervals {
   retryMinMs: number;
   /** … up to this. */
   retryMaxMs: number;
+  /** The longest such wait while the node is not Ready: the next fence of it waits for the BMC. */
+  downRetryMs: number;
   /** After the BMC refused user or password, unless the Secret or the target changes: more tries lock accounts. */
   authRetryMs: number;
   /** Least time between two probes of one target, however often it changes. */
@@ -31,6 +33,7 @@ export const DEFAULT_PROBE_INTERVALS: ProbeIntervals = {
   quietMs: 600_000,
   retryMinMs: 120_000,
   retryMaxMs: 600_000,
+  downRetryMs: 30_000,
   authRetryMs: 900_000,
   changeMs: 5_000,
   spacingMs: 2_500,
@@ -96,9 +99,10 @@ export function firstHostDelayMs(hostCount: number, intervals: ProbeIntervals, r
  * How long after a probe the next one is due.
  *
  * @param probe.inOutage how many probes there were in the outage in which the host is to be proven off; 0 outside of one.
+ * @param probe.nodeDown whether the target's node is there and not Ready.
  */
 export function nextDelayMs(
-  probe: { healthy: boolean; loginRefused: boolean; failuresInARow: number; inOutage: number },
+  probe: { healthy: boolean; loginRefused: boolean; failuresInARow: number; inOutage: number; nodeDown: boolean },
   counts: { devices: number; failingTargets: number; outages: number },
   intervals: ProbeIntervals,
   random: Random,
@@ -111,7 +115,8 @@ export function nextDelayMs(
   }
   const floorMs = counts.failingTargets * intervals.spacingMs;
   if (probe.loginRefused) return jittered(Math.max(intervals.authRetryMs, floorMs), random);
-  const retryMs = backoffMs(random, intervals.retryMinMs, intervals.retryMaxMs, probe.failuresInARow - 1);
+  const longestMs = probe.nodeDown ? intervals.downRetryMs : intervals.retryMaxMs;
+  const retryMs = backoffMs(random, Math.min(intervals.retryMinMs, longestMs), longestMs, probe.failuresInARow - 1);
   return Math.max(retryMs, floorMs);
 }
 

@@ -215,6 +215,7 @@ class Prober {
         loginRefused: memory.locked.length > 0,
         failuresInARow: memory.failuresInARow,
         inOutage: memory.inOutage,
+        nodeDown: node !== undefined && !isReady(node),
       },
       { devices: directory.index.deviceCount, failingTargets: this.#failingTargets, outages: this.#outages },
       this.#intervals,

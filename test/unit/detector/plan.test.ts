@@ -176,6 +176,16 @@ describe("decide: attempts", () => {
     assert.deepEqual(early.actions, []);
     assert.equal(early.nextCheckMs, T0 + 1_000);
     assert.equal(entryIn(early.status, "a")?.remediations?.[0]?.timedOut, undefined);
+    const mended = (fenceableSinceMs: number) => {
+      const [failed] = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
+      const remediations = [{ ...failed, succeededSinceMs: T0 - 5_000 }];
+      return decide(snapshotOf(single, [unhealthy("a", { remediations, fenceableSinceMs })]), T0).actions;
+    };
+    assert.deepEqual(mended(T0 - 5_000), []);
+    assert.deepEqual(
+      mended(T0 - 4_000).map(({ type }) => type),
+      ["delete"],
+    );
     const due = failedAgo(600_000);
     assert.deepEqual(
       due.actions.map((action) => action.type === "delete" && action.because),
@@ -212,13 +222,15 @@ describe("decide: attempts", () => {
 describe("decide: the list of steps starts anew", () => {
   const MINUTE_MS = 60_000;
   /** So many rounds of X, Y have failed, the last of them `agoMs` ago; no CR is left. */
-  const after = (rounds: number, agoMs: number, annotations = {}) => {
+  const after = (rounds: number, agoMs: number, annotations = {}, more: Partial<NodeFacts> = {}) => {
     const policy = policyOf(escalation("X", "Y"), annotations);
     const remediations = Array.from({ length: rounds }, (_, round) => {
       const atMs = T0 - agoMs - (rounds - 1 - round) * MINUTE_MS;
       return ["X", "Y"].map((kind) => record(kind, `a${round}`, atMs - MINUTE_MS, atMs));
     }).flat();
-    return decide(snapshotOf(policy, [unhealthy("a", { previous: { name: "a", remediations } }, {}, policy)]), T0);
+    const attempts = [{ uid: "u1", startedMs: T0 - 3_600_000 }];
+    const facts = unhealthy("a", { previous: { name: "a", remediations }, attempts, ...more }, {}, policy);
+    return decide(snapshotOf(policy, [facts]), T0);
   };
   const waits: [number, number][] = [
     [1, 10],
@@ -241,6 +253,24 @@ describe("decide: the list of steps starts anew", () => {
       );
     });
   }
+
+  it("at once where its host can be fenced again, which it could not after the failure", () => {
+    const outcome = (fenceableSinceMs: number | undefined, annotations = {}) =>
+      after(3, 5_000, annotations, { fenceableSinceMs }).nodes[0]?.outcome;
+    assert.equal(outcome(T0 - 4_000), "create");
+    // It could be fenced all the time, so that was not what the remediation failed for.
+    assert.equal(outcome(T0 - 5_000), "noTemplateLeft");
+    assert.equal(outcome(T0 - 86_400_000), "noTemplateLeft");
+    assert.equal(outcome(undefined), "noTemplateLeft");
+    assert.equal(outcome(T0 - 4_000, { "ironfence.io/start-anew": "false" }), "noTemplateLeft");
+    assert.equal(outcome(T0 - 4_000, { "ironfence.io/attempt-budget": "1/24h" }), "budgetSpent");
+  });
+
+  it("and says until then what is tried when, and how to try at once", () => {
+    const { nodes, status } = after(1, 1_000);
+    assert.match(nodes[0]?.reason ?? "", /anew at 20\S+\. To try again now: ironfence fence --node a$/);
+    assert.equal(status.reason, "NHC is enabled; the last remediation failed for a");
+  });
 
   it("never, where an annotation says so", () => {
     const { nodes, nextCheckMs } = after(1, 86_400_000, { "ironfence.io/start-anew": "false" });
@@ -520,6 +550,14 @@ describe("decide: status", () => {
       reason: `${why}. The next try starts at ${toTime(T0 + 600_000)}. ${now}`,
       nextCheckMs: T0 + 600_000,
     });
+    const snapshot = snapshotOf(policyOf(), [unhealthy("a", { remediations: [failed] })]);
+    const { status, standing } = decide(snapshot, T0);
+    const sentence = `${why}. The next try starts at ${toTime(T0 + 600_000)}. ${now}`;
+    const shown = status.conditions?.find(({ type }) => type === "RemediationFailed");
+    assert.deepEqual([shown?.status, shown?.message], ["True", `a: ${sentence}`]);
+    assert.ok(standing.some(({ reason, note }) => reason === "RemediationFailed" && note === sentence));
+    const recovered = decide(snapshotOf(policyOf(), [], { status }), T0).status;
+    assert.equal(recovered.conditions?.find(({ type }) => type === "RemediationFailed")?.status, "False");
     assert.equal(
       told({ "ironfence.io/start-anew": "false" })?.reason,
       `${why}. Nothing more is tried by itself. ${now}`,

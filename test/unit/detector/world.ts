@@ -120,6 +120,7 @@ export function remediationOf(nodeName: string, options: RemediationOptions = {}
     },
     conditions: [{ type: "Succeeded", status: succeeded, ...options.failure }, ...(options.conditions ?? [])],
     powerOrdered: false,
+    phaseFailed: false,
   });
 }
 
@@ -138,6 +139,7 @@ export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial
     leaseRenewAtMs: nowMs + 3_600_000,
     skew: undefined,
     sight: undefined,
+    fenceableSinceMs: undefined,
     ...more,
   };
 }

@@ -166,6 +166,7 @@ class HostProber {
         loginRefused: problem?.reason === "AuthenticationFailed",
         failuresInARow: memory.failuresInARow,
         inOutage: 0,
+        nodeDown: false,
       },
       { devices: this.#memories.size, failingTargets: failing, outages: 0 },
       DEFAULT_PROBE_INTERVALS,

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { toTime } from "../../../../src/runtime/time.ts";
 import { decideUnusable } from "../../../../src/detector/machines/decide.ts";
 import {
   checkOf,
@@ -38,6 +39,79 @@ describe("what a MachineHealthCheck does about its machines", () => {
     );
     assert.ok(first && second && third);
     assert.deepEqual(deedsOf(decideFor([first, second, third])), ["record a 1", "record b 1", "request c"]);
+  });
+
+  describe("makes a request that failed again", () => {
+    /** Unhealthy for `outage` minutes when its request failed, `ago` minutes ago. */
+    const failed = (outage: number, ago: number, more: Parameters<typeof factsOf>[0] = {}) => {
+      const failedMs = T0 - ago * MINUTE;
+      const lastTransitionTime = toTime(failedMs - outage * MINUTE);
+      const conditions = [
+        { type: "HealthCheckSucceeded", status: "False", reason: "x", message: "", lastTransitionTime },
+      ];
+      const machine = machineOf("m0", { status: { conditions } });
+      const request = requestOf(machine, { createdMs: failedMs - MINUTE, failedMs });
+      const attempts = [{ uid: request.uid, startedMs: failedMs - MINUTE }];
+      return factsOf({ machine, requests: [request], attempts, ...more });
+    };
+    for (const [outage, pause] of [
+      [2, 10],
+      [15, 15],
+      [30, 30],
+      [100, 100],
+      [500, 120],
+    ] as const) {
+      it(`after ${pause} minutes, the machine having been unhealthy for ${outage}, and no sooner`, () => {
+        const early = decideFor([failed(outage, pause - 1)]);
+        assert.deepEqual([deedsOf(early), early.nextCheckMs], [[], T0 + MINUTE]);
+        assert.deepEqual(deedsOf(decideFor([failed(outage, pause)])), ["renew m0"]);
+      });
+    }
+
+    it("and says why it failed, when the next try starts, and how to start it now", () => {
+      const { machines, standing } = decideFor([failed(2, 1)]);
+      const reason = `Fence m0 has failed (BMCUnreachable: no route). The next try starts at ${toTime(T0 + 9 * MINUTE)}. To try again now, delete it: kubectl delete fence m0 -n tenant`;
+      assert.deepEqual(machines, [{ name: "m0", outcome: "failed", reason }]);
+      assert.deepEqual(
+        standing.map((told) => [told.reason, told.note]),
+        [["RemediationFailed", `Machine tenant/m0: ${reason}`]],
+      );
+    });
+
+    it("where a Metal3Remediation says by its phase alone that it failed", () => {
+      const machine = machineOf();
+      const request = requestOf(machine, { createdMs: T0 - 20 * MINUTE, metal3Failed: true });
+      const attempts = [{ uid: request.uid, startedMs: T0 - 20 * MINUTE }];
+      assert.deepEqual(deedsOf(decideFor([factsOf({ machine, requests: [request], attempts })])), ["renew m0"]);
+    });
+
+    it("within the budget, and not while the threshold holds, the machine goes, or a control plane machine is busy", () => {
+      const spent = failed(2, 10, { attempts: ATTEMPTS(10) });
+      assert.match(decideFor([spent]).machines[0]?.reason ?? "", /not tried again now: left for people/);
+      const gone = failed(2, 10);
+      const { machine } = gone;
+      const metadata = { ...machine.metadata, deletionTimestamp: toTime(T0) };
+      const going = decideFor([{ ...gone, machine: { ...machine, metadata } }]);
+      assert.match(going.machines[0]?.reason ?? "", /not tried again now: it is being deleted already/);
+      const plane = { ...machine, isControlPlane: true };
+      const busy = decideFor([{ ...gone, machine: plane, controlPlaneBusy: "m9" }]);
+      assert.match(busy.machines[0]?.reason ?? "", /control plane machine m9/);
+      const held = decideFor([gone], { standstill: "the view is stale" });
+      for (const decision of [decideFor([spent]), going, busy, held]) {
+        assert.deepEqual(
+          deedsOf(decision).filter((deed) => deed.startsWith("renew")),
+          [],
+        );
+      }
+    });
+
+    it("and waits while the last one is still being deleted", () => {
+      const machine = machineOf();
+      const request = requestOf(machine, { terminating: true, failedMs: T0 - 20 * MINUTE });
+      const attempts = [{ uid: request.uid, startedMs: T0 - 20 * MINUTE }];
+      const { machines } = decideFor([factsOf({ machine, requests: [request], attempts })]);
+      assert.equal(machines[0]?.reason, "its last request is still being deleted");
+    });
   });
 
   it("withdraws the request of a machine that is well while too many others are not, and remembers it first", () => {

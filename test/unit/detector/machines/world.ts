@@ -136,7 +136,12 @@ export const FAULT: Fault = {
   v1beta1: { reason: "UnhealthyNode", message: "it is" },
 };
 
-export function requestOf(machine: Machine, parts: { terminating?: boolean; createdMs?: number } = {}): Remediation {
+export function requestOf(
+  machine: Machine,
+  parts: { terminating?: boolean; createdMs?: number; failedMs?: number; metal3Failed?: boolean } = {},
+): Remediation {
+  const failure = { status: "False", reason: "BMCUnreachable", message: "no route" };
+  const failed = parts.failedMs === undefined ? undefined : { ...failure, lastTransitionTime: toTime(parts.failedMs) };
   const { name, uid } = machine.metadata;
   return readRemediation({
     apiVersion: "fence.example/v1",
@@ -151,8 +156,9 @@ export function requestOf(machine: Machine, parts: { terminating?: boolean; crea
       annotations: { "cluster.x-k8s.io/cloned-from-groupkind": "FenceTemplate.fence.example" },
       ownerReferences: [{ apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name, uid }],
     },
-    conditions: [],
+    conditions: failed === undefined ? [] : [{ type: "Succeeded", ...failed }],
     powerOrdered: false,
+    phaseFailed: parts.metal3Failed === true,
   });
 }
 

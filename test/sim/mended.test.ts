@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { SECRETS } from "../../src/api/core-types.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+// Both halves on one rack: what a remediation fails for is mended, and the node must not wait for the next try by the clock.
+
+/** The first pause after a failure. */
+const PAUSE_MS = 600_000;
+
+/** Runs `test` under a health check over all nodes. */
+function run(test: (world: World) => Promise<void>, annotations: Record<string, string> = {}): Promise<void> {
+  return World.run({ detector: true }, async (world) => {
+    const template = { namespace: NAMESPACE, name: "reboot" };
+    const strategy = { retryLimit: 0, powerOffTimeout: "60s" };
+    world.create(BARE_METAL_REMEDIATION_TEMPLATES, template, { spec: { template: { spec: { strategy } } } });
+    const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
+    const spec = {
+      selector: { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] },
+      unhealthyConditions: [{ type: "Ready", status: "Unknown", duration: "10s" }],
+      minHealthy: 0,
+      remediationTemplate: { ...kind, ...template },
+    };
+    world.create(NODE_HEALTH_CHECKS, { name: "all", annotations }, { spec });
+    await world.clock.advance(10_000);
+    await test(world);
+  });
+}
+
+const remediations = (world: World): BareMetalRemediation[] => [
+  ...world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values(),
+];
+const isFailed = (world: World): boolean => remediations(world)[0]?.status?.phase === "Failed";
+const isReadyTarget = (world: World): boolean =>
+  world.target("n1")?.status?.conditions?.find(({ type }) => type === "Ready")?.status === "True";
+const checkCondition = (world: World, type: string): { status: string; message: string } | undefined =>
+  world.server
+    .collection<NodeHealthCheck>(NODE_HEALTH_CHECKS)
+    .get({ name: "all" })
+    ?.status?.conditions?.find((condition) => condition.type === type);
+
+describe("a remediation that has failed for its target", () => {
+  it("is followed by another one as soon as the password is corrected", () =>
+    run(async (world) => {
+      world.faults.password = "rotated";
+      await world.hang("n1");
+      await world.until("it has failed", () => isFailed(world));
+      const [failed] = remediations(world);
+      await world.until("the target says so", () => !isReadyTarget(world), 30_000);
+      assert.match(checkCondition(world, "RemediationFailed")?.message ?? "", /BMCAuthenticationFailed.*next try.*20/);
+      await world.clock.advance(60_000);
+      assert.equal(remediations(world)[0]?.metadata.uid, failed?.metadata.uid, "no try before anything is mended");
+      for (const { metadata } of world.server.collection(SECRETS).values()) {
+        const key = { namespace: metadata.namespace ?? "", name: metadata.name };
+        const password = Buffer.from("rotated").toString("base64");
+        world.server.collection(SECRETS).mergePatch(key, { data: { password } });
+      }
+      const startMs = world.clock.nowMs();
+      await world.until("another one", () => remediations(world)[0]?.metadata.uid !== failed?.metadata.uid, PAUSE_MS);
+      assert.ok(world.clock.nowMs() - startMs < 15_000, `${world.clock.nowMs() - startMs} ms`);
+      await world.until("n1 is back", () => remediations(world).length === 0 && world.isReady("n1"));
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      assert.equal(checkCondition(world, "RemediationFailed")?.status, "False");
+      world.assertClean();
+    }));
+
+  it("is followed by another one once its BMC is back, after a minute at the most", () =>
+    run(async (world) => {
+      const bmc = world.rack.bmc("n1");
+      bmc.setReachability("refused");
+      await world.hang("n1");
+      await world.until("it has failed", () => isFailed(world));
+      const [failed] = remediations(world);
+      await world.until("the target says so", () => !isReadyTarget(world), 30_000);
+      await world.clock.advance(300_000);
+      assert.equal(remediations(world)[0]?.metadata.uid, failed?.metadata.uid, "no try before anything is mended");
+      bmc.setReachability("up");
+      const startMs = world.clock.nowMs();
+      await world.until("another one", () => remediations(world)[0]?.metadata.uid !== failed?.metadata.uid, PAUSE_MS);
+      assert.ok(world.clock.nowMs() - startMs < 60_000, `${world.clock.nowMs() - startMs} ms`);
+      await world.until("n1 is back", () => remediations(world).length === 0 && world.isReady("n1"));
+      world.assertClean();
+    }));
+
+  it("is not followed by another one where the target was Ready all the time", () =>
+    run(async (world) => {
+      world.rack.host("n1").failDisk();
+      await world.until("it has failed", () => isFailed(world), 1_200_000);
+      const failedMs = world.clock.nowMs();
+      const [failed] = remediations(world);
+      await world.until("another one", () => remediations(world)[0]?.metadata.uid !== failed?.metadata.uid);
+      assert.ok(world.clock.nowMs() - failedMs >= PAUSE_MS - 1_000, `${world.clock.nowMs() - failedMs} ms`);
+    }));
+
+  it("is not tried more often than the budget allows, however often its BMC comes back", () =>
+    run(
+      async (world) => {
+        const bmc = world.rack.bmc("n1");
+        world.rack.host("n1").failDisk();
+        const seen = new Set<string>();
+        world.server.onChange(({ object }) => {
+          if (object.kind === "BareMetalRemediation" && isOrdered(object as BareMetalRemediation))
+            seen.add(object.metadata.uid);
+        });
+        for (let round = 0; round < 5; round += 1) {
+          await world.until("it has failed, or none is tried", () => isFailed(world) || isSpent(world), 7_200_000);
+          bmc.setReachability("refused");
+          await world.until("the target says so", () => !isReadyTarget(world), 1_200_000);
+          bmc.setReachability("up");
+          await world.until("the target is Ready", () => isReadyTarget(world), 1_200_000);
+          await world.clock.advance(30_000);
+        }
+        assert.equal(seen.size, 2);
+      },
+      { "ironfence.io/attempt-budget": "2/24h" },
+    ));
+});
+
+const isOrdered = ({ status }: BareMetalRemediation): boolean => status?.attempt?.action === "ForceOff";
+const isSpent = (world: World): boolean => checkCondition(world, "AttemptBudgetSpent")?.status === "True";
