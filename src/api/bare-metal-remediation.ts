@@ -222,9 +222,11 @@ export const BARE_METAL_REMEDIATIONS: CustomKind = {
   printerColumns: [
     { name: "Node", type: "string", jsonPath: ".status.node.name" },
     { name: "Phase", type: "string", jsonPath: ".status.phase" },
+    { name: "Succeeded", type: "string", jsonPath: '.status.conditions[?(@.type=="Succeeded")].status' },
     { name: "Attempt", type: "integer", jsonPath: ".status.retryCount" },
     { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
     { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Processing")].reason' },
+    { name: "Message", type: "string", jsonPath: '.status.conditions[?(@.type=="Processing")].message' },
   ],
 };
 

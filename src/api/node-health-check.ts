@@ -91,6 +91,7 @@ const unhealthyNodeSchema = z.object({
 export type UnhealthyNode = z.infer<typeof unhealthyNodeSchema>;
 
 export const nodeHealthCheckStatusSchema = z.object({
+  observedGeneration: z.int().optional(),
   observedNodes: z.int().optional(),
   healthyNodes: z.int().optional(),
   unhealthyNodes: z

@@ -80,6 +80,8 @@ export interface NodeFacts {
 /** The world as one health check sees it, at one moment. */
 export interface Snapshot {
   name: string;
+  /** Of the spec. */
+  generation: number | undefined;
   status: NodeHealthCheckStatus;
   policy: Policy;
   /** Resolved templates by step, or why there are none. */

@@ -93,7 +93,11 @@ export async function decideLive(
       const { check, state } = peer;
       if ("problem" in state.compiled) {
         const { problem } = state.compiled;
-        return { check, snapshot: undefined, decision: decideInvalid(check.status, problem, nowMs) };
+        return {
+          check,
+          snapshot: undefined,
+          decision: decideInvalid(check.status, problem, nowMs, check.metadata.generation),
+        };
       }
       const world = {
         check,

@@ -178,7 +178,7 @@ export class NodeHealthCheckController {
     const state = this.#states.of(check);
     const { compiled } = state;
     if ("problem" in compiled) {
-      const decision = decideInvalid(check.status, compiled.problem, clock.nowMs());
+      const decision = decideInvalid(check.status, compiled.problem, clock.nowMs(), check.metadata.generation);
       return this.#conclude(check, state, decision, [], signal);
     }
     this.#retainKinds();

@@ -63,6 +63,9 @@ export function decide(given: Snapshot, nowMs: number): Decision {
   const status = composeStatus(
     {
       previous,
+      generation: snapshot.generation,
+      // Its own phase says of the others.
+      held: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
       counts: { observedNodes: census.selected, healthyNodes: census.healthy },
       unhealthyNodes: inStatusOrder(entries, previous),
       inFlight: pass.inFlight,
@@ -80,10 +83,17 @@ export function decide(given: Snapshot, nowMs: number): Decision {
 }
 
 /** What a health check shows whose spec cannot be understood. What it has under way is left alone. */
-export function decideInvalid(previous: NodeHealthCheckStatus, problem: string, nowMs: number): Decision {
+export function decideInvalid(
+  previous: NodeHealthCheckStatus,
+  problem: string,
+  nowMs: number,
+  generation?: number,
+): Decision {
   const status = composeStatus(
     {
       previous,
+      generation,
+      held: undefined,
       counts: undefined,
       unhealthyNodes: previous.unhealthyNodes ?? [],
       inFlight: previous.inFlightRemediations ?? {},

@@ -96,6 +96,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
   });
   return {
     name: check.metadata.name,
+    generation: check.metadata.generation,
     status: check.status,
     policy,
     templates: world.platform.conflict ?? world.templates,

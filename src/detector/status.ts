@@ -38,6 +38,10 @@ export interface FailedNode {
 
 export interface StatusParts {
   previous: NodeHealthCheckStatus;
+  /** Of the spec that this is about. */
+  generation: number | undefined;
+  /** Why nothing new starts though the health check is enabled, in words. */
+  held: string | undefined;
   /** Undefined where the spec is too broken to count nodes: then nothing is said rather than zero. */
   counts: { observedNodes: number; healthyNodes: number } | undefined;
   unhealthyNodes: UnhealthyNode[];
@@ -59,14 +63,16 @@ export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthChec
   const { previous, counts, unhealthyNodes, inFlight } = parts;
   const disabled = disabledCondition(previous.conditions ?? [], parts.disabled, nowMs);
   const budget = budgetCondition(stormConditions(disabled, parts, nowMs), parts.budgetSpent, nowMs);
-  const conditions = failedCondition(budget, parts.failed, nowMs);
+  const phase = phaseOf(parts);
+  const conditions = progressConditions(failedCondition(budget, parts.failed, nowMs), parts.disabled, phase, nowMs);
   const status: NodeHealthCheckStatus = {
     ...counts,
     ...(unhealthyNodes.length > 0 && { unhealthyNodes }),
     // The CRD's rules and the admission policy refuse edits and deletion while this is not empty.
     ...(Object.keys(inFlight).length > 0 && { inFlightRemediations: { ...inFlight } }),
     conditions,
-    ...phaseOf(parts),
+    ...phase,
+    ...(parts.generation !== undefined && { observedGeneration: parts.generation }),
   };
   const { lastUpdateTime, ...before } = previous;
   if (lastUpdateTime !== undefined && isDeepStrictEqual(before, status)) return previous;
@@ -167,6 +173,22 @@ function budgetCondition(conditions: Condition[], spent: readonly string[] | und
   );
 }
 
+/** For generic tools (kstatus): Ready while the health check is enabled, Stalled while it is not. */
+function progressConditions(
+  conditions: readonly Condition[],
+  disabled: Disabled | undefined,
+  { phase, reason }: { phase: string; reason: string },
+  nowMs: number,
+): Condition[] {
+  const isReady = disabled === undefined;
+  const message = disabled?.message ?? reason;
+  const why = disabled?.reason ?? phase;
+  const ready = { type: "Ready", status: isReady ? "True" : "False", reason: why, message } as const;
+  const stalled = { type: "Stalled", status: isReady ? "False" : "True", reason: why } as const;
+  const withReady = setCondition(conditions, ready, nowMs);
+  return setCondition(withReady, { ...stalled, message: isReady ? "" : message }, nowMs);
+}
+
 function failedCondition(
   conditions: Condition[],
   failed: readonly FailedNode[] | undefined,
@@ -211,18 +233,18 @@ function setCondition(
 
 // The first that fits.
 function phaseOf(parts: StatusParts): { phase: string; reason: string } {
-  const { disabled, pauseRequests, inFlight, failed = [] } = parts;
+  const { disabled, pauseRequests, inFlight, failed = [], held, counts } = parts;
   if (disabled !== undefined) {
     return { phase: "Disabled", reason: `NHC is disabled: ${disabled.reason}: ${disabled.message}` };
   }
   if (pauseRequests.length > 0) return { phase: "Paused", reason: `NHC is paused: ${pauseRequests.join(",")}` };
+  const nothingNew = held === undefined ? "" : `. ${held}`;
   const remediating = Object.keys(inFlight).length;
-  if (remediating > 0) return { phase: "Remediating", reason: `NHC is remediating ${remediating} nodes` };
-  if (failed.length > 0) {
-    return {
-      phase: "Enabled",
-      reason: `NHC is enabled; the last remediation failed for ${namesOf(failed.map(({ name }) => name))}`,
-    };
+  if (remediating > 0) return { phase: "Remediating", reason: `NHC is remediating ${remediating} nodes${nothingNew}` };
+  const last = `the last remediation failed for ${namesOf(failed.map(({ name }) => name))}`;
+  if (failed.length > 0) return { phase: "Enabled", reason: `NHC is enabled; ${last}${nothingNew}` };
+  if (counts?.observedNodes === 0) {
+    return { phase: "Enabled", reason: "NHC is enabled, but its selector matches no node" };
   }
-  return { phase: "Enabled", reason: "NHC is enabled, no ongoing remediation" };
+  return { phase: "Enabled", reason: `NHC is enabled, no ongoing remediation${nothingNew}` };
 }

@@ -14,6 +14,8 @@ const MESSAGE_MAX = 1_000;
 export type ConditionType =
   | "Processing"
   | "Succeeded"
+  | "Ready"
+  | "Stalled"
   | "PermanentNodeDeletionExpected"
   | "IdentityVerified"
   | "PowerOffConfirmed"
@@ -73,7 +75,7 @@ export function changeStatus(
     ...status,
     ...change.fields,
     ...(change.to !== "Unknown" && { phase: change.to, stateVersion: STATE_VERSION, writtenBy: VERSION }),
-    conditions: withConditions(status.conditions ?? [], change.conditions ?? [], remediation.generation, now),
+    conditions: withConditions(status.conditions ?? [], withProgress(change.conditions), remediation.generation, now),
     timeline: timeline.slice(-TIMELINE_MAX),
   };
   if (remediation.generation !== undefined) next.observedGeneration = remediation.generation;
@@ -83,6 +85,22 @@ export function changeStatus(
     status: next,
     notes: [{ type: change.warning === true ? "Warning" : "Normal", reason: change.step, message }],
   };
+}
+
+/**
+ * What generic tools wait for (kstatus) beside the conditions that health checks read: Ready once the remediation has succeeded,
+ * Stalled once it has failed.
+ */
+function withProgress(changes: readonly ConditionChange[] = []): readonly ConditionChange[] {
+  const succeeded = changes.find(({ type }) => type === "Succeeded");
+  if (succeeded === undefined) return changes;
+  const { status, reason, message } = succeeded;
+  const isFailed = status === "False";
+  return [
+    ...changes,
+    { type: "Ready", status: status === "True" ? "True" : "False", reason, message },
+    { type: "Stalled", status: isFailed ? "True" : "False", reason, message: isFailed ? message : "" },
+  ];
 }
 
 /** `conditions` with `changes` made; `lastTransitionTime` moves only with the status. */

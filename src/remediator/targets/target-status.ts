@@ -53,7 +53,7 @@ export function statusChange(
   const conditions = mergeConditions(present?.conditions ?? [], target.metadata.generation, nowMs, {
     ...(reachable !== undefined && { Reachable: reachable }),
     ...(identity !== undefined && { IdentityVerified: identity }),
-    ...(ready !== undefined && { Ready: ready }),
+    ...(ready !== undefined && { Ready: ready, Stalled: stalled(ready) }),
   });
   // The power of another host is nobody's business here.
   const powerState = identity?.status === "False" ? "Unknown" : probe && powerOf(probe.result.devices);
@@ -76,6 +76,11 @@ export function statusChange(
     ...(offProof !== undefined && { offProof: { ...offProof, bootID: offProof.bootID ?? null } }),
     ...(offProof === undefined && present?.offProof !== undefined && { offProof: null }),
   };
+}
+
+/** For generic tools (kstatus), which take what is not Ready for something that goes on: a target that is not waits for a person. */
+function stalled({ status, reason, message }: Verdict): Verdict {
+  return status === "True" ? { status: "False", reason, message: "" } : { status: "True", reason, message };
 }
 
 /**
@@ -272,7 +277,7 @@ function mergeConditions(
   present: readonly Condition[],
   generation: number | undefined,
   nowMs: number,
-  wanted: Partial<Record<"Reachable" | "IdentityVerified" | "Ready", Verdict>>,
+  wanted: Partial<Record<"Reachable" | "IdentityVerified" | "Ready" | "Stalled", Verdict>>,
 ): Condition[] {
   const merged = new Map(present.map((condition) => [condition.type, condition]));
   for (const [type, verdict] of Object.entries(wanted)) {

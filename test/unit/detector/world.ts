@@ -147,6 +147,7 @@ export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial
 export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Snapshot> = {}): Snapshot {
   return {
     name: "check",
+    generation: 1,
     status: {},
     policy,
     templates: templatesOf(policy),
