@@ -33,6 +33,14 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     CLUSTERS,
   ),
   mutant(
+    "cluster-held-twice",
+    "node-clusters",
+    "a cluster that a listener holds while it is being held is held once: the one who lets go does not cut the others off",
+    "      this.#held.set(key, held);\n      held.start();",
+    "      held.start();\n      this.#held.set(key, held);",
+    CLUSTERS,
+  ),
+  mutant(
     "own-by-record",
     "node-clusters",
     "a cluster is the agent's own by the operator's word, not by what an earlier agent took it for",

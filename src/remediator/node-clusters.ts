@@ -100,9 +100,14 @@ export class NodeClusters {
   hold(ref: KnownCluster | undefined): () => void {
     if (ref === undefined || ref.own === true) return () => undefined;
     const key = clusterKey(ref);
-    const held = this.#held.get(key) ?? new Held(this.#runtime, this.#workload, ref, this.#listeners);
-    this.#held.set(key, held);
+    const known = this.#held.get(key);
+    const held = known ?? new Held(this.#runtime, this.#workload, ref, this.#listeners);
     held.users += 1;
+    if (known === undefined) {
+      // Known before it tells of its nodes: a listener that holds the cluster for one of them must get this very one.
+      this.#held.set(key, held);
+      held.start();
+    }
     let isHeld = true;
     return () => {
       if (!isHeld) return;
@@ -151,6 +156,10 @@ class Held {
     this.#listeners = listeners;
     this.#present = unreachable(runtime, ref, "it is being connected");
     this.#held = clusters.hold(ref, () => this.#update());
+  }
+
+  /** Takes the connection that is there already, and tells of its nodes. */
+  start(): void {
     this.#take();
   }
 

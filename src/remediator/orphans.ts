@@ -79,7 +79,10 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
     },
   });
   const hold = (key: string): void => {
-    if (!holds.has(key)) holds.set(key, clusters.hold(parseNodeKey(key).cluster));
+    if (holds.has(key)) return;
+    // A cluster that is connected already tells of its nodes while it is being held, this one among them.
+    holds.set(key, () => undefined);
+    holds.set(key, clusters.hold(parseNodeKey(key).cluster));
   };
   const enqueue = (node: NodeId): void => {
     const key = nodeKey(node);

@@ -103,8 +103,8 @@ export class Session {
     const key = clusterKey(cluster);
     if (key !== this.#heldKey) {
       const previous = this.#release;
-      this.#release = this.#clusters.hold(cluster);
       this.#heldKey = key;
+      this.#release = this.#clusters.hold(cluster);
       previous();
     }
     return this.#clusters.of(cluster);

@@ -250,6 +250,24 @@ describe("the clusters of nodes", () => {
     assert.equal(seen.at(-1), "w1 n2 is news");
   });
 
+  it("are held once, also where a listener holds the cluster for a node that it is told of at that very moment", () => {
+    const { clusters, there, set, held, connected } = two();
+    there.node("n1", "b");
+    set(connected);
+    const releases: (() => void)[] = [];
+    clusters.subscribe({
+      onNode: () => void (releases.length < 3 && releases.push(clusters.hold(W1))),
+      onConnection: () => undefined,
+    });
+    const release = clusters.hold(W1);
+    assert.equal(held(), 1);
+    for (const letGo of releases) letGo();
+    assert.equal(clusters.of(W1).away, undefined, "one still holds it");
+    release();
+    assert.equal(held(), 0);
+    assert.equal(clusters.isHeld(W1), false);
+  });
+
   it("are the agent's own where the operator has named it and they are on record as that, and need no way to it", () => {
     const { clusters, here, held } = two(W1);
     here.node("n1", "a");

@@ -64,6 +64,7 @@ export async function demote(state: StateName): Promise<string> {
     stopSwitch: { stopped: undefined, known: true, subscribe: () => () => undefined },
     turns: { of: () => undefined },
     zoneLabel: "zone",
+    hasExternalEtcd: () => false,
     ownNode: undefined,
     siblingsOf: () => [],
     unreadFor: () => undefined,
