@@ -98,6 +98,14 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     BMC_OFF_WAY,
   ),
   mutant(
+    "unread-rights-lose-session",
+    "service",
+    "rights that the account may not read cost it no session",
+    'const answer = await this.#send({ method: "GET", path, headers }, signal);',
+    'const answer = await this.#authenticated({ method: "GET", path, headers }, signal);',
+    BMC_OFF_WAY,
+  ),
+  mutant(
     "named-chassis-may-be-missing",
     "off-check",
     "a chassis that a person has named has to be there, and off",

@@ -204,8 +204,12 @@ class Probe {
       const obstacle = await driver.findOffObstacle?.(signal);
       if (obstacle !== undefined) return { result: "failed", detail: obstacle.message };
       const list = listed === undefined ? "the BMC lists none, they will be tried" : `listed: ${listed.join(", ")}`;
-      if (off !== undefined && on !== undefined) return ok(`${off} and ${on} (${list})`);
-      return { result: "failed", detail: `no ${off === undefined ? "ForceOff" : "On"} is offered (${list})` };
+      // Some list what they take in the present state alone.
+      const state = this.#reading?.state;
+      const lacked = off === undefined && state !== "Off" ? "ForceOff" : on === undefined && state !== "On" ? "On" : "";
+      if (lacked !== "") return { result: "failed", detail: `no ${lacked} is offered (${list})` };
+      const offered = [off, on].filter((type) => type !== undefined).join(" and ");
+      return ok(`${offered === "" ? `what is needed while the host is ${state ?? "so"}` : offered} (${list})`);
     });
     const forWhat = "only a remediation of type Reprovision needs it";
     await this.#step("networkBoot", signal, async (signal) => {

@@ -17,6 +17,9 @@ const ELSEWHERE_MS = 24 * 3_600_000;
 /** Basic authentication that was refused is not tried again for so long, each time that no session is free. */
 const NO_BASIC_MS = 600_000;
 
+/** The rights of an account are looked at so often: it can take a request for each account that the BMC has. */
+const RIGHTS_MS = 3_600_000;
+
 /** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
   breaker: LoginBreaker;
@@ -31,6 +34,8 @@ export interface Shared {
   elsewhere: Recent;
   /** Origins that have refused basic authentication, which was tried since no session was free. */
   noBasic: Recent;
+  /** Accounts that nothing was found to keep from powering a host. */
+  rights: Recent;
   /** Hosts that were ordered on, by whatever type of reset. */
   ordersOn: Recent;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
@@ -52,6 +57,7 @@ export function sharedOn(clock: Clock): Shared {
     plain: new Recent(clock, PLAIN_MS),
     elsewhere: new Recent(clock, ELSEWHERE_MS),
     noBasic: new Recent(clock, NO_BASIC_MS),
+    rights: new Recent(clock, RIGHTS_MS),
     ordersOn: new Recent(clock, ON_SETTLE_MS),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };

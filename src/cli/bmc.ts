@@ -50,8 +50,8 @@ const resetCommand = buildCommand<ResetFlags, [address?: string], CliContext>({
       "touched. The agent never does this by itself: a BMC may have more than one host, and is away for minutes. A BMC that does",
       "not answer over Redfish may still answer over IPMI: give its IPMI address.",
       "",
-      "With --target the host's identity is verified first, and the command is refused while a remediation owns the host, while",
-      "it is in maintenance, or where its target is ambiguous. Exit codes: 0 sent, 1 failed, 2 wrong command line, 3 refused",
+      "With --target the host's identity is verified first, and the command is refused while ironfence is paused, while a",
+      "remediation owns the host, while it is in maintenance, or where its target is ambiguous. Exit codes: 0 sent, 1 failed, 2 wrong command line, 3 refused",
       "(nothing was sent).",
     ].join("\n"),
     customUsage: [
@@ -72,8 +72,11 @@ async function resetTarget(
   const name = `FencingTarget ${namespace}/${targetName}`;
   const read = async (): ReturnType<typeof readTarget> => {
     const facts = await readTarget(runtime, namespace, { targetName }, signal);
-    if (facts.obstacles.length === 0) return facts;
-    throw new Refusal(`${name}: nothing is sent, since ${facts.obstacles.join("; and ")}`);
+    // A host in mid-fence may hang on the BMC; an agent that is held leaves BMCs alone.
+    const paused = facts.paused === undefined ? [] : [`${facts.paused}: ironfence resume`];
+    const obstacles = [...facts.obstacles, ...paused];
+    if (obstacles.length === 0) return facts;
+    throw new Refusal(`${name}: nothing is sent, since ${obstacles.join("; and ")}`);
   };
   await read();
   await confirm(context, `restart the BMC of ${name}`, [CONCERN], agreed);

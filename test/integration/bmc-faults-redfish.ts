@@ -285,6 +285,20 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     { ...orders("BadResponse"), findOffObstacle: "BadResponse" },
   ),
   fault(
+    "an account that may not power hosts, as its role says",
+    "later",
+    { match: { path: "Roles/" }, action: { type: "override", properties: { AssignedPrivileges: ["Login"] } } },
+    { findOffObstacle: "OffNotPermitted" },
+    ENDS,
+  ),
+  fault(
+    "rights that cannot be read (401)",
+    "later",
+    { match: { path: "AccountService" }, action: { type: "status", status: 401 } },
+    {},
+    ENDS,
+  ),
+  fault(
     "a System that is something else",
     "later",
     { match: GET_SYSTEM, action: { type: "override", properties: { "@odata.type": "#Chassis.v1_20_0.Chassis" } } },

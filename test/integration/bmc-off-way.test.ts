@@ -198,6 +198,108 @@ describe("a way to Off that is blocked is found while the host is on", () => {
   });
 });
 
+describe("the rights of the account, where it may read them", () => {
+  const ACCOUNTS = "/redfish/v1/AccountService/Accounts";
+  const ROLE = "/redfish/v1/AccountService/Roles/Own";
+  const link = (path: string): Json => ({ "@odata.id": path });
+
+  /** An AccountService with an empty slot, somebody else, and us. */
+  function addAccounts(bmc: FakeBmc, account: Json, role: Json): void {
+    const tree: Record<string, Json> = {
+      "/redfish/v1/": { Systems: link("/redfish/v1/Systems"), AccountService: link("/redfish/v1/AccountService") },
+      "/redfish/v1/AccountService": { Accounts: link(ACCOUNTS) },
+      [ACCOUNTS]: { Members: [1, 2, 3].map((id) => link(`${ACCOUNTS}/${id}`)) },
+      [`${ACCOUNTS}/1`]: { UserName: "", RoleId: "None" },
+      [`${ACCOUNTS}/2`]: { UserName: "root", RoleId: "Administrator" },
+      [`${ACCOUNTS}/3`]: { UserName: "fence", RoleId: "ReadOnly", Links: { Role: link(ROLE) }, ...account },
+      [ROLE]: role,
+    };
+    bmc.override = ({ path, method }) => {
+      const resource = method === "GET" ? tree[path] : undefined;
+      return resource === undefined ? undefined : ok(resource);
+    };
+  }
+
+  for (const [what, account, role] of [
+    ["a role that only reads", {}, { Id: "ReadOnly", AssignedPrivileges: ["Login", "ConfigureSelf"] }],
+    [
+      "an iLO's account without the right to virtual power",
+      { Oem: { Hpe: { Privileges: { VirtualPowerAndResetPriv: false } } } },
+      {},
+    ],
+  ] as const) {
+    it(`are found too low before an outage: ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      addAccounts(bmc, account, role);
+      await using device = openFake(bmc, { path: SYSTEM });
+      const obstacle = await device.findOffObstacle?.(forever());
+      assert.equal(obstacle?.reason, "OffNotPermitted");
+      assert.match(obstacle.message, /user fence has .*: give the account a role that may power hosts/);
+      addAccounts(bmc, account, { AssignedPrivileges: ["Login", "ConfigureComponents"] });
+      if (!("Oem" in account)) assert.equal(await device.findOffObstacle?.(forever()), undefined, "mended");
+    });
+  }
+
+  for (const [what, account, role] of [
+    ["a role that may", {}, { AssignedPrivileges: ["Login", "ConfigureComponents"] }],
+    ["privileges of the maker's own", {}, { AssignedPrivileges: ["Login"], OemPrivileges: ["ServerControl"] }],
+    ["a role of an account that may not even log in", {}, { AssignedPrivileges: [] }],
+    ["a role without a list", {}, {}],
+    [
+      "an iLO's account with the right to virtual power",
+      { Oem: { Hpe: { Privileges: { VirtualPowerAndResetPriv: true } } } },
+      { AssignedPrivileges: ["Login"] },
+    ],
+    ["no role", { Links: {} }, {}],
+    ["another user's account alone", { UserName: "Fence" }, { AssignedPrivileges: ["Login"] }],
+  ] as const) {
+    it(`are no obstacle, and are left alone for an hour: ${what}`, async () => {
+      await using bmc = await startFakeBmc();
+      const clock = handClock();
+      addAccounts(bmc, account, role);
+      await using device = openFake(bmc, { path: SYSTEM, clock });
+      const looks = (): number => bmc.log().filter((line) => line.includes("AccountService")).length;
+      assert.equal(await device.findOffObstacle?.(forever()), undefined);
+      const before = looks();
+      await using later = openFake(bmc, { path: SYSTEM, clock });
+      assert.equal(await later.findOffObstacle?.(forever()), undefined);
+      assert.equal(looks(), before);
+      clock.advance(3_600_000);
+      assert.equal(await later.findOffObstacle?.(forever()), undefined);
+      assert.equal(looks(), 2 * before);
+    });
+  }
+
+  for (const reply of [
+    { status: 401 },
+    { status: 403 },
+    { status: 500 },
+    "reset",
+    { status: 200, body: "<html>" },
+  ] as const) {
+    it(`that cannot be read cost nothing: ${typeof reply === "string" ? reply : reply.status}`, async () => {
+      await using bmc = await startFakeBmc();
+      addAccounts(bmc, {}, {});
+      const { override } = bmc;
+      bmc.override = (request) => (request.path === ACCOUNTS ? reply : override(request));
+      await using device = openFake(bmc, { path: SYSTEM });
+      assert.equal(await device.findOffObstacle?.(forever()), undefined);
+      assert.equal((await device.readPower(forever())).state, "On");
+      assert.equal(bmc.sessions.size, 1, "the session is kept");
+    });
+  }
+
+  it("are read for a probe alone, never on the way to Off", async () => {
+    await using bmc = await startFakeBmc();
+    addAccounts(bmc, {}, { AssignedPrivileges: ["Login"] });
+    await using device = openFake(bmc, { path: SYSTEM });
+    await device.identify(forever());
+    await device.forceOff(forever());
+    assert.deepEqual(await readTwice(device), ["Off", "Off"]);
+    assert.ok(!bmc.log().some((line) => line.includes("AccountService")));
+  });
+});
+
 describe("the reset types as they are offered now", () => {
   it("come from ActionInfo as well where the list beside the action lacks one", async () => {
     await using bmc = await startFakeBmc();

@@ -480,6 +480,12 @@ describe("ironfence bmc reset --target", () => {
     assert.equal(restartedMs(), beforeMs);
   });
 
+  test("sends nothing while ironfence is paused: a host in mid-fence may hang on that BMC", async () => {
+    await whilePaused(() =>
+      assertRefused(/nothing is sent, since ironfence is paused .*rewiring.*: ironfence resume/s),
+    );
+  });
+
   test("restarts the BMC of the target's own host by the target's Secret, and leaves the host on", async () => {
     const sent = orders("node-2").length;
     const { code, out, err } = await ironfence("bmc reset --target node-2", { answers: ["yes"] });

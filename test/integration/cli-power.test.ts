@@ -274,6 +274,29 @@ describe("ironfence probe ADDRESS", () => {
     assert.equal(redfish.sessionCount + ipmi.sessionCount, 0);
   });
 
+  test("finds an account that may read and not power", async () => {
+    const deps = { clock: systemClock, random: systemRandom };
+    const mock = await startRedfishMock({ ...deps, rack, username: "fencing", password: new Secret(PASSWORD) });
+    const properties = { AssignedPrivileges: ["Login", "ConfigureSelf"] };
+    mock.addFault({ match: { path: "Roles/" }, action: { type: "override", properties } });
+    try {
+      const { code, out } = await ironfence(["probe", mock.url], { env: LOGIN });
+      assert.equal(code, EXIT_FAILURE);
+      assert.match(out, /^orders +failed +.*lacks ConfigureComponents: give the account a role/m);
+    } finally {
+      await mock.close();
+    }
+  });
+
+  test("takes a list of what the BMC takes in the present state for no fault", async () => {
+    const allowed = { "ResetType@Redfish.AllowableValues": ["ForceOff", "GracefulShutdown"] };
+    const Actions = { "#ComputerSystem.Reset": { target: "/redfish/v1/x", ...allowed } };
+    redfish.addFault({ match: { path: "Systems/1$" }, action: { type: "override", properties: { Actions } } });
+    const { code, out } = await onRedfish("probe");
+    assert.equal(code, 0, out);
+    assert.match(out, /^orders +ok +ForceOff \(listed: ForceOff, GracefulShutdown\)/m);
+  });
+
   test("shows the SHA-256 of a certificate that is not trusted, sends it no password, and takes the pin", async () => {
     const before = redfish.requests.length;
     const untrusted = await ironfence(["probe", redfish.url, "-o", "json"], { env: LOGIN });

@@ -16,6 +16,7 @@ import type { JsonObject } from "./json.ts";
 import { orderOffer, POWER_BUTTON, RESET_TYPES, resetType } from "./offer.ts";
 import { OffCheck } from "./off-check.ts";
 import { pathOnOrigin } from "./reference.ts";
+import { findMissingRight } from "./rights.ts";
 import type { Resource, Service } from "./service.ts";
 import { parseAllowed, parseManagerReset, parseSystem } from "./system.ts";
 import type { ResetAction, System } from "./system.ts";
@@ -68,6 +69,7 @@ export class RedfishDriver implements PowerDriver {
   readonly #clock: Clock;
   readonly #offCheck: OffCheck;
   readonly #ordersOn: Shared["ordersOn"];
+  readonly #rights: Shared["rights"];
   /** Who answered when asked last, and in which log-in: the power of anybody else is not this host's. */
   #identified: { identity: HostIdentity; login: number } | undefined;
   // Learned at the first read and kept while the driver is open; the power state never is.
@@ -93,7 +95,9 @@ export class RedfishDriver implements PowerDriver {
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.clock;
     this.#offCheck = new OffCheck(service, options.clock, options.powerChassis);
-    this.#ordersOn = sharedOn(options.clock).ordersOn;
+    const { ordersOn, rights } = sharedOn(options.clock);
+    this.#ordersOn = ordersOn;
+    this.#rights = rights;
   }
 
   get lastReset(): string | undefined {
@@ -139,11 +143,32 @@ export class RedfishDriver implements PowerDriver {
     });
   }
 
-  findOffObstacle(signal: AbortSignal): Promise<OffObstacle | undefined> {
-    return this.#call("rehearsal of a power-off", signal, async (signal) => {
+  async findOffObstacle(signal: AbortSignal): Promise<OffObstacle | undefined> {
+    const found = await this.#call("rehearsal of a power-off", signal, async (signal) => {
       const system = await this.#readSystem(signal);
       return (await this.#offerObstacle(system, signal)) ?? (await this.#offCheck.findObstacle(system, signal));
     });
+    return found ?? this.#rightsObstacle(signal);
+  }
+
+  /** Rights that cannot be read, or not in time, are no obstacle: an order will tell. */
+  async #rightsObstacle(signal: AbortSignal): Promise<OffObstacle | undefined> {
+    const account = `${this.#service.origin} ${this.#service.username}`;
+    if (this.#rights.isRecent(account)) return undefined;
+    try {
+      const missing = await this.#call("read of the rights", signal, (signal) =>
+        findMissingRight(this.#service, signal),
+      );
+      if (missing !== undefined) {
+        const advice = "give the account a role that may power hosts, such as Operator, on the BMC";
+        return { reason: "OffNotPermitted", message: `${this.address}: ${missing}: ${advice}` };
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof BmcError)) throw error;
+    }
+    this.#rights.note(account);
+    return undefined;
   }
 
   async #offerObstacle({ reset, power }: System, signal: AbortSignal): Promise<OffObstacle | undefined> {

@@ -117,6 +117,10 @@ export class Service {
     return this.#connection.origin;
   }
 
+  get username(): string {
+    return this.#login.username;
+  }
+
   /** How often a log-in has succeeded: by the time of the next one the origin's name may lead to another BMC. */
   get logins(): number {
     return this.#logins;
@@ -176,6 +180,19 @@ export class Service {
     const etag = answer.header("etag") ?? stringAt(body, "@odata.etag");
     const isStale = Number(answer.header("age") ?? 0) > 0;
     return { path: at, body, etag, date: answer.header("date"), isStale };
+  }
+
+  /**
+   * Reads what is of use and not needed: once, in the access that we have. An account that is kept from it by a 401 shall lose
+   * no session by that.
+   *
+   * @returns undefined for everything but a resource. @throws BmcError where there is no answer.
+   */
+  async glance(path: string, callerSignal: AbortSignal): Promise<JsonObject | undefined> {
+    const signal = AbortSignal.any([callerSignal, this.#lifetime.signal]);
+    const { headers } = await this.#currentAccess();
+    const answer = await this.#send({ method: "GET", path, headers }, signal);
+    return answer.status === 200 ? answer.body : undefined;
   }
 
   /** Reads a task monitor, whose every status means something. */
