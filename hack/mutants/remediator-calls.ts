@@ -216,4 +216,12 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     "const leastMs = Math.min(0, UNDO_MIN_MS);",
     UNREAD_TARGET_SIM,
   ),
+  mutant(
+    "overdue-uncounted",
+    "remediator",
+    "remediations past the deadline of their state are counted",
+    "noteOverdue(key, session.isOverdue);",
+    "noteOverdue(key, false);",
+    REFUSED_WRITES_SIM,
+  ),
 ];

@@ -136,6 +136,14 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     VERSIONS_SIM,
   ),
   mutant(
+    "unknown-part-loops",
+    "decide-unknown",
+    "a part of a status that is not known does not begin an undo over and over",
+    "const PARTS = { replacement, backup, node, machine, target };",
+    "const PARTS = { replacement, backup, machine, target, ...(node === undefined && { node }) };",
+    "test/unit/remediator/decide-unknown.test.ts",
+  ),
+  mutant(
     "released-status-unknown",
     "state",
     "what 0.1.0 has stored is known",

@@ -30,21 +30,39 @@ export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now)
   return waitBecause(snapshot, now, "UnknownState", message, seen.taintCleared ? undefined : UNREAD_RECHECK_MS);
 }
 
+const { installation, replacement, backup, node, machine, target } = bareMetalRemediationStateSchema.shape;
+const PARTS = { replacement, backup, node, machine, target };
+
 /**
  * The status as far as an undo can be read again once it is stored: else it would begin over and over. What is known of an image
- * that was taken off is kept, so that the image is put back.
+ * that was taken off is kept, so that the image is put back; and so is each field of another part that can be read.
  */
 function withoutUnknown(status: Snapshot["status"]): Snapshot["status"] {
-  const { installation, replacement, backup } = bareMetalRemediationStateSchema.shape;
-  const { installation: taken, replacement: next, backup: saved, ...rest } = status;
+  const { installation: taken, ...rest } = status;
   const image = { step: "Deprovisioning", image: taken?.image };
   const kept = [taken, image].map((part) => installation.safeParse(part)).find(({ success }) => success)?.data;
-  return {
-    ...rest,
-    ...(taken !== undefined && kept !== undefined && { installation: kept }),
-    ...(next !== undefined && replacement.safeParse(next).success && { replacement: next }),
-    ...(saved !== undefined && backup.safeParse(saved).success && { backup: saved }),
-  };
+  const known: Record<string, unknown> = { ...rest };
+  for (const [name, schema] of Object.entries(PARTS)) {
+    const part = readablePart(schema, known[name]);
+    if (part === undefined) delete known[name];
+    else known[name] = part;
+  }
+  // Each part has been read by its schema, and the rest is as it was.
+  return { ...(known as Snapshot["status"]), ...(taken !== undefined && kept !== undefined && { installation: kept }) };
+}
+
+interface PartSchema {
+  safeParse(part: unknown): { success: boolean; error?: { issues: readonly { path: readonly PropertyKey[] }[] } };
+}
+
+/** A part of a status without the fields that cannot be read; undefined where the rest makes no sense without them. */
+function readablePart(schema: PartSchema, part: unknown): unknown {
+  const read = schema.safeParse(part);
+  if (read.success) return part;
+  if (typeof part !== "object" || part === null) return undefined;
+  const bad = new Set(read.error?.issues.map(({ path }) => String(path[0])));
+  const rest = Object.fromEntries(Object.entries(part).filter(([field]) => !bad.has(field)));
+  return schema.safeParse(rest).success ? rest : undefined;
 }
 
 function whatIsUnknown({ status }: Snapshot, { why }: UnknownState): string {

@@ -119,6 +119,8 @@ const STOP_LOOK_MS = 20;
 export class AgentProcess {
   readonly name: string;
   readonly clock: AgentClock;
+  /** Its metrics. */
+  readonly registry = new Registry();
   readonly #cluster: Cluster;
   readonly #options: AgentProcessOptions;
   readonly #abort = new AbortController();
@@ -237,7 +239,7 @@ export class AgentProcess {
   async #lead(own: OwnCluster, open: typeof openDevice, signal: AbortSignal): Promise<void> {
     const { runtime, nodes } = own;
     const families = new Set(this.#options.families);
-    const registry = new Registry();
+    const { registry } = this;
     const clusters: AgentClusters = this.#options.clusters?.(own, signal) ?? NO_WORKLOAD_CLUSTERS;
     const targets = runtime.watch<FencingTarget>(
       { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },

@@ -43,9 +43,12 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         assert.ok(world.notes.some(({ type, reason }) => type === "Warning" && reason === "ApiFailing"));
         await world.clock.advance(3_600_000);
         assert.deepEqual(world.powerLog, ["n1 ForceOff"], "its taint stands");
+        assert.equal(await world.metric("ironfence_remediations_overdue"), "1");
         world.freePod();
         world.server.faults.clear();
         await world.phase("n1", "Succeeded", 120_000);
+        await world.clock.advance(1_000);
+        assert.equal(await world.metric("ironfence_remediations_overdue"), "0");
         world.assertClean();
       }));
 

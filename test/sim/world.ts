@@ -107,6 +107,12 @@ export class World extends Cluster {
     assert.equal(world.clock.pending, 0, "nothing is left running");
   }
 
+  /** What the agent's metrics page says of one without labels. */
+  async metric(name: string): Promise<string | undefined> {
+    const text = await this.#agent?.registry.getSingleMetricAsString(name);
+    return text?.split("\n").at(-1)?.split(" ").at(-1);
+  }
+
   /** Broken rules, as sentences. */
   get violations(): string[] {
     return this.observer.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
