@@ -15,6 +15,39 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator/targets");
 
 export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
+  // A Secret goes only where it may.
+  mutant(
+    "secret-follows-edit",
+    "sent-before",
+    "a Secret without the annotation is sent to no address that was edited since 0.1.0 spoke to it",
+    "if (reachable === undefined || reachable.observedGeneration !== metadata.generation) return false;",
+    "if (reachable === undefined) return false;",
+    TARGETS,
+  ),
+  mutant(
+    "upgrade-never-over",
+    "sent-before",
+    "a Secret without the annotation is sent only while a remediation of 0.1.0 has the host",
+    "if (status?.owner === undefined || status.owner.stateVersion !== undefined) return false;",
+    "if (status?.owner === undefined) return false;",
+    TARGETS,
+  ),
+  mutant(
+    "upgrade-leaves-host-off",
+    "devices",
+    "an upgrade in the middle of a fence leaves no host off for lack of the annotation",
+    "allowed === undefined ? wasSentByFirstVersion(target) : isAllowed(allowed, device.address)",
+    "isAllowed(allowed, device.address)",
+    TARGETS,
+  ),
+  mutant(
+    "owner-without-version",
+    "target-store",
+    "the owner of a host says that this version has taken it: 0.1.0's rule for Secrets does not hold for it",
+    "since, stateVersion: STATE_VERSION }",
+    "since }",
+    TARGETS,
+  ),
   mutant(
     "attached-unseen",
     "composite-directory",
@@ -272,7 +305,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "secret-sent-anywhere",
     "devices",
     "a Secret is sent to no address but those that it allows",
-    "if (origin !== undefined && !isAllowed(secret.metadata.annotations?.[ALLOWED_ADDRESSES], device.address)) {",
+    "if (origin !== undefined && !isFree) {",
     'if (origin === "") {',
     TARGETS,
   ),
@@ -328,8 +361,8 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "claim-keeps-off-proof",
     "target-store",
     "a proof that a host is off ends with whoever takes the host",
-    "since: toTime(runtime.clock.nowMs()) }, offProof: null };",
-    "since: toTime(runtime.clock.nowMs()) } };",
+    "stateVersion: STATE_VERSION }, offProof: null };",
+    "stateVersion: STATE_VERSION } };",
     OFF_PROOF,
   ),
   mutant(

@@ -144,7 +144,16 @@ const fencingTargetStatusSchema = z.object({
     .optional()
     .meta({ description: "Pinned from the node while it was Ready." }),
   owner: z
-    .object({ uid: z.string(), kind: z.string(), namespace: z.string(), name: z.string(), since: timeSchema })
+    .object({
+      uid: z.string(),
+      kind: z.string(),
+      namespace: z.string(),
+      name: z.string(),
+      since: timeSchema,
+      stateVersion: z.int().min(1).optional().meta({
+        description: "The state version of the agent that took the host for it; 0.1.0 has none.",
+      }),
+    })
     .optional()
     .meta({ description: "The one remediation that may send power orders to this host now." }),
   lastReboot: z

@@ -21,6 +21,7 @@ import {
 import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { run } from "../../hack/lib/run.ts";
+import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
 
 /** The commit of 0.1.0. */
 const FIRST_VERSION = "96756e9";
@@ -65,6 +66,10 @@ void describe("an agent of another version takes over in the middle of a fence",
       const before = await beginFence(scenario, victim);
       assert.equal(stored(scenario, victim)?.status?.stateVersion, undefined, "it is 0.1.0 that has begun");
       await ENDS[end](first);
+      // 0.1.0 knows no such annotation, and the upgrade must not leave the host off.
+      await scenario.world.api.mergePatch(`/api/v1/namespaces/${NAMESPACE}/secrets/${victim}-bmc`, {
+        metadata: { annotations: { [ALLOWED_ADDRESSES]: null } },
+      });
 
       const next = await scenario.startAgent();
       await fenceEnds(scenario, victim, before, next);
@@ -72,6 +77,7 @@ void describe("an agent of another version takes over in the middle of a fence",
         isSame(await marksOf(scenario, victim), before.marks),
       );
       await remove(scenario, victim);
+      await applyFencingTarget(scenario.world, victim);
     });
   }
 

@@ -14,6 +14,7 @@ import { Secret } from "../../runtime/secret.ts";
 import { isAllowed, originText } from "./allowed-addresses.ts";
 import { TargetError } from "./host.ts";
 import { compareIdentity, expectedIdentity } from "./identity.ts";
+import { wasSentByFirstVersion } from "./sent-before.ts";
 
 /** What a device is logged in to with. */
 export interface Credentials {
@@ -114,7 +115,9 @@ async function readCredentials(
   refusePlainHttp(device, where);
   const secret = await requireSecret(target, name, "keys username and password", where, readSecret);
   const origin = originText(device.address);
-  if (origin !== undefined && !isAllowed(secret.metadata.annotations?.[ALLOWED_ADDRESSES], device.address)) {
+  const allowed = secret.metadata.annotations?.[ALLOWED_ADDRESSES];
+  const isFree = allowed === undefined ? wasSentByFirstVersion(target) : isAllowed(allowed, device.address);
+  if (origin !== undefined && !isFree) {
     const message = `${secretText(target, name)} does not allow to be sent to the address of ${where}: if that is right, add ${origin} to its annotation ${ALLOWED_ADDRESSES}`;
     throw new TargetError("AddressNotAllowed", message);
   }

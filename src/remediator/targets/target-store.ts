@@ -6,6 +6,7 @@ import { isKubeError, KubeError } from "../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { toTime } from "../../runtime/time.ts";
+import { STATE_VERSION } from "../state.ts";
 import type { FencedHost, HostOwner } from "./host.ts";
 
 // Every write to a FencingTarget's status. Each is a compare-and-swap on the live object, so no two owners can both win.
@@ -45,7 +46,8 @@ export async function claimTarget(
         return undefined;
       }
       // An owner switches the host: from now on what was read before proves nothing.
-      return { owner: { uid, kind, namespace, name, since: toTime(runtime.clock.nowMs()) }, offProof: null };
+      const since = toTime(runtime.clock.nowMs());
+      return { owner: { uid, kind, namespace, name, since, stateVersion: STATE_VERSION }, offProof: null };
     },
     signal,
   );

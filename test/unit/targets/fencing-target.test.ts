@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, it, test } from "node:test";
 import * as fc from "fast-check";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES, SECRETS } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import type { Device, FencingTarget } from "../../../src/api/fencing-target.ts";
+import type { Condition } from "../../../src/api/meta.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { PartlyTakenError } from "../../../src/bmc/topology.ts";
@@ -470,6 +471,73 @@ test("a Secret is sent to no address but those that it allows, and over plain HT
   assert.equal(configs.length, 1);
 });
 
+describe("a Secret without the annotation, of a host that 0.1.0 has taken", () => {
+  const since = "2026-01-01T00:00:00Z";
+  const reachable = (status: Condition["status"], reason: string): Condition => {
+    return { type: "Reachable", status, reason, message: "m", lastTransitionTime: since };
+  };
+  const ANSWERING = reachable("True", "Answering");
+
+  /** Whether the Secret is sent to n1's BMC; by what the status says, of the present spec or of one that was before. */
+  async function isSent(
+    { owner, condition }: { owner?: object; condition?: Condition },
+    more: { editedSince?: boolean; annotation?: string; devices?: Device[] } = {},
+  ): Promise<boolean> {
+    const { editedSince = false, annotation, devices = [device("n1")] } = more;
+    const world = new World();
+    world.host("n1", uuid(1));
+    const { generation = 0 } = world.target("n1", { devices }).metadata;
+    // To store the status counts as an edit here.
+    const observedGeneration = editedSince ? generation : generation + 1;
+    const conditions = condition === undefined ? [] : [{ ...condition, observedGeneration }];
+    world.target("n1", { devices }, { conditions, ...(owner !== undefined && { owner }) } as FencingTarget["status"]);
+    world.secret("n1-bmc", { username: "admin", password: "secret-1" }, annotation ?? null);
+    try {
+      await (await hostOf(directoryOf(world), "n1").open(undefined, signal)).close();
+      return true;
+    } catch (error) {
+      assert.ok(error instanceof TargetError && error.reason === "AddressNotAllowed", String(error));
+      return false;
+    }
+  }
+
+  it("is sent where 0.1.0 has sent it, so that the upgrade leaves no host off", async () => {
+    assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }), true);
+    assert.equal(await isSent({ owner: OWNER, condition: reachable("False", "Unreachable") }), true);
+  });
+
+  it("is sent nowhere once no remediation of 0.1.0 has the host", async () => {
+    assert.equal(await isSent({ condition: ANSWERING }), false);
+    assert.equal(await isSent({ owner: { ...OWNER, stateVersion: 1 }, condition: ANSWERING }), false);
+  });
+
+  it("is sent to no address that has been edited since", async () => {
+    assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }, { editedSince: true }), false);
+    assert.equal(await isSent({ owner: OWNER }), false);
+  });
+
+  it("is not sent by what this version says of an edit, nor where one device may hide the fault of another", async () => {
+    for (const reason of [
+      "AddressNotAllowed",
+      "SecretNotFound",
+      "SecretInvalid",
+      "SecretUnreadable",
+      "AddressInvalid",
+    ]) {
+      assert.equal(await isSent({ owner: OWNER, condition: reachable("False", reason) }), false, reason);
+    }
+    const devices = [device("n1"), device("n1", 2)];
+    assert.equal(await isSent({ owner: OWNER, condition: reachable("False", "Unreachable") }, { devices }), false);
+    assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }, { devices }), true);
+  });
+
+  it("counts no more once the Secret says where it may go", async () => {
+    for (const annotation of ["", "redfish://other.example"]) {
+      assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }, { annotation }), false);
+    }
+  });
+});
+
 test("what a device is to know of IPMI comes from its spec, and the BMC's own key from its Secret", async () => {
   const world = new World();
   world.host("n1", uuid(1));
@@ -510,6 +578,7 @@ test("a host has one owner; the second remediation is told who", async () => {
   assert.deepEqual(await host.claim(second, signal), { owned: false, by: first });
   await host.release(second, { asItIs: false }, signal);
   assert.equal(world.liveTarget("n1").status?.owner?.uid, first.uid, "nobody gives up what he does not have");
+  assert.equal(world.liveTarget("n1").status?.owner?.stateVersion, 1, "it is not 0.1.0 that has taken it");
   await host.release(first, { asItIs: false }, signal);
   assert.deepEqual(await host.claim(second, signal), { owned: true });
 });

@@ -178,9 +178,15 @@ export class World {
     return target;
   }
 
-  secret(name: string, data: Record<string, string>, allowed = "redfish://*.example, https://127.0.0.1:*"): void {
+  /** @param allowed to which addresses it may be sent; null for none of the annotation. */
+  secret(
+    name: string,
+    data: Record<string, string>,
+    allowed: string | null = "redfish://*.example, https://127.0.0.1:*",
+  ): void {
     const encoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString("base64")] as const);
-    const metadata = { annotations: { [ALLOWED_ADDRESSES]: allowed } } as unknown as SecretObject["metadata"];
+    const annotations = allowed === null ? {} : { [ALLOWED_ADDRESSES]: allowed };
+    const metadata = { annotations } as unknown as SecretObject["metadata"];
     this.put<SecretObject>(SECRETS, name, { metadata, data: Object.fromEntries(encoded) }, NAMESPACE);
   }
 
