@@ -10,9 +10,13 @@ import { readDecisions } from "./explain-read.ts";
 import type { CheckExplanation, NodeExplanation } from "./explain-words.ts";
 import { explainMachinesCommand } from "./explain-machines.ts";
 import { explainCheck, explainNode, tellTime } from "./explain-words.ts";
+import type { FenceStep } from "./explain-fence.ts";
+import { fenceSteps } from "./explain-fence.ts";
 import { CommandFailure } from "./failures.ts";
 import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
+import type { Overview } from "./status-read.ts";
+import { readOverview } from "./status-read.ts";
 import { renderTable } from "./table.ts";
 
 /** One explanation: as JSON, and in lines for people. */
@@ -27,7 +31,7 @@ const EXIT_CODES =
 /** Builds one of the commands, which differ only in what they make of the decisions. */
 function explainCommand(
   placeholder: string,
-  report: (live: LiveDecisions, name: string) => Report,
+  report: (live: LiveDecisions, name: string, overview: Overview) => Report,
   docs: { brief: string; named: string; more: string; example: string },
 ) {
   return buildCommand<FlagTexts, [name: string], CliContext>({
@@ -37,10 +41,19 @@ function explainCommand(
       const output = requireOption(OUTPUT_OPTION, flags, env);
       const leaseNamespace = requireOption(RUN_OPTIONS.nodeLeaseNamespace, flags, env);
       const { namespace } = cluster;
-      const live = await withRuntime(this, cluster, (runtime) =>
-        readDecisions(runtime, { leaseNamespace, namespace }, this.signal),
+      const leaseName = requireOption(RUN_OPTIONS.leaseName, flags, env);
+      const [live, overview] = await withRuntime(this, cluster, (runtime, of) =>
+        Promise.all([
+          readDecisions(runtime, { leaseNamespace, namespace }, this.signal),
+          readOverview(
+            runtime.client,
+            { ...cluster, leaseName },
+            { cluster: of, nowMs: this.clock.nowMs() },
+            this.signal,
+          ),
+        ]),
       );
-      const { json, lines } = report(live, name);
+      const { json, lines } = report(live, name, overview);
       if (output === "json") printLine(this, JSON.stringify(json));
       else for (const line of lines) printLine(this, line);
     },
@@ -50,7 +63,7 @@ function explainCommand(
         ...flagsOf({ nodeLeaseNamespace: RUN_OPTIONS.nodeLeaseNamespace }),
         ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
       },
-      aliases: { o: "output" },
+      aliases: { o: "output", n: "namespace" },
     },
     docs: {
       brief: docs.brief,
@@ -67,7 +80,7 @@ function explainCommand(
 export const explainCommands = buildRouteMap({
   routes: {
     node: explainCommand("name", reportNode, {
-      brief: "What each health check does about a node, and why",
+      brief: "What keeps a node from being fenced, in order, and what each health check does about it",
       named: "Name of the node",
       more: "Health checks that do not cover the node are named too, so that a missing remediation finds its reason.",
       example: "worker-3",
@@ -83,20 +96,22 @@ export const explainCommands = buildRouteMap({
   docs: {
     brief: "Say what the detector decides now for a node or a health check, and why",
     fullDescription: [
-      "The decision is made anew from live objects, by the agent's own code, with your kubeconfig; the agent need not run.",
-      "What only the agent knows is not in it: how far its watch is behind, and what it is doing at this moment.",
+      "The health checks' decision is made again from live objects, by the agent's own code, with your kubeconfig; the agent",
+      "need not run. What only the agent knows is not in it: how far its watch is behind, and what it is doing at this moment.",
     ].join("\n"),
   },
 });
 
-function reportNode(live: LiveDecisions, name: string): Report {
+function reportNode(live: LiveDecisions, name: string, overview: Overview): Report {
   const explanations = explainNode(live, name);
   if (explanations === undefined) {
     throw new CommandFailure(`there is no node ${name}, and no health check remembers one of that name`);
   }
   const { nowMs } = live;
-  const json = { node: name, time: toTime(nowMs), healthChecks: explanations };
-  if (explanations.length === 0) return { json, lines: [`node ${name}: the cluster has no NodeHealthCheck`] };
+  const steps = fenceSteps(overview, name, explanations);
+  const json = { node: name, time: toTime(nowMs), fence: steps, healthChecks: explanations };
+  const head = [`node ${name} at ${toTime(nowMs)}`, "", ...renderSteps(steps)];
+  if (explanations.length === 0) return { json, lines: [...head, "", "the cluster has no NodeHealthCheck"] };
   const isConcerned = ({ selected, reasons }: NodeExplanation) => selected || reasons.length > 0;
   const concerned = explanations.filter(isConcerned);
   const others = explanations.filter((explanation) => !isConcerned(explanation));
@@ -104,8 +119,19 @@ function reportNode(live: LiveDecisions, name: string): Report {
   for (const { healthCheck, reason } of others) lines.push(`NodeHealthCheck ${healthCheck}: ${reason}`);
   return {
     json,
-    lines: [`node ${name} at ${toTime(nowMs)}`, "", ...lines].slice(0, others.length === 0 ? -1 : undefined),
+    lines: [...head, "", ...lines].slice(0, others.length === 0 ? -1 : undefined),
   };
+}
+
+/** What a fence passes, in order; the first that holds is where it stops now. */
+function renderSteps(steps: readonly FenceStep[]): string[] {
+  return [
+    "What a fence of this node passes, in this order:",
+    ...renderTable(
+      ["  STEP", "STATE", "FOUND"],
+      steps.map(({ step, state, found }) => [`  ${step}`, state === "holds" ? "HOLDS" : state, found]),
+    ),
+  ];
 }
 
 function renderNode(

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { fenceSteps } from "../../../src/cli/explain-fence.ts";
+import type { FenceStep } from "../../../src/cli/explain-fence.ts";
+import type { NodeExplanation } from "../../../src/cli/explain-words.ts";
+import type { Overview } from "../../../src/cli/status-read.ts";
+
+const AT = "2026-01-01T00:00:00Z";
+
+const OVERVIEW: Overview = {
+  cluster: { server: "https://api", source: "context prod" },
+  namespace: "ironfence-system",
+  nowMs: Date.parse(AT),
+  agent: {
+    state: "leading",
+    leader: "agent-1",
+    leaseAgeSeconds: 1,
+    leadsSince: AT,
+    version: "1.0.0",
+    components: ["detector", "remediator"],
+    families: ["node-health-check"],
+    notReady: "",
+  },
+  stopSwitch: { paused: false },
+  nodes: [],
+  healthChecks: [],
+  machineHealthChecks: undefined,
+  withoutCluster: [],
+  bareMetalHosts: undefined,
+  requests: { metal3Remediations: undefined, okdMachines: undefined },
+  remediations: [],
+  targets: [],
+  strayTargets: [],
+};
+
+function target(namespace: string, ready: { status: "True" | "False"; reason: string }, maintenance = false) {
+  const object: FencingTarget = {
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "FencingTarget",
+    metadata: { namespace, name: "t1", uid: "u1", resourceVersion: "1" },
+    spec: { nodeName: "n1", maintenance, identity: { verification: "Required" }, devices: [] },
+    status: { conditions: [{ type: "Ready", ...ready, message: "said", lastTransitionTime: AT }] },
+  };
+  return object;
+}
+
+function remediation(reason: string): BareMetalRemediation {
+  const conditions = [{ type: "Processing", status: "True" as const, reason, message: "said", lastTransitionTime: AT }];
+  return {
+    apiVersion: "ironfence.io/v1alpha1",
+    kind: "BareMetalRemediation",
+    metadata: { namespace: "ironfence-system", name: "n1", uid: "r1", resourceVersion: "1" },
+    spec: {},
+    status: { phase: "Resolving", conditions },
+  } as unknown as BareMetalRemediation;
+}
+
+const check = (outcome: string): NodeExplanation[] => [
+  { healthCheck: "workers", selected: true, outcome, reason: "why", actions: [], reasons: [] },
+];
+
+const holdingIn = (steps: readonly FenceStep[]): string[] =>
+  steps.filter(({ state }) => state === "holds").map(({ step }) => step);
+
+test("what holds a fence back is named in the order in which it would", () => {
+  const steps = fenceSteps(
+    {
+      ...OVERVIEW,
+      agent: { state: "none", message: "no agent leads" },
+      targets: [target("ironfence-system", { status: "False", reason: "Maintenance" }, true)],
+      remediations: [remediation("WaitingForTurn")],
+      stopSwitch: { paused: true, reason: "paused by ann" },
+    },
+    "n1",
+    check("threshold"),
+  );
+  assert.deepEqual(
+    steps.map(({ step }) => step),
+    ["agent", "health check", "remediation", "target", "maintenance", "pause", "turn"],
+  );
+  assert.deepEqual(holdingIn(steps), ["agent", "maintenance", "pause", "turn"]);
+  assert.match(steps.at(4)?.found ?? "", /is true since 2026-01-01T00:00:00Z: set it to false/);
+  assert.match(steps.at(5)?.found ?? "", /^paused by ann: end it with ironfence resume$/);
+});
+
+test("a node that nothing keeps from being fenced passes every step", () => {
+  const targets = [target("ironfence-system", { status: "True", reason: "Usable" })];
+  assert.deepEqual(holdingIn(fenceSteps({ ...OVERVIEW, targets }, "n1", check("create"))), []);
+});
+
+test("a health check that does not start anything holds, and so does a node that none covers", () => {
+  const targets = [target("ironfence-system", { status: "True", reason: "Usable" })];
+  for (const checks of [check("threshold"), check("healthy"), []]) {
+    assert.deepEqual(holdingIn(fenceSteps({ ...OVERVIEW, targets }, "n1", checks)), ["health check"]);
+  }
+});
+
+test("a target that is not ready, is missing, or lies in another namespace holds, and the last is named", () => {
+  const notReady = [target("ironfence-system", { status: "False", reason: "AuthenticationFailed" })];
+  const stray = [target("default", { status: "True", reason: "Usable" })];
+  const found = (overview: Partial<Overview>): string =>
+    fenceSteps({ ...OVERVIEW, ...overview }, "n1", check("create")).find(({ state }) => state === "holds")?.found ?? "";
+  assert.equal(found({ targets: notReady }), "FencingTarget ironfence-system/t1: AuthenticationFailed: said");
+  assert.match(found({}), /^no FencingTarget in namespace ironfence-system names the node: create one/);
+  assert.match(found({ strayTargets: stray }), /; the one in namespace default is not used: create one/);
+});
+
+test("what may not be read is unknown, not fine", () => {
+  const problem = { problem: "403" };
+  const steps = fenceSteps(
+    { ...OVERVIEW, targets: problem, remediations: problem, stopSwitch: problem },
+    "n1",
+    check("create"),
+  );
+  assert.deepEqual(
+    steps.filter(({ state }) => state === "unknown").map(({ step }) => step),
+    ["remediation", "target", "pause"],
+  );
+});
