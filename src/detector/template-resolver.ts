@@ -1,6 +1,9 @@
+import type { ObjectKey } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { ResourceType } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
+import { keyText } from "../kube/watched.ts";
+import { didYouMean } from "../runtime/did-you-mean.ts";
 import { DynamicKinds, kindKey } from "./dynamic-kinds.ts";
 import type { Step, TemplateReference } from "./policy.ts";
 import { remediationKind } from "./policy.ts";
@@ -56,7 +59,10 @@ export class TemplateResolver {
     const state = this.#kinds.state(apiVersion, kind);
     const remediations = this.#remediations.state(apiVersion, remediationKind(reference));
     if (state.state === "pending" || remediations.state === "pending") return "pending";
-    if (state.state === "absent") return notFound(notServed(kind, apiVersion, state.served));
+    if (state.state === "absent") {
+      const hint = state.served === undefined ? absentHint(kind) : "";
+      return notFound(`${notServed(kind, apiVersion, state.served)}${hint}`);
+    }
     if (remediations.state === "absent") {
       return invalid(notServed(remediationKind(reference), apiVersion, remediations.served));
     }
@@ -69,8 +75,10 @@ export class TemplateResolver {
     const key = type.namespaced && namespace !== undefined ? { namespace, name } : { name };
     const object = state.state === "watched" ? state.view.get(key) : await this.#fetch(type, key, signal);
     if (object instanceof KubeError) return invalid(`it may not be read: ${object.message}; ${LEND_RIGHTS}`);
-    if (object === undefined)
-      return notFound(`${kind} ${namespace === undefined ? name : `${namespace}/${name}`} not found`);
+    if (object === undefined) {
+      const others = state.state === "watched" ? [...state.view.values()] : [];
+      return notFound(`${kind} ${keyText(key)} not found${missingHint(key, others)}`);
+    }
     const template = readTemplate(object, remediations.type);
     return typeof template === "string" ? invalid(template) : template;
   }
@@ -112,6 +120,32 @@ function findClash(templates: readonly Template[]): Disabled | undefined {
 function notServed(kind: string, apiVersion: string, served: string | undefined): string {
   const other = served === undefined ? "" : `, only of ${served}: write that version into the template's reference`;
   return `this cluster serves no ${kind} of ${apiVersion}${other}`;
+}
+
+/** Template kinds that a health check may mean where it misspells one. */
+const KNOWN_KINDS = [
+  "BareMetalRemediationTemplate",
+  "SelfNodeRemediationTemplate",
+  "FenceAgentsRemediationTemplate",
+  "MachineDeletionRemediationTemplate",
+  "Metal3RemediationTemplate",
+];
+
+function absentHint(kind: string): string {
+  const meant = didYouMean(kind, KNOWN_KINDS);
+  return meant === undefined
+    ? ": install the remediator that it belongs to, or correct apiVersion and kind of the template"
+    : `: did you mean ${meant}? Correct the template's kind`;
+}
+
+/** Where the template is instead: by the same name in another namespace, or by a name that is close. */
+function missingHint({ namespace, name }: ObjectKey, others: Iterable<TemplateObject>): string {
+  const all = [...others].map(({ metadata }) => metadata);
+  const elsewhere = all.find((metadata) => metadata.name === name && metadata.namespace !== undefined);
+  if (elsewhere !== undefined) return `: namespace ${elsewhere.namespace} has it; correct the template's namespace`;
+  const siblings = all.filter((metadata) => metadata.namespace === namespace).map((metadata) => metadata.name);
+  const meant = didYouMean(name, siblings);
+  return meant === undefined ? ": create it, or correct the reference" : `: did you mean ${meant}? Correct its name`;
 }
 
 function notFound(message: string): Disabled {

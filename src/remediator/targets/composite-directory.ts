@@ -103,11 +103,12 @@ export function whyManaged(
   hosts: BareMetalHostDirectory,
   target: FencingTarget,
 ): Managed | undefined {
-  if (hosts.problem !== undefined || hosts.takersUnread !== undefined) {
+  // Where their kind is not served there are none.
+  if (hosts.unread !== undefined || hosts.takersUnread !== undefined) {
+    if (hosts.unreadable !== undefined) return { state: "unread", why: whyNotRead(hosts.unreadable) };
     const said = readyOf(target.status);
     if (said?.reason === "Ambiguous") return { state: "managed", why: said.message };
-    const isUnread = hosts.unread !== undefined || hosts.takersUnread !== undefined;
-    return isUnread ? { state: "unread", why: hosts.unreadable && whyNotRead(hosts.unreadable) } : undefined;
+    return { state: "unread", why: undefined };
   }
   const { nodeName, clusterRef } = target.spec;
   const found = find(targets, hosts, { nodeName, cluster: clusterRef, machine: undefined });

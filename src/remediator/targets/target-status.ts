@@ -158,6 +158,7 @@ function failureText(probe: DeviceProbe & { ok: false }): string {
 const ADVICE: Partial<Record<(DeviceProbe & { ok: false })["reason"], string>> = {
   AuthenticationFailed:
     "correct the Secret of spec.devices[INDEX].credentialsSecretRef; these credentials are tried rarely from now on, since more tries lock accounts",
+  Unreachable: "correct spec.devices[INDEX].address if it is wrong, else look at the BMC's power and network",
   PrivilegeTooLow: "give the account the right to control power",
   TlsUntrusted: "that is in spec.devices[INDEX].tls; compare the SHA-256 with what the BMC's own console shows",
   SystemNotFound: "correct the path in spec.devices[INDEX].address",
