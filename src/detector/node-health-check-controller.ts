@@ -253,7 +253,7 @@ export class NodeHealthCheckController {
         listed: this.#present.listed,
         remediations: [...this.#remediations.values()],
         starting: this.#actions.starting,
-        skewOf: (name) => this.#times.skewOf(name),
+        skewOf: (name, matters) => this.#times.skewOf(name, matters),
         clockSkew: tellOffset(runtime.clockOffset?.()),
         templates,
         platform,

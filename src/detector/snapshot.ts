@@ -43,7 +43,7 @@ export interface World {
   /** Nodes for which a CR is being created at this moment, and by which health check. */
   starting: ReadonlyMap<string, string>;
   /** What is wrong with a node's transition times, in words. */
-  skewOf?: (nodeName: string) => string | undefined;
+  skewOf?: (nodeName: string, matters: (conditionType: string) => boolean) => string | undefined;
   /** How far this process' clock is off, in words. */
   clockSkew?: string | undefined;
   templates: Snapshot["templates"];
@@ -89,7 +89,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       rival: rivals.of(name, ownRemediations.length > 0),
       hold: state.holds.get(name),
       leaseRenewAtMs: state.leaseRenewals.get(name),
-      skew: world.skewOf?.(name),
+      skew: world.skewOf?.(name, (type) => policy.rules.some((rule) => rule.type === type)),
       sight: hostPower?.sightOf(name),
       fenceableSinceMs: mayRetry(previous.get(name)) ? world.hostPower.fenceableSinceMs(name) : undefined,
     };

@@ -72,9 +72,14 @@ export class SteadyTimes implements ConditionTimes {
     return newestMs;
   }
 
-  /** How far a node's transition times were off when they were seen, in words; undefined where all can be believed. */
-  skewOf(nodeName: string): string | undefined {
+  /**
+   * How far a node's transition times were off when they were seen, in words; undefined where all can be believed.
+   *
+   * @param matters whether anybody goes by a condition of that type.
+   */
+  skewOf(nodeName: string, matters: (conditionType: string) => boolean): string | undefined {
     for (const [type, { offMs }] of this.#corrected.get(nodeName) ?? []) {
+      if (!matters(type)) continue;
       const seconds = Math.round(Math.abs(offMs) / 1_000);
       const when = offMs > 0 ? `${seconds} s before it was seen` : `${seconds} s after it was seen`;
       return `condition ${type} of node ${nodeName} says that it changed ${when}: clocks differ, or the news came late; its duration counts from when it was seen`;

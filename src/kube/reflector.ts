@@ -289,6 +289,11 @@ class Reflector<T extends KubeObject> {
     this.#store.problemCode = code;
     // A revision that is gone is daily life, and logged as little as the end of a watch is.
     if (code === "Gone" || code === this.#reported) return;
+    // A quiet collection on a server without bookmarks: the next watch tells whether anything is wrong.
+    if (code === "Timeout" && hadVersion && this.#silentWatches === 1) {
+      this.#deps.logger.debug({ err: error }, "a watch was silent, watching anew");
+      return;
+    }
     this.#reported = code;
     this.#deps.logger.warn({ err: error, synced: this.#store.synced }, "cannot list or watch, trying on");
   }

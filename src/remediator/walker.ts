@@ -25,6 +25,7 @@ import { seenAfter } from "./seen.ts";
 import type { State } from "./state.ts";
 import { holds } from "./moves.ts";
 import { conditionOf } from "./status.ts";
+import { stepLevel } from "./step-level.ts";
 import { clusterKey } from "./subject.ts";
 import type { HostDirectory } from "./targets/host.ts";
 import type { SnapshotDeps } from "./take-snapshot.ts";
@@ -285,7 +286,8 @@ async function store(
   // What was seen of the node before it was named was seen of none.
   if (session.nodeName !== namedBefore) session.seen = { ...session.seen, examined: undefined, lease: undefined };
   for (const { type, reason, message } of notes) {
-    runtime.logger.info({ ...fieldsOf(session), state: to, step: reason, message }, "remediation step");
+    const fields = { ...fieldsOf(session), state: to, step: reason, message };
+    runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");
     const { nodeName, cluster } = session.subject;
     // Events are told to the cluster of the remediation, which has no node of another one.
     const isThere = clusterKey(cluster) === "" && nodeName !== undefined;

@@ -15,6 +15,7 @@ class SettableClock extends VirtualClock {
 }
 
 const policy = policyOf();
+const all = (): boolean => true;
 const well = nodeOf("a", "True", T0 - 3_600_000);
 const failedAt = (ms: number): Node => nodeOf("a", "Unknown", ms);
 
@@ -39,7 +40,7 @@ describe("how long a condition has stood", () => {
     const { stateAfter, times } = watching(T0 - 1_000);
     assert.equal(await stateAfter(8_900), "soonUnhealthy");
     assert.equal(await stateAfter(100), "unhealthy");
-    assert.equal(times.skewOf("a"), undefined);
+    assert.equal(times.skewOf("a", all), undefined);
   });
 
   it("is counted from when it was seen to change where it says to be older: its writer or we have a wrong clock", async () => {
@@ -48,14 +49,22 @@ describe("how long a condition has stood", () => {
     assert.equal(await stateAfter(4_900), "soonUnhealthy");
     // A watch may have lagged for five seconds.
     assert.equal(await stateAfter(100), "unhealthy");
-    assert.match(times.skewOf("a") ?? "", /condition Ready of node a says that it changed 600 s before it was seen/);
+    assert.match(
+      times.skewOf("a", all) ?? "",
+      /condition Ready of node a says that it changed 600 s before it was seen/,
+    );
   });
 
   it("is counted from when it was seen where it says to begin later", async () => {
     const { stateAfter, times } = watching(T0 + 600_000);
     assert.equal(await stateAfter(9_900), "soonUnhealthy");
     assert.equal(await stateAfter(100), "unhealthy");
-    assert.match(times.skewOf("a") ?? "", /600 s after it was seen/);
+    assert.match(times.skewOf("a", all) ?? "", /600 s after it was seen/);
+    assert.equal(
+      times.skewOf("a", (type) => type === "DiskPressure"),
+      undefined,
+      "of a condition that no rule goes by nothing is said",
+    );
   });
 
   it("does not grow when our clock is set forward, nor stand still when it is set back", async () => {
@@ -86,10 +95,10 @@ describe("how long a condition has stood", () => {
     const { times } = watching(T0 - 600_000);
     const again = { type: "updated", previous: failedAt(T0 - 600_000), object: failedAt(T0) } as const;
     times.observe(again);
-    assert.equal(times.skewOf("a"), undefined);
+    assert.equal(times.skewOf("a", all), undefined);
     const other = watching(T0 - 600_000).times;
     other.observe({ type: "deleted", object: well });
-    assert.equal(other.skewOf("a"), undefined);
+    assert.equal(other.skewOf("a", all), undefined);
   });
 
   it("tells by how much clocks differ, and nothing of a second or two", () => {
