@@ -89,11 +89,17 @@ export class KubeApi {
     );
   }
 
-  async send(method: string, path: string, body?: unknown, contentType = "application/json"): Promise<unknown> {
+  async send(
+    method: string,
+    path: string,
+    body?: unknown,
+    contentType = "application/json",
+    accept = "application/json",
+  ): Promise<unknown> {
     const response = await request(`${this.#server}${path}`, {
       method,
       dispatcher: this.#agent,
-      headers: { ...this.#headers, accept: "application/json", "content-type": contentType },
+      headers: { ...this.#headers, accept, "content-type": contentType },
       signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });

@@ -109,8 +109,8 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "release-of-another",
     "target-store",
     "a host is given up by its owner alone",
-    "({ status }) => (status?.owner?.uid === owner.uid ? { owner: null } : undefined),",
-    "() => ({ owner: null }),",
+    "if (status?.owner?.uid !== owner.uid) return undefined;",
+    "if (status === undefined) return undefined;",
     TARGETS,
   ),
   mutant(

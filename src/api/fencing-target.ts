@@ -165,6 +165,23 @@ const fencingTargetStatusSchema = z.object({
     })
     .optional()
     .meta({ description: "The last reboot in which the host was proven off and then ordered on." }),
+  outcomes: z
+    .array(
+      z.object({
+        time: timeSchema.meta({ description: "When the remediation gave the host up." }),
+        result: z.enum(["Succeeded", "Failed", "TimedOut", "CalledOff"]),
+        reason: z.string(),
+        message: z.string().max(256),
+        attempts: z.int().min(1).meta({ description: "Power cycles that were begun." }),
+        remediation: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
+      }),
+    )
+    .max(10)
+    .optional()
+    .meta({
+      "x-kubernetes-list-type": "atomic",
+      description: "What the last remediations of this host came to, newest first. They outlive the remediations.",
+    }),
   offProof: z
     .object({
       time: timeSchema.meta({
@@ -185,6 +202,7 @@ const fencingTargetStatusSchema = z.object({
 });
 export type FencingTargetStatus = z.infer<typeof fencingTargetStatusSchema>;
 export type OffProof = NonNullable<FencingTargetStatus["offProof"]>;
+export type TargetOutcome = NonNullable<FencingTargetStatus["outcomes"]>[number];
 
 /** `ironfence.io/v1alpha1` FencingTarget. */
 export interface FencingTarget extends KubeObject {

@@ -17,6 +17,7 @@ import { lookAtStops } from "./look-at-stops.ts";
 import type { MarkChange, MarksPutOn } from "./marks.ts";
 import { isReady, isTaintOfFirstVersion, markPatch, outOfServiceOf, signature, signedTaint } from "./marks.ts";
 import { getNode, patchNode } from "./node-writes.ts";
+import { outcomeOf } from "./outcome.ts";
 import { checkSuccessor, claimHost, ownerOf } from "./ownership.ts";
 import type { EtcdMember } from "./quorum.ts";
 import { mayRunEtcd } from "./quorum.ts";
@@ -61,7 +62,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "claimHost":
       return claimHost(context, signal);
     case "releaseHost":
-      await context.host?.release(ownerOf(session), { asItIs: effect.asItIs }, signal);
+      await context.host?.release(ownerOf(session), { asItIs: effect.asItIs, outcome: outcomeOf(session) }, signal);
       return saw({ hostReleased: true });
     case "checkSuccessor":
       return checkSuccessor(context, signal);

@@ -160,7 +160,7 @@ async function tend(
   for (const uid of gone) await takeMarksOff(cluster.runtime, id.name, uid, signal);
   if (ready) {
     for (const { target, owner } of owned) {
-      if (gone.has(owner.uid)) await releaseTarget(runtime, refOf(target), owner, signal);
+      if (gone.has(owner.uid)) await releaseTarget(runtime, refOf(target), owner, undefined, signal);
     }
   }
   if (!left.has(key)) {

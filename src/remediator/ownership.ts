@@ -68,7 +68,7 @@ async function takeHost(context: EffectContext, host: FencedHost, signal: AbortS
     if (owner === undefined) {
       // Its finalizer was removed by force: nobody is left to give the host up.
       context.runtime.logger.warn({ ...fieldsOf(session), owner: by.uid }, "the host's owner is gone, taking over");
-      await host.release(by, { asItIs: true }, signal);
+      await host.release(by, { asItIs: true, outcome: undefined }, signal);
       claim = await host.claim(ownerOf(session), signal);
     }
   }

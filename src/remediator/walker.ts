@@ -293,14 +293,13 @@ async function store(
     const isThere = clusterKey(cluster) === "" && nodeName !== undefined;
     const node = isThere ? session.cluster.nodes.get({ name: nodeName }) : undefined;
     const regarding = session.remediation;
-    runtime.events.record({
-      regarding,
-      ...(node !== undefined && { related: node }),
-      type,
-      reason,
-      action: to,
-      note: message,
-    });
+    const related = node === undefined ? {} : { related: node };
+    runtime.events.record({ regarding, ...related, type, reason, action: to, note: message });
+    if (node === undefined || to === from.name) continue;
+    // `kubectl describe node` shows what is about the Node itself: one event a state, so that they are few.
+    const { namespace, name } = regarding.metadata;
+    const note = `${regarding.kind} ${namespace}/${name}, ${to}: ${message}`;
+    runtime.events.record({ regarding: node, related: regarding, type, reason, action: to, note });
   }
   if (to === from.name) return;
   const nowMs = session.now().monotonicMs;

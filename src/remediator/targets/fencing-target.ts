@@ -139,7 +139,7 @@ function hostOf(
     owner: target.status?.owner,
     lastReboot: lastRebootOf(target),
     claim: (owner, signal) => claimTarget(runtime, ref, owner, signal),
-    release: (owner, _options, signal) => releaseTarget(runtime, ref, owner, signal),
+    release: (owner, { outcome }, signal) => releaseTarget(runtime, ref, owner, outcome, signal),
     recordReboot: (reboot, signal) => recordReboot(runtime, ref, reboot, signal),
     open: (_owner, signal) => openHost(deps, conflictOf, target, signal),
   };

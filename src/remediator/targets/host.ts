@@ -1,3 +1,4 @@
+import type { TargetOutcome } from "../../api/fencing-target.ts";
 import type { BootOverride, PowerReading } from "../../bmc/driver.ts";
 import type { IdentityVerdict, WholeReading } from "../../bmc/topology.ts";
 import type { Node } from "../../api/core.ts";
@@ -79,9 +80,9 @@ export interface FencedHost {
   claim(owner: HostOwner, signal: AbortSignal): Promise<{ owned: true } | { owned: false; by: HostOwner }>;
   /**
    * Gives the host up, if this owner has it. What the owner holds it off by goes with it, except where another remediation
-   * takes the host over `asItIs`.
+   * takes the host over `asItIs`. A target keeps the `outcome`; a BareMetalHost has no place for it.
    */
-  release(owner: HostOwner, options: { asItIs: boolean }, signal: AbortSignal): Promise<void>;
+  release(owner: HostOwner, options: HostRelease, signal: AbortSignal): Promise<void>;
   /** Records a reboot that was proven off. */
   recordReboot(
     reboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string },
@@ -95,6 +96,13 @@ export interface FencedHost {
    * HostRefusal where the host is in no state for it.
    */
   open(owner: HostOwner | undefined, signal: AbortSignal): Promise<HostPower>;
+}
+
+/** How a host is given up. */
+export interface HostRelease {
+  asItIs: boolean;
+  /** What its remediation has come to; undefined where that is not over, or is gone. */
+  outcome: TargetOutcome | undefined;
 }
 
 /**

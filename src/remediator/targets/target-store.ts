@@ -1,5 +1,5 @@
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import type { FencingTarget, FencingTargetStatus } from "../../api/fencing-target.ts";
+import type { FencingTarget, FencingTargetStatus, TargetOutcome } from "../../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../api/fencing-target.ts";
 import type { Condition } from "../../api/meta.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
@@ -54,18 +54,28 @@ export async function claimTarget(
   return rival === undefined ? { owned: true } : { owned: false, by: rival };
 }
 
-/** Gives the host up if `owner` has it. A target that is gone has no owner. */
+/** Outcomes that a target keeps. */
+const OUTCOMES_MAX = 10;
+
+/** Gives the host up if `owner` has it, and keeps what that has come to. A target that is gone has no owner. */
 export async function releaseTarget(
   runtime: KubeRuntime,
   ref: TargetRef,
   owner: HostOwner,
+  outcome: TargetOutcome | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   try {
     await updateTargetStatus(
       runtime,
       ref,
-      ({ status }) => (status?.owner?.uid === owner.uid ? { owner: null } : undefined),
+      ({ status }) => {
+        if (status?.owner?.uid !== owner.uid) return undefined;
+        if (outcome === undefined) return { owner: null };
+        // A process that was killed right after this write gives the host up once more.
+        const others = (status.outcomes ?? []).filter(({ remediation }) => remediation.uid !== outcome.remediation.uid);
+        return { owner: null, outcomes: [outcome, ...others].slice(0, OUTCOMES_MAX) };
+      },
       signal,
     );
   } catch (error) {

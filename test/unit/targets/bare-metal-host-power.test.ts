@@ -222,11 +222,11 @@ describe("the owner of a BareMetalHost", () => {
     const power = await host.open(first, fixture.signal);
     await power.verifyIdentity(node, fixture.signal);
     await power.forceOff(fixture.signal);
-    await host.release(second, { asItIs: false }, fixture.signal);
+    await host.release(second, { asItIs: false, outcome: undefined }, fixture.signal);
     assert.ok(holdKey(first) in fixture.annotations() && HOST_OWNER in fixture.annotations());
-    await host.release(first, { asItIs: true }, fixture.signal);
+    await host.release(first, { asItIs: true, outcome: undefined }, fixture.signal);
     assert.ok(holdKey(first) in fixture.annotations() && !(HOST_OWNER in fixture.annotations()));
-    await host.release(first, { asItIs: false }, fixture.signal);
+    await host.release(first, { asItIs: false, outcome: undefined }, fixture.signal);
     assert.deepEqual(Object.keys(fixture.annotations()), []);
   });
 });

@@ -576,10 +576,10 @@ test("a host has one owner; the second remediation is told who", async () => {
   assert.deepEqual(await host.claim(first, signal), { owned: true });
   assert.deepEqual(await host.claim(first, signal), { owned: true });
   assert.deepEqual(await host.claim(second, signal), { owned: false, by: first });
-  await host.release(second, { asItIs: false }, signal);
+  await host.release(second, { asItIs: false, outcome: undefined }, signal);
   assert.equal(world.liveTarget("n1").status?.owner?.uid, first.uid, "nobody gives up what he does not have");
   assert.equal(world.liveTarget("n1").status?.owner?.stateVersion, 1, "it is not 0.1.0 that has taken it");
-  await host.release(first, { asItIs: false }, signal);
+  await host.release(first, { asItIs: false, outcome: undefined }, signal);
   assert.deepEqual(await host.claim(second, signal), { owned: true });
 });
 
@@ -591,7 +591,7 @@ test("a stale owner is replaced: its CR is gone, was made anew, or has its final
   const next = async (): Promise<unknown> => {
     const owner = ownerOf(world.remediation(`r${Math.random()}`));
     const claimed = await host.claim(owner, signal);
-    if (claimed.owned) await host.release(owner, { asItIs: false }, signal);
+    if (claimed.owned) await host.release(owner, { asItIs: false, outcome: undefined }, signal);
     return claimed.owned;
   };
   const first = ownerOf(world.remediation("r1"));

@@ -8,7 +8,7 @@ import { pointer } from "../../../kube/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { toMicroTime, toTime } from "../../../runtime/time.ts";
-import type { FencedHost, HostOwner } from "../host.ts";
+import type { FencedHost, HostOwner, HostRelease } from "../host.ts";
 import { HostRefusal } from "../host.ts";
 import { isLive } from "../target-store.ts";
 import { hostText, refusalOf } from "./power-path.ts";
@@ -112,7 +112,7 @@ export async function releaseHost(
   runtime: KubeRuntime,
   ref: HostRef,
   owner: HostOwner,
-  { asItIs }: { asItIs: boolean },
+  { asItIs }: HostRelease,
   signal: AbortSignal,
 ): Promise<void> {
   const change = (host: BareMetalHost): AnnotationChange | undefined => {
