@@ -131,6 +131,12 @@ describe("detector: budget", () => {
     assert.equal(world.told("RemediationSkipped").length, 1);
     assert.match(world.told("RemediationSkipped")[0] ?? "", /is 2 and should equal or exceed 3/);
     assert.deepEqual([world.status().observedNodes, world.status().healthyNodes], [4, 2]);
+    assert.deepEqual(
+      world.status().unhealthyNodes?.map(({ name }) => name),
+      ["n1", "n2"],
+      "as upstream lists them, remediated or not",
+    );
+    assert.match(world.status().reason ?? "", /^NHC is enabled, no ongoing remediation\. .* should equal or exceed 3$/);
     world.ready("n2", "True");
     await world.until("a CR", () => fenceOf("n1") !== undefined, 500);
   });
