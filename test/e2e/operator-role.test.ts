@@ -38,6 +38,7 @@ void describe("the shipped operator's rights", () => {
     const { api } = controlPlane;
     const { systemUUID } = rack.host("worker-1").spec;
     await registerNode(api, { name: "worker-1", systemUUID });
+    await applyManifests(api, repositoryPath("deploy/node-health-check"));
     await applyManifests(api, repositoryPath("deploy/kustomize"));
     const base64 = (text: string): string => Buffer.from(text).toString("base64");
     await api.create(`/api/v1/namespaces/${NAMESPACE}/secrets`, {

@@ -52,6 +52,7 @@ void describe("a workload cluster on an API server of its own", () => {
       startWorkloadCluster("alpha", signal),
     ]);
     await registerNode(workload.controlPlane.api, { name: "n1", labels: {}, systemUUID: systemRandom.uuid() });
+    await applyManifests(management.api, repositoryPath("deploy/node-health-check"));
     await applyManifests(management.api, repositoryPath("deploy/kustomize"));
     // With the rights of the agent, and no more.
     const kubeconfig = await management.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT);
