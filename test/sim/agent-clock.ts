@@ -8,6 +8,12 @@ export interface ClockFault {
   rate?: number;
 }
 
+/**
+ * No timer is finer. At another rate than the world's a time may be reached but for a rounding error: whoever waits for the rest
+ * would otherwise wait over and over, and no time would pass.
+ */
+const TICK_MS = 0.001;
+
 /** A timer of the process, due at a time of its own monotonic clock. */
 interface Pending {
   dueMs: number;
@@ -46,7 +52,8 @@ export class AgentClock implements Clock {
   }
 
   schedule(delayMs: number, callback: () => void): Timer {
-    const pending: Pending = { dueMs: this.monotonicMs() + Math.max(0, delayMs), callback, world: undefined };
+    const leastMs = delayMs > 0 ? TICK_MS : 0;
+    const pending: Pending = { dueMs: this.monotonicMs() + Math.max(leastMs, delayMs), callback, world: undefined };
     this.#pending.add(pending);
     this.#arm(pending);
     return {

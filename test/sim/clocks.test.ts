@@ -3,6 +3,8 @@ import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
+import { VirtualClock } from "../lib/virtual-clock.ts";
+import { AgentClock } from "./agent-clock.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
@@ -85,3 +87,16 @@ function setReady(world: World, status: string): void {
   );
   nodes.mergePatch({ name: "n1" }, { status: { conditions } }, "status");
 }
+
+describe("a simulated clock of another rate", () => {
+  it("goes on though no more than a rounding error is waited for: else no time would pass", async () => {
+    const world = new VirtualClock();
+    await world.advance(104_225.625);
+    const clock = new AgentClock(world, { rate: 0.8 });
+    const before = clock.monotonicMs();
+    let after = before;
+    clock.schedule(1e-12, () => (after = clock.monotonicMs()));
+    await world.advance(1);
+    assert.ok(after > before, `${after}`);
+  });
+});

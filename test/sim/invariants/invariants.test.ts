@@ -754,6 +754,12 @@ describe("S14: what waits past its deadline is reported", () => {
     assertHolds("S14", world(waiting("HostBusy", 0, "Resolving")), PASSED);
   });
 
+  it("asks nothing of who can list no remediations", () => {
+    const unlisted = (ms: number) => (call: string) => (call === "list baremetalremediations" ? ms : undefined);
+    assertHolds("S14", world({ ...waiting("Releasing", 0), hamperedAtMs: unlisted(50_000) }), PASSED);
+    assertBroken("S14", world({ ...waiting("Releasing", 0), hamperedAtMs: unlisted(20_000) }), PASSED, /n1/);
+  });
+
   it("asks for a warning alone while no status can be stored", () => {
     const hamperedAtMs = (call: string): number | undefined =>
       call === "patch baremetalremediations/status" ? 50_000 : undefined;

@@ -31,7 +31,9 @@ function unreported(facts: Facts, uid: string, remediation: BareMetalRemediation
   const { phase = "Resolving", attempt } = remediation.status ?? {};
   if (phase === "Resolving" || isFinal(remediation) || attempt === undefined) return undefined;
   const deadlineMs = parseTimeMs(attempt.deadline) ?? Infinity;
-  const overdueMs = Math.min(facts.epochMs - deadlineMs, facts.atMs - facts.calmSinceMs);
+  // An agent that has just begun knows of no remediation before it could list them.
+  const unlistedMs = facts.hamperedAtMs("list baremetalremediations") ?? -Infinity;
+  const overdueMs = Math.min(facts.epochMs - deadlineMs, facts.atMs - Math.max(facts.calmSinceMs, unlistedMs));
   if (overdueMs <= SAID_WITHIN_MS) return undefined;
   const reason = conditionOf(remediation, "Processing")?.reason ?? "none";
   const warnings = [...(facts.warnings.get(uid) ?? [])].filter((warning) => WAITS.has(warning));
