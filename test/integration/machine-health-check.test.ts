@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
+import { toTime } from "../../src/runtime/time.ts";
 import { vendorType } from "./detector-fixture.ts";
 import { CLUSTER, MachineWorld, NAMESPACE } from "./machines-fixture.ts";
 import type { Version } from "./machines-fixture.ts";
@@ -249,6 +250,32 @@ describe("MachineHealthChecks where upstream is weak", () => {
     await world.clock.advance(3_600_000);
     world.ready("old0", "Unknown");
     await world.until("the old one's owner is asked", () => asked().length === 1);
+  });
+
+  it("makes a request that failed again, with pauses that double, and gives up none", async () => {
+    const world = await serve(3);
+    const uid = (): string | undefined => world.fences()[0]?.metadata.uid;
+    const fail = (): void => {
+      const failed = { type: "Succeeded", status: "False", reason: "BMCUnreachable", message: "no route" };
+      const lastTransitionTime = toTime(world.clock.nowMs());
+      const status = { conditions: [{ ...failed, lastTransitionTime }] };
+      const fences = world.management.collection(vendorType("Fence"));
+      fences.mergePatch({ namespace: NAMESPACE, name: "m1" }, { status }, "status");
+    };
+    world.ready("m1", "Unknown");
+    const pausesMs: number[] = [];
+    for (let round = 0; round < 4; round += 1) {
+      await world.until("a request", () => uid() !== undefined);
+      const before = uid();
+      await world.clock.advance(60_000);
+      fail();
+      const pauseMs = await world.until("another one", () => ![undefined, before].includes(uid()), 7_300_000);
+      pausesMs.push(Math.round(pauseMs / 60_000));
+    }
+    assert.deepEqual(pausesMs, [10, 12, 25, 51]);
+    assert.match(world.told("RemediationFailed").at(-1) ?? "", /Fence m1 has failed \(BMCUnreachable: no route\)/);
+    world.ready("m1", "True");
+    await world.until("the request is gone", () => world.fences().length === 0);
   });
 
   it("tells that a request was refused, and tries again", async () => {
