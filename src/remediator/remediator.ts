@@ -285,6 +285,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     wake(remediations.values());
     const managed = bareMetalHosts && {
       whyManaged: (target: FencingTarget) => whyManaged(directory, bareMetalHosts, target),
+      subscribeManaged: (listener: () => void) => bareMetalHosts.subscribeKnown(listener),
     };
     const onLetGo = (listener: (node: NodeId) => void): (() => void) => {
       letGo.add(listener);

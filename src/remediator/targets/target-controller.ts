@@ -38,8 +38,10 @@ export interface TargetControllerDeps {
   /** The agent's own namespace. */
   namespace: string;
   openDevice: typeof openDevice;
-  /** Why somebody else powers the host of a target as well, as far as that is known; nobody does where absent. No change is reported. */
+  /** Why somebody else powers the host of a target as well, as far as that is known; nobody does where absent. */
   whyManaged?: (target: FencingTarget) => Managed | undefined;
+  /** Calls `listener` when that may be known of more targets, or of fewer; of single changes nothing is reported. */
+  subscribeManaged?: (listener: () => void) => () => void;
   /** DEFAULT_PROBE_INTERVALS where absent. */
   intervals?: ProbeIntervals;
 }
@@ -84,6 +86,7 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
         enqueue(concerned);
       }),
       secrets.subscribe((change) => enqueue(directory.index.bySecret(change.object.metadata.name))),
+      deps.subscribeManaged?.(() => enqueue([...targets.values()])) ?? (() => undefined),
       clusters.subscribe({
         onNode: (cluster, change) => {
           if (!mattersToTargets(change)) return;

@@ -53,6 +53,8 @@ export interface BareMetalHostDirectory extends HostDirectory {
   readonly unreadable: Unreadable | undefined;
   /** Calls `listener` with the UID of each host that has changed; undefined where what has may concern any. */
   subscribe(listener: (uid: string | undefined) => void): () => void;
+  /** Calls `listener` when it has come to be known that there are hosts, or who all of them are. */
+  subscribeKnown(listener: () => void): () => void;
   /** Resolves once nothing runs on in the background; abort the signal before. */
   settled(): Promise<void>;
 }
@@ -67,6 +69,7 @@ export function createBareMetalHostDirectory(
   const tell = (uid: string | undefined): void => {
     for (const listener of listeners) listener(uid);
   };
+  const onKnown = new Set<() => void>();
   const watch = watchHosts(
     deps.runtime,
     {
@@ -78,7 +81,10 @@ export function createBareMetalHostDirectory(
         index.applyMachine(change);
         tell(undefined);
       },
-      known: () => tell(undefined),
+      known: () => {
+        tell(undefined);
+        for (const listener of onKnown) listener();
+      },
     },
     signal,
   );
@@ -106,6 +112,10 @@ export function createBareMetalHostDirectory(
       return watch.unreadable;
     },
     settled: () => watch.settled(),
+    subscribeKnown(listener) {
+      onKnown.add(listener);
+      return () => onKnown.delete(listener);
+    },
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

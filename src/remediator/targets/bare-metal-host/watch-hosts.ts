@@ -52,7 +52,7 @@ type View<T extends KubeObject> = Watched<T> | "Unknown" | "Absent";
 /**
  * Watches BareMetalHosts, and the Metal3Machines that take them where there are such, each from when its CRD is there.
  *
- * @param on `known` is called when more has come to be known than single objects.
+ * @param on `known` is called when more has come to be known than single objects: that a kind is served, or has been read.
  */
 export function watchHosts(
   runtime: KubeRuntime,
@@ -80,6 +80,7 @@ export function watchHosts(
     const view = runtime.watch<T>({ type, trim }, signal);
     view.subscribe(listener);
     onView(view);
+    on.known();
     view.whenSynced(signal).then(on.known, () => undefined);
   };
   const watching = Promise.all([
