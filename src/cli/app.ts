@@ -26,8 +26,11 @@ import { runCommand } from "./run.ts";
 import { statusCommand } from "./status.ts";
 import { VERSION } from "../runtime/version.ts";
 
-/** @param command the first word of the command line, by which messages name the next step. */
-const buildCli = (command: string): Application<CliContext> =>
+/**
+ * @param command the first word of the command line, by which messages name the next step.
+ * @param how `asJson`: errors are JSON objects, for scripts; `noColor`: help is printed without colours.
+ */
+const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): Application<CliContext> =>
   buildApplication(
     buildRouteMap({
       routes: {
@@ -50,7 +53,8 @@ const buildCli = (command: string): Application<CliContext> =>
           "",
           "Start the agent with `ironfence run`; look at what it does with `ironfence status`, and why with `ironfence explain`; stop",
           "every new power-off with `ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
-          "it, `ironfence power` reads or changes one host's power. Each command has `--help` with examples.",
+          "it, `ironfence power` reads or changes one host's power. `ironfence help COMMAND` has examples; `ironfence version` names",
+          "the version.",
         ].join("\n"),
       },
     }),
@@ -58,7 +62,11 @@ const buildCli = (command: string): Application<CliContext> =>
       name: "ironfence",
       versionInfo: { currentVersion: VERSION },
       scanner: { caseStyle: "allow-kebab-for-camel" },
-      documentation: { caseStyle: "convert-camel-to-kebab", onlyRequiredInUsageLine: true },
+      documentation: {
+        caseStyle: "convert-camel-to-kebab",
+        onlyRequiredInUsageLine: true,
+        disableAnsiColor: how.noColor,
+      },
       localization: {
         text: {
           ...text_en,
@@ -66,8 +74,8 @@ const buildCli = (command: string): Application<CliContext> =>
             args.input.startsWith("-")
               ? `ironfence: ${args.input}: flags stand behind the command (ironfence --help lists the commands)`
               : text_en.noCommandRegisteredForInput(args),
-          exceptionWhileParsingArguments: (error) => describeUsage(command, error),
-          exceptionWhileRunningCommand: describeFailure,
+          exceptionWhileParsingArguments: (error) => toText(describeUsage(command, error), EXIT_USAGE, how.asJson),
+          exceptionWhileRunningCommand: (error) => toText(describeFailure(error), exitCodeOf(error), how.asJson),
         },
       },
       determineExitCode: exitCodeOf,
@@ -78,13 +86,35 @@ const buildCli = (command: string): Application<CliContext> =>
 export async function runCli(inputs: readonly string[], context: CliContext): Promise<void> {
   if (inputs[0] === "__complete") {
     // Asked by the completion scripts: one proposal a line, its meaning behind a tab.
-    const proposals = await proposeCompletions(buildCli(""), inputs.slice(1), context);
+    const plain = { asJson: false, noColor: true };
+    const proposals = await proposeCompletions(buildCli("", plain), inputs.slice(1), context);
     for (const { completion, brief } of proposals) context.process.stdout.write(`${completion}\t${brief}\n`);
     return;
   }
-  await run(buildCli(inputs[0] ?? ""), completeSwitches(inputs), context);
+  const { env } = context.process;
+  const asJson = wantsJson(inputs, env["IRONFENCE_OUTPUT"]);
+  const how = { asJson, noColor: asJson || (env["NO_COLOR"] ?? "") !== "" };
+  await run(buildCli(inputs[0] ?? "", how), completeSwitches(spellOut(inputs)), context);
   // The library has negative codes for a command line that it cannot read.
   if (Number(context.process.exitCode) < 0) context.process.exitCode = EXIT_USAGE;
+}
+
+/** `help [COMMAND…]` and `version` are what people type first; the library knows them as flags. */
+function spellOut(inputs: readonly string[]): readonly string[] {
+  const [first, ...rest] = inputs;
+  if (first === "help") return [...rest, "--help"];
+  return first === "version" && rest.length === 0 ? ["--version"] : inputs;
+}
+
+/** Whether results are to be JSON, as far as a command line shows it that may be wrong. */
+function wantsJson(inputs: readonly string[], variable: string | undefined): boolean {
+  const isFlag = (input: string | undefined): boolean => input === "-o" || input === "--output";
+  const chosen = inputs.findLast((input, index) => isFlag(inputs[index - 1]) || input.startsWith("--output="));
+  return (chosen?.replace("--output=", "") ?? variable) === "json";
+}
+
+function toText(message: string, exitCode: number, asJson: boolean): string {
+  return asJson ? JSON.stringify({ error: { message: message.replace(/^ironfence: /, ""), exitCode } }) : message;
 }
 
 /** What is wrong with a command line, and where to look. */

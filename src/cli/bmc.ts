@@ -41,7 +41,7 @@ const resetCommand = buildCommand<ResetFlags, [address?: string], CliContext>({
       ...SUBJECT_FLAGS,
       yes: { kind: "boolean", default: false, withNegated: false, brief: "Agree beforehand to what would be asked" },
     },
-    aliases: { o: "output", y: "yes" },
+    aliases: { n: "namespace", o: "output", y: "yes" },
   },
   docs: {
     brief: "Restart a BMC that hangs; its host goes on",

@@ -46,7 +46,7 @@ export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], Cl
       parameters: [{ brief: "NAMESPACE/NAME of the MachineHealthCheck", placeholder: "name", parse: String }],
     },
     flags: flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
-    aliases: { o: "output" },
+    aliases: { n: "namespace", o: "output" },
   },
   docs: {
     brief: "What a MachineHealthCheck of Cluster API or OKD does about its Machines, and why",

@@ -15,6 +15,7 @@ import { fenceSteps } from "./explain-fence.ts";
 import { CommandFailure } from "./failures.ts";
 import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
+import { proposeHealthChecks, proposeNodes } from "./proposals.ts";
 import type { Overview } from "./status-read.ts";
 import { readOverview } from "./status-read.ts";
 import { renderTable } from "./table.ts";
@@ -32,7 +33,7 @@ const EXIT_CODES =
 function explainCommand(
   placeholder: string,
   report: (live: LiveDecisions, name: string, overview: Overview) => Report,
-  docs: { brief: string; named: string; more: string; example: string },
+  docs: { brief: string; named: string; more: string; example: string; propose: typeof proposeNodes },
 ) {
   return buildCommand<FlagTexts, [name: string], CliContext>({
     func: async function explain(this: CliContext, flags, name) {
@@ -58,7 +59,10 @@ function explainCommand(
       else for (const line of lines) printLine(this, line);
     },
     parameters: {
-      positional: { kind: "tuple", parameters: [{ brief: docs.named, placeholder, parse: String }] },
+      positional: {
+        kind: "tuple",
+        parameters: [{ brief: docs.named, placeholder, parse: String, proposeCompletions: docs.propose }],
+      },
       flags: {
         ...flagsOf({ nodeLeaseNamespace: RUN_OPTIONS.nodeLeaseNamespace }),
         ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
@@ -84,12 +88,14 @@ export const explainCommands = buildRouteMap({
       named: "Name of the node",
       more: "Health checks that do not cover the node are named too, so that a missing remediation finds its reason.",
       example: "worker-3",
+      propose: proposeNodes,
     }),
     nhc: explainCommand("name", reportCheck, {
       brief: "What a NodeHealthCheck does about its nodes, and why",
       named: "Name of the NodeHealthCheck",
       more: "Nodes that are healthy and of which nothing is remembered are counted, not listed.",
       example: "workers",
+      propose: proposeHealthChecks,
     }),
     mhc: explainMachinesCommand,
   },

@@ -8,6 +8,7 @@ import { sleep } from "../runtime/clock.ts";
 import type { CliContext } from "./context.ts";
 import { printNote } from "./context.ts";
 import { CommandFailure } from "./failures.ts";
+import { WaitingLine } from "./waiting-line.ts";
 
 const POLL_MS = 1_000;
 /** After so long without a word of the agent a person is told to look after it. */
@@ -32,18 +33,25 @@ export async function followRemediation(
   const told = new Set<string>();
   let trouble = "";
   let isSilenceTold = false;
+  const waiting = new WaitingLine(context);
   for (;;) {
     try {
       const live = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, keyOf(created), signal);
       if (live.metadata.uid !== uid) throw new KubeError("NotFound", `${what} was deleted and made anew`);
       trouble = "";
-      tellSteps(context, live, told);
-      if (verdictOf(live) !== undefined) return live;
+      tellSteps(context, live, told, waiting);
+      if (verdictOf(live) !== undefined) {
+        waiting.clear();
+        return live;
+      }
+      waiting.show(whatFor(live));
       if (live.status?.phase === undefined && !isSilenceTold && clock.monotonicMs() - startMs > AGENT_SILENT_MS) {
         isSilenceTold = true;
+        waiting.clear();
         printNote(context, "  no agent has taken it up yet: does `ironfence run` run, with the component remediator?");
       }
     } catch (error) {
+      waiting.clear();
       if (!(error instanceof KubeError) || signal.aborted) throw error;
       if (error.code === "NotFound") throw new CommandFailure(`${what} was deleted before it had a verdict`);
       if (!error.retryable) throw error;
@@ -52,10 +60,25 @@ export async function followRemediation(
       trouble = error.message;
     }
     if (clock.monotonicMs() - startMs > timeoutMs) {
+      waiting.clear();
       throw new CommandFailure(`no verdict in time; ${what} goes on: see ironfence status`);
     }
-    await sleep(clock, POLL_MS, signal);
+    try {
+      await sleep(clock, POLL_MS, signal);
+    } catch (error) {
+      waiting.clear();
+      throw error;
+    }
   }
+}
+
+/** What a remediation does or waits for now. */
+function whatFor({ status }: BareMetalRemediation): string {
+  const processing = status?.conditions?.find(({ type }) => type === "Processing");
+  if (processing === undefined) return "no agent has taken it up yet";
+  return [status?.phase, processing.reason, processing.message]
+    .filter((part, i, all) => part !== all[i - 1])
+    .join(": ");
 }
 
 /** The condition that says how it ended; undefined before. */
@@ -64,11 +87,17 @@ export function verdictOf({ status }: BareMetalRemediation) {
   return condition === undefined || condition.status === "Unknown" ? undefined : condition;
 }
 
-function tellSteps(context: CliContext, { status }: BareMetalRemediation, told: Set<string>): void {
+function tellSteps(
+  context: CliContext,
+  { status }: BareMetalRemediation,
+  told: Set<string>,
+  waiting: WaitingLine,
+): void {
   for (const { step, time, message } of status?.timeline ?? []) {
     const key = `${time} ${step}`;
     if (told.has(key)) continue;
     told.add(key);
+    waiting.clear();
     printNote(context, `  ${time}  ${step}: ${message ?? ""}`);
   }
 }

@@ -22,6 +22,7 @@ import { followRemediation, verdictOf } from "./fence-follow.ts";
 import type { FencePlan, StrategyType } from "./fence-plan.ts";
 import { countPods, planFence, readClusterFacts } from "./fence-plan.ts";
 import { flagsOf } from "./flags.ts";
+import { proposeNodes } from "./proposals.ts";
 import { renderTable } from "./table.ts";
 
 const STRATEGIES: Readonly<Record<"reboot" | "reprovision" | "escalate", StrategyType>> = {
@@ -70,7 +71,14 @@ export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
   },
   parameters: {
     flags: {
-      node: { kind: "parsed", parse: String, optional: true, placeholder: "name", brief: "The node to fence" },
+      node: {
+        kind: "parsed",
+        parse: String,
+        optional: true,
+        placeholder: "name",
+        brief: "The node to fence",
+        proposeCompletions: proposeNodes,
+      },
       strategy: {
         kind: "enum",
         values: ["reboot", "reprovision", "escalate"],
@@ -88,7 +96,7 @@ export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
       ...flagsOf({ nodeLeaseNamespace: RUN_OPTIONS.nodeLeaseNamespace }),
       ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
     },
-    aliases: { o: "output", y: "yes" },
+    aliases: { n: "namespace", o: "output", y: "yes" },
   },
   docs: {
     brief: "Have the agent fence a node: off, proven off, workloads freed, on again",

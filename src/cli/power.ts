@@ -28,7 +28,7 @@ const statusCommand = buildCommand<SubjectFlags, [address?: string], CliContext>
           printLine(this, line);
     });
   },
-  parameters: { positional: SUBJECT_POSITIONAL, flags: SUBJECT_FLAGS, aliases: { o: "output" } },
+  parameters: { positional: SUBJECT_POSITIONAL, flags: SUBJECT_FLAGS, aliases: { n: "namespace", o: "output" } },
   docs: {
     brief: "Read whether a host is on",
     customUsage: [
@@ -65,7 +65,7 @@ function orderCommand(name: "off" | "on" | "cycle", orders: readonly Order[], do
         ...flagsOf({ timeout: POWER_TIMEOUT_OPTION }),
         yes: { kind: "boolean", default: false, withNegated: false, brief: "Agree beforehand to what would be asked" },
       },
-      aliases: { o: "output", y: "yes" },
+      aliases: { n: "namespace", o: "output", y: "yes" },
     },
     docs: {
       brief: docs.brief,

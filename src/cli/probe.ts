@@ -51,7 +51,7 @@ export const probeCommand = buildCommand<ProbeFlags, [address?: string], CliCont
   parameters: {
     positional: SUBJECT_POSITIONAL,
     flags: { host: HOST_FLAG, ...SUBJECT_FLAGS },
-    aliases: { o: "output" },
+    aliases: { n: "namespace", o: "output" },
   },
   docs: {
     brief: "Go through every check that a fence will need, and change nothing",

@@ -13,7 +13,7 @@ export const runCommand = buildCommand<FlagTexts, [], CliContext>({
     const logger = createLogger(options.logLevel);
     await runAgent(options, { clock: this.clock, random: this.random, logger }, this.signal);
   },
-  parameters: { flags: flagsOf({ ...CLUSTER_OPTIONS, ...RUN_OPTIONS }) },
+  parameters: { flags: flagsOf({ ...CLUSTER_OPTIONS, ...RUN_OPTIONS }), aliases: { n: "namespace" } },
   docs: {
     brief: "Run the agent: detector, remediator, or both",
     fullDescription: [

@@ -5,6 +5,7 @@ import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../config
 import type { CliContext } from "./context.ts";
 import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
+import { proposeTargets } from "./proposals.ts";
 
 // Commands on one host take the address of its BMC, or the name of its FencingTarget.
 
@@ -14,7 +15,12 @@ export type SubjectFlags = Readonly<Partial<Record<OptionName, string>>>;
 const parsed = { kind: "parsed", parse: String, optional: true } as const;
 
 export const SUBJECT_FLAGS = {
-  target: { ...parsed, placeholder: "name", brief: "FencingTarget of the host, in place of an address" },
+  target: {
+    ...parsed,
+    placeholder: "name",
+    brief: "FencingTarget of the host, in place of an address",
+    proposeCompletions: proposeTargets,
+  },
   ...flagsOf(BMC_OPTIONS),
   ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
   // Taken so that it can be refused in words that do not repeat it.

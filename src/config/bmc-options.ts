@@ -6,6 +6,8 @@ import {
   parseText,
   parseTimeout,
   parseTlsVersion,
+  proposeBooleans,
+  proposeTlsVersions,
 } from "./parsers.ts";
 
 /**
@@ -52,6 +54,7 @@ export const BMC_OPTIONS = {
     placeholder: "bool",
     brief: "true: trust any certificate; whoever stands in between can then read the password",
     parse: parseBoolean,
+    propose: proposeBooleans,
   } satisfies Option<boolean>,
   tlsMinVersion: {
     name: "tlsMinVersion",
@@ -60,6 +63,7 @@ export const BMC_OPTIONS = {
     placeholder: "version",
     brief: "Oldest TLS that is spoken; below 1.2, for BMCs that know nothing newer, weak ciphers pass as well",
     parse: parseTlsVersion,
+    propose: proposeTlsVersions,
   } satisfies Option<"1.0" | "1.1" | "1.2" | "1.3">,
   cipherSuites: {
     name: "cipherSuites",

@@ -112,6 +112,16 @@ export function parseFamilies(text: string): ReadonlySet<Family> {
   return parseSet(text, FAMILIES);
 }
 
+/** Proposes the values of which a text is the beginning. */
+const proposeOf =
+  (values: readonly string[]) =>
+  (partial: string): string[] =>
+    values.filter((value) => value.startsWith(partial));
+
+export const proposeBooleans = proposeOf(["true", "false"]);
+export const proposeLogLevels = proposeOf(LOG_LEVELS);
+export const proposeOutputs = proposeOf(["table", "json"]);
+export const proposeTlsVersions = proposeOf(TLS_VERSIONS);
 export const proposeComponents = (partial: string): string[] => proposeList(partial, COMPONENTS);
 export const proposeFamilies = (partial: string): string[] => proposeList(partial, FAMILIES);
 

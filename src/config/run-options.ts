@@ -16,8 +16,11 @@ import {
   parseNamespacedName,
   parseOutputFormat,
   parseText,
+  proposeBooleans,
   proposeComponents,
   proposeFamilies,
+  proposeLogLevels,
+  proposeOutputs,
 } from "./parsers.ts";
 
 /** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
@@ -62,6 +65,7 @@ export const OUTPUT_OPTION: Option<OutputFormat> = {
   placeholder: "format",
   brief: "table for people, json for scripts",
   parse: parseOutputFormat,
+  propose: proposeOutputs,
 };
 
 export const RUN_OPTIONS = {
@@ -91,6 +95,7 @@ export const RUN_OPTIONS = {
     placeholder: "bool",
     brief: "Act only while holding the lease; false only where exactly one agent can ever run",
     parse: parseBoolean,
+    propose: proposeBooleans,
   } satisfies Option<boolean>,
   leaseName: {
     name: "leaseName",
@@ -174,6 +179,7 @@ export const RUN_OPTIONS = {
     brief:
       "Connect to API servers of workload clusters at loopback and link-local addresses, too; for tests on one machine",
     parse: parseBoolean,
+    propose: proposeBooleans,
   } satisfies Option<boolean>,
   metricsBindAddress: {
     name: "metricsBindAddress",
@@ -191,6 +197,7 @@ export const RUN_OPTIONS = {
     brief:
       "Serve /metrics over TLS, and only to those whom the API server allows it (deploy/secure-metrics has the rights)",
     parse: parseBoolean,
+    propose: proposeBooleans,
   } satisfies Option<boolean>,
   metricsCertPath: {
     name: "metricsCertPath",
@@ -215,6 +222,7 @@ export const RUN_OPTIONS = {
     placeholder: "level",
     brief: "trace, debug, info, warn or error; lines are JSON on standard error",
     parse: parseLogLevel,
+    propose: proposeLogLevels,
   } satisfies Option<LogLevel>,
 } as const;
 

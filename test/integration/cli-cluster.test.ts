@@ -8,7 +8,7 @@ import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { CONFIG_MAPS } from "../../src/api/core-types.ts";
+import { CONFIG_MAPS, NODES } from "../../src/api/core-types.ts";
 import type { ConfigMap } from "../../src/api/core.ts";
 import type { Lease } from "../../src/kube/lease-record.ts";
 import { LEASE } from "../../src/kube/lease-record.ts";
@@ -274,6 +274,18 @@ describe("a command on a cluster", () => {
     ending.abort();
     assert.equal((await watching).code, 0);
     await ironfence("resume");
+  });
+
+  it("proposes nodes, targets and health checks of the cluster to a shell", async () => {
+    for (const name of ["worker-1", "worker-2", "db-1"]) kube.server.collection(NODES).create({ metadata: { name } });
+    const complete = async (...words: string[]): Promise<string[]> => {
+      const { out } = await cli(["__complete", ...words], { env: { IRONFENCE_KUBECONFIG: kubeconfig } });
+      return out.split("\n").flatMap((line) => line.split("\t")[0] || []);
+    };
+    assert.deepEqual(await complete("fence", "--node", "worker-"), ["worker-1", "worker-2"]);
+    assert.deepEqual(await complete("explain", "node", "d"), ["db-1"]);
+    assert.deepEqual(await complete("probe", "--target", ""), ["n1"]);
+    assert.deepEqual(await complete("explain", "nhc", "x"), []);
   });
 
   it("says in one line that it may not come in", async () => {

@@ -6,14 +6,24 @@ import { EXIT_USAGE } from "../../../src/cli/failures.ts";
 import { completeSwitches } from "../../../src/cli/flags.ts";
 import { renderTable } from "../../../src/cli/table.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
+import { VERSION } from "../../../src/runtime/version.ts";
 
 /** Runs one command line in this process. */
 async function cli(...inputs: string[]): Promise<{ out: string; err: string; code: number }> {
+  return cliIn({}, ...inputs);
+}
+
+async function cliIn(
+  env: Readonly<Record<string, string>>,
+  ...inputs: string[]
+): Promise<{ out: string; err: string; code: number }> {
   const texts = { out: "", err: "" };
+  // A terminal with colours, where the test has one.
+  const terminal = env["TERM"] === "xterm-256color" ? { getColorDepth: (): number => 24 } : {};
   const process: CliContext["process"] = {
-    stdout: { write: (text: string) => void (texts.out += text) },
-    stderr: { write: (text: string) => void (texts.err += text) },
-    env: {},
+    stdout: { write: (text: string) => void (texts.out += text), ...terminal },
+    stderr: { write: (text: string) => void (texts.err += text), ...terminal },
+    env,
     exitCode: null,
   };
   const signal = new AbortController().signal;
@@ -29,6 +39,49 @@ describe("the command line", () => {
       const help = await cli(command, "--help");
       assert.equal(help.code, 0);
       assert.match(help.out, /USAGE/);
+    }
+  });
+
+  it("knows what people type first: help, help of a command, and version", async () => {
+    assert.equal((await cli("help")).out, (await cli("--help")).out);
+    assert.equal((await cli("help", "power", "off")).out, (await cli("power", "off", "--help")).out);
+    assert.equal((await cli("version")).out, `${VERSION}\n`);
+  });
+
+  it("prints colours where a terminal has them, and none under NO_COLOR", async () => {
+    const TERM = "xterm-256color";
+    assert.ok((await cliIn({ TERM }, "--help")).out.includes("\u001b["));
+    assert.ok(!(await cliIn({ TERM, NO_COLOR: "1" }, "--help")).out.includes("\u001b["));
+    const { err } = await cliIn({ TERM }, "status", "-o", "json", "--bogus");
+    assert.ok(err.startsWith("{"), "JSON is never coloured");
+  });
+
+  it("reports errors as JSON where results are JSON, with the exit code in it", async () => {
+    for (const asked of [["-o", "json"], ["--output", "json"], ["--output=json"]]) {
+      const { err, code } = await cli("status", ...asked, "--kubeconfig", "/nonexistent/kubeconfig");
+      const { error } = JSON.parse(err) as { error: { message: string; exitCode: number } };
+      assert.deepEqual([error.exitCode, code], [1, 1]);
+      assert.match(error.message, /^(?!ironfence:).*\/nonexistent\/kubeconfig/);
+    }
+    const usage = await cli("status", "--bogus", "-o", "json");
+    assert.equal((JSON.parse(usage.err) as { error: { exitCode: number } }).error.exitCode, EXIT_USAGE);
+    assert.equal(usage.code, EXIT_USAGE);
+    const byVariable = await cliIn({ IRONFENCE_OUTPUT: "json" }, "status", "--kubeconfig", "/nonexistent/kubeconfig");
+    assert.match(byVariable.err, /^\{"error":/);
+  });
+
+  it("takes -n for --namespace wherever there is one", async () => {
+    const commands = ["run", "status", "pause", "resume", "explain node n", "explain nhc n", "explain mhc a/n"];
+    for (const command of [
+      ...commands,
+      "probe --target t",
+      "power status --target t",
+      "bmc reset --target t",
+      "fence --node n",
+    ]) {
+      const { err, code } = await cli(...command.split(" "), "-n", "Not_A_Name");
+      assert.equal(code, EXIT_USAGE, command);
+      assert.match(err, /--namespace: must be a Kubernetes name/, command);
     }
   });
 
@@ -102,6 +155,14 @@ describe("the command line", () => {
     assert.match((await cli("__complete", "power", "")).out, /^cycle\t/m);
     assert.match((await cli("__complete", "explain", "")).out, /^nhc\t/m);
     assert.match((await cli("__complete", "fence", "--strategy", "")).out, /^escalate/m);
+    assert.match((await cli("__complete", "status", "--output", "j")).out, /^json\t/);
+    assert.match((await cli("__complete", "run", "--log-level", "w")).out, /^warn\t/);
+    const nowhere = { IRONFENCE_KUBECONFIG: "/nonexistent/kubeconfig" };
+    assert.equal(
+      (await cliIn(nowhere, "__complete", "fence", "--node", "")).out,
+      "",
+      "a cluster that is away proposes nothing",
+    );
     assert.match(
       (await cli("__complete", "run", "--families", "okd-")).out,
       /^okd-machine\t.*\nokd-machine-health-check\t.*\n$|^okd-machine-health-check\t.*\nokd-machine\t.*\n$/,

@@ -1,0 +1,44 @@
+import type { CliContext } from "./context.ts";
+import { printNote, withoutControls } from "./context.ts";
+
+/** How often somebody who reads a log instead of a terminal is told that the waiting goes on. */
+const NOTE_PERIOD_MS = 30_000;
+const WIDTH_MAX = 100;
+
+/**
+ * Shows that a command waits, for how long and for what: one line on the terminal that is written over and over, without colours;
+ * in a log a line every 30 s.
+ */
+export class WaitingLine {
+  readonly #context: CliContext;
+  readonly #startMs: number;
+  #width = 0;
+  #notedMs: number;
+
+  constructor(context: CliContext) {
+    this.#context = context;
+    this.#startMs = context.clock.monotonicMs();
+    this.#notedMs = this.#startMs;
+  }
+
+  show(what: string): void {
+    const nowMs = this.#context.clock.monotonicMs();
+    const text = withoutControls(`  waiting for ${Math.round((nowMs - this.#startMs) / 1_000)} s: ${what}`);
+    if (this.#context.terminal === undefined) {
+      if (nowMs - this.#notedMs < NOTE_PERIOD_MS) return;
+      this.#notedMs = nowMs;
+      printNote(this.#context, text);
+      return;
+    }
+    const line = text.length > WIDTH_MAX ? `${text.slice(0, WIDTH_MAX - 1)}…` : text;
+    this.#context.process.stderr.write(`\r${line.padEnd(this.#width)}`);
+    this.#width = line.length;
+  }
+
+  /** Before anything else is printed. */
+  clear(): void {
+    if (this.#width === 0) return;
+    this.#context.process.stderr.write(`\r${" ".repeat(this.#width)}\r`);
+    this.#width = 0;
+  }
+}

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CliContext } from "../../../src/cli/context.ts";
+import { WaitingLine } from "../../../src/cli/waiting-line.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+
+function start(isTerminal: boolean) {
+  const clock = new VirtualClock();
+  const written: string[] = [];
+  const context = {
+    clock,
+    process: { stderr: { write: (text: string) => void written.push(text) } },
+    terminal: isTerminal ? {} : undefined,
+  } as unknown as CliContext;
+  return { clock, written, line: new WaitingLine(context) };
+}
+
+test("on a terminal one line is written over and over, and cleared before anything else", async () => {
+  const { clock, written, line } = start(true);
+  line.show("PoweringOff");
+  await clock.advance(5_000);
+  line.show("Rejoining: BMC\u001b[31m");
+  line.clear();
+  line.clear();
+  assert.deepEqual(written, [
+    "\r  waiting for 0 s: PoweringOff",
+    "\r  waiting for 5 s: Rejoining: BMC?[31m",
+    `\r${" ".repeat(38)}\r`,
+  ]);
+});
+
+test("in a log the waiting is told every 30 s, in lines of their own", async () => {
+  const { clock, written, line } = start(false);
+  for (let second = 0; second <= 60; second++) {
+    line.show("WaitingForTurn");
+    await clock.advance(1_000);
+  }
+  line.clear();
+  assert.deepEqual(written, ["  waiting for 30 s: WaitingForTurn\n", "  waiting for 60 s: WaitingForTurn\n"]);
+});
