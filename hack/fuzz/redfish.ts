@@ -85,7 +85,7 @@ const resources: FuzzTarget = {
     parseBootOverride(body);
     for (const status of [200, 202, 400, 503]) readAnswer({ status, body, header: () => undefined });
     linksAt(body, "Members");
-    const chassis = parseChassis(ORIGIN, body, PATH);
+    const chassis = parseChassis(ORIGIN, body, [PATH]);
     const reading = besideChassis({ state: "Off", raw: "Off" }, chassis.power === undefined ? [] : [chassis.power]);
     must(reading.state !== "Off" || says === undefined || says === "Off", "a chassis that is not off denies an Off");
     const system = parseSystem(ORIGIN, { path: PATH, body, etag: undefined, date: undefined, isStale: false });

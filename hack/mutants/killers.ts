@@ -71,6 +71,7 @@ export const REDFISH_PARSERS = "test/unit/bmc/redfish-parsers.test.ts";
 export const REDFISH_SESSION = "test/integration/bmc-session.test.ts";
 export const BMC_ANSWERS = "test/integration/bmc-answers.test.ts";
 export const BMC_DOUBT = "test/integration/bmc-doubt.test.ts";
+export const BMC_FIELD = "test/integration/bmc-field.test.ts";
 export const BMC_OFF_WAY = "test/integration/bmc-off-way.test.ts";
 export const BMC_STRAY_401 = "test/integration/bmc-stray-401.test.ts";
 export const BMC_ODD_SESSIONS = "test/integration/bmc-odd-sessions.test.ts";

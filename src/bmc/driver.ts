@@ -84,9 +84,15 @@ export interface OffObstacle {
   /**
    * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: it shows On beside a
    * System that shows Off. ManagerUnreadable: whether the BMC has just restarted cannot be read. OffNotOffered: the device does not
-   * offer to power a running host off at once. OffNotPermitted: the account lacks the right to.
+   * offer to power a running host off at once. OffNotPermitted: the account lacks the right to. PowerUnreadable: the device shows no power state that is known.
    */
-  reason: "ChassisUnreadable" | "ChassisDisagrees" | "ManagerUnreadable" | "OffNotOffered" | "OffNotPermitted";
+  reason:
+    | "ChassisUnreadable"
+    | "ChassisDisagrees"
+    | "ManagerUnreadable"
+    | "OffNotOffered"
+    | "OffNotPermitted"
+    | "PowerUnreadable";
   /** For people, with the next step. */
   message: string;
 }

@@ -20,6 +20,9 @@ const NO_BASIC_MS = 600_000;
 /** The rights of an account are looked at so often: it can take a request for each account that the BMC has. */
 const RIGHTS_MS = 3_600_000;
 
+/** A BMC that starts may not know its System for a while, which it has shown before. */
+const SYSTEM_SEEN_MS = 3_600_000;
+
 /** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
   breaker: LoginBreaker;
@@ -36,6 +39,8 @@ export interface Shared {
   noBasic: Recent;
   /** Accounts that nothing was found to keep from powering a host. */
   rights: Recent;
+  /** Hosts whose System was read. */
+  systems: Recent;
   /** Hosts that were ordered on, by whatever type of reset. */
   ordersOn: Recent;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
@@ -58,6 +63,7 @@ export function sharedOn(clock: Clock): Shared {
     elsewhere: new Recent(clock, ELSEWHERE_MS),
     noBasic: new Recent(clock, NO_BASIC_MS),
     rights: new Recent(clock, RIGHTS_MS),
+    systems: new Recent(clock, SYSTEM_SEEN_MS),
     ordersOn: new Recent(clock, ON_SETTLE_MS),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };

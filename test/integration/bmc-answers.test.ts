@@ -23,11 +23,17 @@ test("the System is chosen by path, by id, or because it is alone, and never gue
     [{ Members: members("1"), "Members@odata.count": 2 }, "SystemAmbiguous"],
     [{ Members: members("1"), "Members@odata.nextLink": "/redfish/v1/Systems?$skip=1" }, "SystemAmbiguous"],
     [{ Members: [...members("1"), {}] }, "SystemAmbiguous"],
-    [{ Members: [] }, "SystemNotFound"],
-    [{}, "SystemNotFound"],
+    [{ Members: [] }, "Busy"],
+    [{}, "Busy"],
   ] as const) {
     bmc.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok(collection) : undefined);
     await assert.rejects(read(""), hasCode(code));
+  }
+  for (const collection of [{ Members: [] }, {}]) {
+    await using empty = await startFakeBmc();
+    empty.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok(collection) : undefined);
+    await using device = openFake(empty);
+    await assert.rejects(device.identify(forever()), hasCode("SystemNotFound"), "none was ever there");
   }
   // Who is to be known by its identity is not found in a part of a list: another System may have the same.
   for (const rest of [

@@ -153,7 +153,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     "status 404 for the System",
     "later",
     { match: GET_SYSTEM, action: { type: "status", status: 404 } },
-    { ...reads("SystemNotFound"), setBootOverride: "SystemNotFound" },
+    { ...reads("Busy"), setBootOverride: "Busy" },
   ),
   fault(
     "status 409 to orders",
@@ -310,14 +310,24 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
       readBootOverride: ["ok", "SystemNotFound"],
     },
   ),
-  fault("no PowerState", "later", { action: { type: "override", without: ["PowerState"] } }, {}),
+  fault(
+    "no PowerState",
+    "later",
+    { action: { type: "override", without: ["PowerState"] } },
+    { findOffObstacle: "PowerUnreadable" },
+  ),
   fault(
     "a PowerState of PoweringOff",
     "later",
     { action: { type: "override", properties: { PowerState: "PoweringOff" } } },
     {},
   ),
-  fault("a PowerState of off", "later", { action: { type: "override", properties: { PowerState: "off" } } }, {}),
+  fault(
+    "a PowerState of off",
+    "later",
+    { action: { type: "override", properties: { PowerState: "off" } } },
+    { findOffObstacle: "PowerUnreadable" },
+  ),
   fault(
     "a System that is Off in a chassis that is on",
     "later",

@@ -63,8 +63,8 @@ async function findHost(
 ): Promise<string | undefined> {
   const found: string[] = [];
   for (const member of members) {
-    const resource = await service.get(pathOnOrigin(service.origin, member, "the link to a System"), signal);
-    if (isHost(parseSystem(service.origin, resource).identity)) found.push(resource.path);
+    const resource = await service.find(pathOnOrigin(service.origin, member, "the link to a System"), signal);
+    if (resource !== undefined && isHost(parseSystem(service.origin, resource).identity)) found.push(resource.path);
   }
   return found.length === 1 ? found[0] : undefined;
 }

@@ -21,12 +21,19 @@ export function parseJsonObject(text: string, what: string): JsonObject {
   }
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(withoutPadding(text));
   } catch (cause) {
     throw new BmcError("BadResponse", `${what}: the answer is no JSON`, { cause });
   }
   if (!isObject(value)) throw new BmcError("BadResponse", `${what}: the answer is no JSON object`);
   return value;
+}
+
+/** Without the mark that some put before their JSON, and the zeros that some have behind it. */
+function withoutPadding(text: string): string {
+  let end = text.length;
+  while (text.charCodeAt(end - 1) === 0) end -= 1;
+  return text.slice(text.startsWith("\uFEFF") ? 1 : 0, end);
 }
 
 export function isObject(value: unknown): value is JsonObject {
@@ -56,9 +63,10 @@ export function stringsAt(parent: JsonObject, name: string): readonly string[] |
   return listAt(parent, name)?.filter((item) => typeof item === "string");
 }
 
-/** The `@odata.id`s of the array of links at `name`; some services give the bare paths. */
+/** The `@odata.id`s of the array of links at `name`; some services give the bare paths, or one link in the place of a list. */
 export function linksAt(parent: JsonObject, name: string): readonly string[] {
-  return (listAt(parent, name) ?? []).flatMap((item) => {
+  const value = own(parent, name);
+  return (isObject(value) ? [value] : (listAt(parent, name) ?? [])).flatMap((item) => {
     if (typeof item === "string") return item;
     return isObject(item) ? (stringAt(item, "@odata.id") ?? []) : [];
   });

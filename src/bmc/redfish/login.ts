@@ -110,9 +110,9 @@ function sessionsReference(root: JsonObject): string | undefined {
 }
 
 function session(origin: string, collection: string, login: Login, answer: Answer): Access {
-  const token = answer.header("x-auth-token");
+  const token = answer.header("x-auth-token")?.trim() ?? "";
   const path = sessionPath(origin, collection, answer);
-  if (token !== undefined) return { kind: "Session", headers: { "x-auth-token": token }, path };
+  if (token !== "") return { kind: "Session", headers: { "x-auth-token": token }, path };
   const access = basic(login, false);
   return path === undefined ? access : { ...access, unusable: { path, headers: access.headers } };
 }

@@ -10,6 +10,8 @@ import { BMC_SETTLE_MS, RESTART_MS_MIN } from "../silences.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 
+/** No host goes on and off again within this time. */
+const RESET_JITTER_MS = 1_000;
 /** A look at the chassis serves the readings of this time after it: the two that prove a host off share one. */
 export const CHASSIS_LOOK_MS = 1_000;
 
@@ -76,7 +78,9 @@ export class OffCheck {
   #resetDoubt({ lastReset }: System): string | undefined {
     const before = this.#lastReset;
     this.#lastReset = { value: lastReset };
-    return before === undefined || before.value === lastReset ? undefined : "it was reset since the last reading";
+    return before === undefined || isSameReset(before.value, lastReset)
+      ? undefined
+      : "it was reset since the last reading";
   }
 
   /** Asked where this driver has not seen the host On since the last thing that may have been a restart of the BMC. */
@@ -168,7 +172,7 @@ export class OffCheck {
   async #chassisPower(path: string, system: System, signal: AbortSignal): Promise<PowerReading | undefined> {
     const resource = await this.#service.find(path, signal);
     if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not there)" };
-    const chassis = parseChassis(this.#service.origin, resource.body, system.path);
+    const chassis = parseChassis(this.#service.origin, resource.body, system.paths);
     if (this.#named !== undefined) return chassis.power ?? { state: "Unknown", raw: "(no PowerState)" };
     if (chassis.whose === "System") return chassis.power;
     const untilMs = chassis.whose === "Other" ? Infinity : this.#clock.monotonicMs() + BMC_SETTLE_MS;
@@ -202,4 +206,12 @@ export class OffCheck {
       throw error;
     }
   }
+}
+
+/** Some compute the time from that since the reset, at each reading, and miss by a second. */
+function isSameReset(before: string | undefined, now: string | undefined): boolean {
+  const beforeMs = parseTimeMs(before);
+  const nowMs = parseTimeMs(now);
+  if (beforeMs === undefined || nowMs === undefined) return before === now;
+  return Math.abs(nowMs - beforeMs) <= RESET_JITTER_MS;
 }

@@ -41,6 +41,9 @@ const TASK_WATCH_MS = 600;
 /** Calls to the hosts of one BMC (an enclosure has several): slow ones do not bear more. */
 const CALLS_AT_ONCE_MAX = 4;
 
+/** A power state of the standard's that is neither on nor off. */
+const HALTED = "Paused";
+
 /** A power order as it is sent. */
 interface Order {
   target: string;
@@ -70,6 +73,7 @@ export class RedfishDriver implements PowerDriver {
   readonly #offCheck: OffCheck;
   readonly #ordersOn: Shared["ordersOn"];
   readonly #rights: Shared["rights"];
+  readonly #systems: Shared["systems"];
   /** Who answered when asked last, and in which log-in: the power of anybody else is not this host's. */
   #identified: { identity: HostIdentity; login: number } | undefined;
   // Learned at the first read and kept while the driver is open; the power state never is.
@@ -95,9 +99,10 @@ export class RedfishDriver implements PowerDriver {
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.clock;
     this.#offCheck = new OffCheck(service, options.clock, options.powerChassis);
-    const { ordersOn, rights } = sharedOn(options.clock);
+    const { ordersOn, rights, systems } = sharedOn(options.clock);
     this.#ordersOn = ordersOn;
     this.#rights = rights;
+    this.#systems = systems;
   }
 
   get lastReset(): string | undefined {
@@ -172,6 +177,11 @@ export class RedfishDriver implements PowerDriver {
   }
 
   async #offerObstacle({ reset, power }: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
+    if (power.state === "Unknown" && power.raw !== HALTED) {
+      const what = `the System shows no power state that is known (${power.raw}), so nothing would prove an Off`;
+      const advice = "update the firmware, or use IPMI or another device";
+      return { reason: "PowerUnreadable", message: `${this.address}: ${what}: ${advice}` };
+    }
     const notOffered = (what: string): OffObstacle => ({
       reason: "OffNotOffered",
       message: `${this.address}: ${what}`,
@@ -226,6 +236,19 @@ export class RedfishDriver implements PowerDriver {
   }
 
   async #readSystemResource(signal: AbortSignal): Promise<Resource> {
+    try {
+      const resource = await this.#findSystem(signal);
+      this.#systems.note(this.#key);
+      return resource;
+    } catch (error) {
+      if (!(error instanceof BmcError) || error.code !== "SystemNotFound" || !this.#systems.isRecent(this.#key))
+        throw error;
+      const why = "it was there a short time ago, and a BMC that starts may not know it yet";
+      throw new BmcError("Busy", `${error.message}: ${why}`, { cause: error });
+    }
+  }
+
+  async #findSystem(signal: AbortSignal): Promise<Resource> {
     const path = (this.#path ??= await chooseSystem(this.#service, this.#system, this.#isHost, signal));
     const resource = await this.#service.find(path, signal);
     if (resource === undefined) {
@@ -237,7 +260,8 @@ export class RedfishDriver implements PowerDriver {
 
   async #readSystem(signal: AbortSignal): Promise<System> {
     const system = parseSystem(this.#service.origin, await this.#readSystemResource(signal));
-    this.#reset = system.reset;
+    // Some show no action to a host that is off.
+    this.#reset = system.reset ?? this.#reset;
     this.#lastReset = system.lastReset;
     this.#offCheck.noteState(system.power.state);
     return system;
@@ -262,7 +286,10 @@ export class RedfishDriver implements PowerDriver {
     const call = { method: "POST", path: order.target, body: { ResetType: order.type } } as const;
     if (wanted === "On") this.#ordersOn.note(this.#key);
     // A host that has lost its identity with its power gets it back with it.
-    const answer = await this.#change(call, { mayBeUnknown: wanted === "On", offAtLogin: order.offAtLogin }, signal);
+    const required = { mayBeUnknown: wanted === "On", offAtLogin: order.offAtLogin };
+    let answer = await this.#change(call, required, signal);
+    // Some want one with an action as well; it was not carried out (RFC 6585, section 3).
+    if (answer.status === 428) answer = await this.#change({ ...call, headers: { "if-match": "*" } }, required, signal);
     const refusal = await this.#followToRefusal(`${this.address}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
     // iLO says 400 and iDRAC 409 to an order for the state that the host is in already: the state tells which it is.

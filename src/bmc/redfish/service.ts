@@ -48,6 +48,8 @@ export interface Resource {
   isStale: boolean;
 }
 
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
+
 /** Looks whether something may be sent. `isAgain`: it was sent before, and denied. */
 export type Check = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
 
@@ -143,7 +145,11 @@ export class Service {
 
   async #readRoot(signal: AbortSignal): Promise<JsonObject> {
     if (this.#root !== undefined) return this.#root;
-    const answer = await this.#readOnce({ method: "GET", path: ROOT }, signal);
+    let answer = await this.#readOnce({ method: "GET", path: ROOT }, signal);
+    if (REDIRECTS.has(answer.status)) {
+      const path = pathOnOrigin(this.origin, answer.header("location"), "the redirect from the root");
+      answer = await this.#readOnce({ method: "GET", path }, signal);
+    }
     // DSP0266 wants the root open to all. Where it is not, the well-known places and basic authentication must do.
     if (answer.status === 401) return EMPTY;
     if (answer.status === 404)
@@ -170,7 +176,7 @@ export class Service {
   async find(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     let at = path;
     let answer = await this.#authenticated({ method: "GET", path: at }, signal);
-    if ([301, 302, 307, 308].includes(answer.status)) {
+    if (REDIRECTS.has(answer.status)) {
       at = pathOnOrigin(this.origin, answer.header("location"), `the redirect from ${path}`);
       answer = await this.#authenticated({ method: "GET", path: at }, signal);
     }

@@ -15,6 +15,8 @@ export interface System {
   /** `LastResetTime` as it stands there: when the host came out of its last reset. */
   lastReset: string | undefined;
   reset: ResetAction | undefined;
+  /** Where it is, by its own account and by ours. */
+  paths: readonly string[];
   // References are as the service gives them: one that cannot be followed fails what needs it, and nothing else.
   chassis: readonly string[];
   /** The BMCs that manage it. */
@@ -51,6 +53,7 @@ export function parseSystem(origin: string, { path, body, isStale }: Resource): 
     power: parsePower(body),
     isStale,
     lastReset: stringAt(body, "LastResetTime"),
+    paths: [path, stringAt(body, "@odata.id") ?? path],
     reset: parseReset(body),
     chassis: linksAt(links, "Chassis").slice(0, CHASSIS_LINKS_MAX),
     managers: linksAt(links, "ManagedBy").slice(0, MANAGER_LINKS_MAX),
@@ -72,7 +75,8 @@ const POWER_STATES: ReadonlyMap<string, PowerState> = new Map([
 
 function parseIdentity(path: string, body: JsonObject): HostIdentity {
   const systemUUID = textAt(body, "UUID")?.toLowerCase();
-  const serialNumber = textAt(body, "SerialNumber");
+  const serial = body["SerialNumber"];
+  const serialNumber = typeof serial === "number" ? String(serial) : textAt(body, "SerialNumber");
   const sku = textAt(body, "SKU");
   const manufacturer = textAt(body, "Manufacturer");
   const model = textAt(body, "Model");
@@ -146,15 +150,16 @@ const OTHER_CHASSIS = new Set([
   "Module",
 ]);
 
-/** Reads a Chassis that the System at `systemPath` links to. */
-export function parseChassis(origin: string, body: JsonObject, systemPath: string): Chassis {
+/** Reads a Chassis that the System at one of `systemPaths` links to. */
+export function parseChassis(origin: string, body: JsonObject, systemPaths: readonly string[]): Chassis {
   const systems = linksAt(objectAt(body, "Links"), "ComputerSystems").map((link) =>
-    withoutSlash(pathOnOrigin(origin, link, "the chassis's link to its System")),
+    comparable(pathOnOrigin(origin, link, "the chassis's link to its System")),
   );
+  const own = systemPaths.map(comparable);
   const isPart = OTHER_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
   // What it contains decides: a chassis that names no System may be the enclosure, whatever its type says.
   const isNobodys = systems.length === 0;
-  const isOwn = systems.every((path) => path === withoutSlash(systemPath));
+  const isOwn = systems.every((path) => own.includes(path));
   const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
   return { whose: isPart || !isOwn ? "Other" : isNobodys ? "Nobody" : "System", power };
 }
@@ -169,6 +174,7 @@ export function besideChassis(system: PowerReading, chassis: readonly PowerReadi
   return { state: "Unknown", raw: `${system.raw}, but its chassis ${other.raw}` };
 }
 
-function withoutSlash(path: string): string {
-  return path.replace(/\/+$/, "");
+/** Some services take paths in any case, and give them with a slash at the end or without. */
+function comparable(path: string): string {
+  return path.replace(/\/+$/, "").toLowerCase();
 }

@@ -255,7 +255,7 @@ test("no JSON that a BMC can send makes a parser throw anything but a BmcError, 
         assert.equal(system.power.state === "Off", says === "Off");
       });
       guarded(() => {
-        const chassis = parseChassis(ORIGIN, value, "/redfish/v1/Systems/1");
+        const chassis = parseChassis(ORIGIN, value, ["/redfish/v1/Systems/1"]);
         const other = chassis.power === undefined ? [] : [chassis.power];
         const reading = besideChassis(parsePower({ PowerState: "Off" }), other);
         assert.equal(reading.state === "Off", typeof says !== "string" || says === "Off");

@@ -21,7 +21,7 @@ test("every condition reason of a FencingTarget is explained in docs/fencing-tar
   collect(status ?? "", /\breason: "(\w+)"/g);
   collect(status ?? "", /\? "(\w+)" : "NotReported"/g);
   collect(status ?? "", /\? "NothingToCompare" : "(\w+)"/g);
-  const obstacles = /interface OffObstacle \{[^]*?reason: ([^;]*);/.exec(driver ?? "")?.[1] ?? "";
+  const obstacles = /interface OffObstacle \{[^]*?reason:\s([^;]*);/.exec(driver ?? "")?.[1] ?? "";
   assert.notEqual(obstacles, "");
   collect(obstacles, /"(\w+)"/g);
   const failures = /export type DeviceFailure =([^;]*)Exclude<BmcErrorCode, ([^>]*)>/.exec(probe ?? "");
