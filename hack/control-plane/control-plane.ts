@@ -8,6 +8,7 @@ import type { CertificateAuthority } from "../lib/pki.ts";
 import { freePorts } from "../lib/ports.ts";
 import { startChild, tail } from "../lib/processes.ts";
 import type { Child } from "../lib/processes.ts";
+import { auditArguments } from "./audit.ts";
 import { prepareBinaries } from "./binaries.ts";
 import type { Binaries, Program, Progress } from "./binaries.ts";
 import type { ApiAddress } from "./kubeconfig.ts";
@@ -167,6 +168,7 @@ async function start(
     "--service-cluster-ip-range=10.0.0.0/24",
     "--endpoint-reconciler-type=none",
     "--allow-privileged",
+    ...(await auditArguments(folder)),
   ];
   let apiServer = launch("kube-apiserver", apiServerArguments);
   const api = await KubeApi.fromKubeconfig(admin);

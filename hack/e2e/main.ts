@@ -1,12 +1,17 @@
-import { globSync } from "node:fs";
+import { globSync, readdirSync } from "node:fs";
+import { mkdir, mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
+import { AUDIT_FOLDER_VARIABLE } from "../control-plane/audit.ts";
 import { prepareBinaries } from "../control-plane/binaries.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
 import { prepareClusterApiPeer } from "./cluster-api-peer.ts";
 import { requireDebianPackages } from "./debian-packages.ts";
 import { installPythonTools } from "./python-tools.ts";
+import { judgeRights, readAuditLog, readRights } from "./rights.ts";
 import { repositoryPath } from "./world.ts";
 
 const HELP = `Tests the agent on real parts: etcd, kube-apiserver, controller manager, scheduler, kwok, sushy-emulator, Cluster API's
@@ -14,7 +19,10 @@ controllers; its BMC drivers on servers that others wrote; and the simulated BMC
 
   npm run test:e2e [-- FILE…]      FILE: test files; test/e2e and the real half of test/conformance where absent
 
-$IRONFENCE_E2E_LOGS names a folder in which the agents keep their logs. $IRONFENCE_REDFISH_SCHEMAS names the folder of DMTF's
+A run of all files also compares the rights in deploy with what the agents have asked of their API servers (audit logs), and fails
+for a right that was never used; each run fails for a call that was refused.
+
+$IRONFENCE_E2E_AUDIT names an empty folder in which those audit logs are kept. $IRONFENCE_E2E_LOGS names a folder in which the agents keep their logs. $IRONFENCE_REDFISH_SCHEMAS names the folder of DMTF's
 CSDL files (the csdl folder of the bundle DSP8010); without it they are fetched from DMTF. $IRONFENCE_E2E_FOREIGN_CRDS
 names a folder of CRDs that stand in for hack/foreign-crds in the stories of Cluster API and Metal3, such as upstream's own.
 
@@ -73,6 +81,42 @@ async function runConformance(files: readonly string[]): Promise<Counts> {
   }
 }
 
+/** The tests in which calls are refused, each with the reason. */
+const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
+  // An API server that is restarted answers before it has read the roles.
+  "api-away",
+  // The agent says which rights it lacks.
+  "late-crds",
+  // The agent says that it may not read a kubeconfig.
+  "workload-cluster",
+]);
+
+/** Prints what is wrong with the rights. @returns whether nothing is. */
+async function rightsAreProven(folder: string, files: readonly string[], isComplete: boolean): Promise<boolean> {
+  const logs = await Promise.all(
+    readdirSync(folder).map(async (name) =>
+      readAuditLog(name.split(".")[0] ?? "", await readFile(join(folder, name), "utf8")),
+    ),
+  );
+  const without = files
+    .map((file) => basename(file, ".test.ts"))
+    .filter((test) => !logs.some((log) => log.test === test));
+  const families = readdirSync(repositoryPath("deploy/families")).map((family) => `deploy/families/${family}`);
+  const rights = await readRights(["deploy/kustomize", "deploy/secure-metrics", ...families].map(repositoryPath));
+  const { unused, refused, outdated } = judgeRights(rights, logs, REFUSALS_EXPECTED);
+  for (const test of without) progress(`rights: there is no audit log of ${test}`);
+  for (const call of refused) progress(`rights: refused: ${call}`);
+  if (isComplete) {
+    for (const right of unused) progress(`rights: granted and never used: ${right}`);
+    for (const right of outdated) progress(`rights: SHOWN_BY_SIMULATION is outdated: ${right} is used, or not granted`);
+  }
+  const calls = logs.reduce((total, log) => total + log.calls.length, 0);
+  progress(`rights: ${rights.length} are granted, ${rights.length - unused.length} were used, in ${calls} calls`);
+  return (
+    without.length === 0 && refused.length === 0 && calls > 0 && (!isComplete || unused.length + outdated.length === 0)
+  );
+}
+
 async function main(chosen: readonly string[]): Promise<number> {
   const all = ["test/conformance/*real.test.ts", "test/e2e/**/*.test.ts"].flatMap((pattern) =>
     globSync(pattern, { cwd: repositoryPath("") }).sort(),
@@ -87,6 +131,12 @@ async function main(chosen: readonly string[]): Promise<number> {
   const conformance = files.filter(isConformance).map(repositoryPath);
   const withPeers = files.filter((file) => PEERS.test(file)).map(repositoryPath);
   const scenarios = files.filter((file) => !isConformance(file) && !PEERS.test(file)).map(repositoryPath);
+  const withAgents = files.filter((file) => !isConformance(file) && !file.includes("/peers/"));
+  process.env[AUDIT_FOLDER_VARIABLE] ??= await mkdtemp(join(tmpdir(), "ironfence-audit-"));
+  const auditFolder = process.env[AUDIT_FOLDER_VARIABLE];
+  await mkdir(auditFolder, { recursive: true });
+  if (readdirSync(auditFolder).length > 0)
+    throw new Error(`${auditFolder} has to be empty: it would count for this run`);
   // Built while tests run that do without, since these wait most of the time.
   const peer = withPeers.some((file) => file.includes(UPSTREAM))
     ? prepareClusterApiPeer(progress, stop.signal)
@@ -99,6 +149,8 @@ async function main(chosen: readonly string[]): Promise<number> {
   await peer;
   if (withPeers.length > 0) results.push(await runFiles(withPeers, FILES_AT_ONCE));
 
+  const areRightsProven =
+    withAgents.length === 0 || (await rightsAreProven(auditFolder, withAgents, chosen.length === 0));
   const sum = (key: keyof Counts): number => results.reduce((total, counts) => total + counts[key], 0);
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
   progress(
@@ -106,7 +158,7 @@ async function main(chosen: readonly string[]): Promise<number> {
   );
   // A test that was skipped has shown nothing, and a run without tests even less.
   const proven = sum("passed") > 0 && sum("failed") === 0 && sum("skipped") === 0 && results.length > 0;
-  return proven ? 0 : 1;
+  return proven && areRightsProven ? 0 : 1;
 }
 
 const { values, positionals } = parseArgs({
