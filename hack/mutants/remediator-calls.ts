@@ -1,8 +1,18 @@
-import { DECIDE, ORDERS_SIM, OWNERSHIP, REFUSED_WRITES_SIM, SLOW_CALLS_SIM, TURN, TURNS_SIM } from "./killers.ts";
+import {
+  DECIDE,
+  DEVICE_EFFECTS,
+  ORDERS_SIM,
+  OWNERSHIP,
+  REFUSED_WRITES_SIM,
+  SLOW_CALLS_SIM,
+  TURN,
+  TURNS_SIM,
+} from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator");
+const UNREAD_SECRET_SIM = "test/sim/unread-secret.test.ts";
 const UNREAD_TARGET_SIM = "test/sim/unread-target.test.ts";
 
 /** Calls to the API that take long, or fail. */
@@ -223,5 +233,37 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     "noteOverdue(key, session.isOverdue);",
     "noteOverdue(key, false);",
     REFUSED_WRITES_SIM,
+  ),
+  mutant(
+    "unread-secret-hammered",
+    "walker",
+    "a Secret that cannot be read is asked for with a back-off, and reported",
+    "const calls: ApiCall[] = decision.effects.map((effect) => effect.do);",
+    "const calls: ApiCall[] = decision.effects.map((effect) => effect.do).filter((call) => !DEVICE_EFFECTS.includes(call));",
+    UNREAD_SECRET_SIM,
+  ),
+  mutant(
+    "unread-secret-keeps-proof",
+    "device-effects",
+    "a host of which nothing can be read is not proven off for longer than a proof lasts",
+    "session.seen = { ...session.seen, power: recordFailedReading(session.seen.power, session.now().monotonicMs) };",
+    "",
+    DEVICE_EFFECTS,
+  ),
+  mutant(
+    "undo-gives-up-unread",
+    "decide-undo",
+    "an undo does not give up a host for an API that fails",
+    "if (device === undefined && kube !== undefined && walk.seen.power.last === undefined) return false;",
+    "",
+    UNREAD_SECRET_SIM,
+  ),
+  mutant(
+    "undo-late-after-trouble",
+    "decide-trouble",
+    "an undo has its time once no call fails any more",
+    '    ...(state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',
+    '    ...(deadlineMs < 0 && state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',
+    UNREAD_SECRET_SIM,
   ),
 ];

@@ -37,16 +37,18 @@ export function reportTrouble(snapshot: Snapshot, now: Now): Decision | undefine
   });
 }
 
-/** Says that the calls are made again; undefined where nothing else was said. */
+/** Says that the calls are made again; undefined where nothing else was said. What an undo could not do meanwhile it has time for now. */
 export function reportTroubleOver(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, seen, status } = snapshot;
   if (seen.kube !== undefined || isFinal(state.name)) return undefined;
   if (conditionOf(status, "Processing")?.reason !== "ApiFailing") return undefined;
   const message = "no call to the API fails";
+  const deadlineMs = now.epochMs + snapshot.plan.powerOnTimeoutMs;
   return move(snapshot, now, {
     to: state.name,
     step: "ApiAnswers",
     message,
+    ...(state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),
     conditions: processing(state.name, message),
   });
 }

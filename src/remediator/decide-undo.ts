@@ -132,7 +132,9 @@ const FINAL_TRIES = 2;
 
 /** A remediation that is being deleted keeps trying, where nobody else would power the host on again. */
 function hasGivenUp(walk: Walk): boolean {
-  const { device } = walk.seen;
+  const { device, kube } = walk.seen;
+  // No device has refused: an API that fails, and keeps credentials from being read, answers again some time.
+  if (device === undefined && kube !== undefined && walk.seen.power.last === undefined) return false;
   if ((walk.remediation.deleting && !isTakenBack(walk)) || holds(walk.stop, "On") || readsOn(walk) !== undefined)
     return false;
   return device?.final === true ? device.failures >= FINAL_TRIES : walk.remainingMs <= 0;

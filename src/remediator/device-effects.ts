@@ -33,13 +33,18 @@ export async function readPower(
   signal: AbortSignal,
 ): Promise<void> {
   const { session, runtime } = context;
-  const reading = await onDevice(context, signal, (power) =>
+  const read = onDevice(context, signal, (power) =>
     withinMs === undefined
       ? power.readPower(signal)
       : withDeadline(runtime.clock, "the reading of the power state", withinMs, signal, (bounded) =>
           power.readPower(bounded),
         ),
   );
+  const reading = await read.catch((error: unknown) => {
+    // Where a Secret cannot be read nothing is known of the power either.
+    session.seen = { ...session.seen, power: recordFailedReading(session.seen.power, session.now().monotonicMs) };
+    throw error;
+  });
   const { power } = session.seen;
   const atMs = session.now().monotonicMs;
   const next = "value" in reading ? recordReading(power, reading.value, atMs) : recordFailedReading(power, atMs);

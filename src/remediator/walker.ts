@@ -180,13 +180,11 @@ function mayReadBeside({ name }: State, decision: Decision): boolean {
   return PROVEN_STATES.includes(name) && !decision.effects.some((effect) => CALLS_DEVICES.includes(effect.do));
 }
 
-function isDeviceOnly(decision: Decision): boolean {
-  return decision.status === undefined && decision.effects.every((effect) => DEVICE_EFFECTS.includes(effect.do));
-}
-
-/** Milliseconds that a decision has to wait because a call that it needs has just failed; 0 for one that may be carried out. */
+/**
+ * Milliseconds that a decision has to wait because a call that it needs has just failed; 0 for one that may be carried out. A device
+ * is opened with a Secret, so effects on devices wait as well, each for itself alone.
+ */
 function waitForApi(session: Session, decision: Decision): number {
-  if (isDeviceOnly(decision)) return 0;
   const calls: ApiCall[] = decision.effects.map((effect) => effect.do);
   if (decision.status !== undefined) calls.push("store");
   return Math.min(session.troubles.waitMs(calls, session.now().monotonicMs), API_WAIT_MAX_MS);

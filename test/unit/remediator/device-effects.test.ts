@@ -196,6 +196,25 @@ describe("a power order", () => {
   });
 });
 
+describe("a host whose Secret cannot be read", () => {
+  for (const [ageMs, isProven] of [
+    [4_000, true],
+    [5_000, false],
+  ] as const) {
+    it(`is ${isProven ? "proven off still" : "not proven off any more"} ${ageMs} ms after it was last read Off`, async () => {
+      const clock = new VirtualClock();
+      const refused = new KubeError("Forbidden", "get Secret ns/bmc: 403");
+      const made = context(() => Promise.reject(refused), { clock });
+      const atMs = clock.monotonicMs();
+      const power = { last: { state: "Off" as const, raw: "Off", atMs }, offReads: 2, offAtMs: atMs, provenAtMs: atMs };
+      made.session.seen = { ...made.session.seen, power };
+      await clock.advance(ageMs);
+      await assert.rejects(readPower(made, undefined, SIGNAL), refused);
+      assert.equal(made.session.seen.power.provenAtMs !== undefined, isProven);
+    });
+  }
+});
+
 describe("a look before a power-off", () => {
   for (const [who, bmcMs, leaseMs, looks] of [
     ["neither", 900, 900, 1],
