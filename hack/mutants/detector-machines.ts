@@ -47,6 +47,22 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     MACHINE_DECIDE,
   ),
   mutant(
+    "machines-mended-unheeded",
+    "plan-target",
+    "what a request failed for being mended, the next one does not wait for the clock",
+    "fenceableSinceMs > failedMs ? Math.min(dueMs, fenceableSinceMs) : dueMs;",
+    "fenceableSinceMs > failedMs ? dueMs : dueMs;",
+    MACHINE_DECIDE,
+  ),
+  mutant(
+    "machines-fenceable-is-mended",
+    "plan-target",
+    "a machine whose host could be fenced all the time is not tried at once after each failure",
+    "fenceableSinceMs > failedMs ? Math.min",
+    "fenceableSinceMs > -Infinity ? Math.min",
+    MACHINE_DECIDE,
+  ),
+  mutant(
     "machines-renewed-against-gate",
     "plan-target",
     "a request that failed is made again only where a first one might be made",

@@ -86,10 +86,13 @@ function startDetector(deps: ComponentDeps, clusters: WorkloadClusters, signal: 
       detector: runDetector({ runtime, nodes, registry, options: { leaseNamespace, namespace } }, signal),
     }),
     ...(families.has("machine-health-check") && {
-      "detector of machines": runMachineHealthChecks({ runtime, clusters, kind: CLUSTER_API_CHECKS }, signal),
+      "detector of machines": runMachineHealthChecks(
+        { runtime, clusters, kind: CLUSTER_API_CHECKS, namespace },
+        signal,
+      ),
     }),
     ...(families.has("okd-machine-health-check") && {
-      "detector of OKD machines": runOkdHealthChecks({ runtime, nodes, registry }, signal),
+      "detector of OKD machines": runOkdHealthChecks({ runtime, nodes, registry, namespace }, signal),
     }),
   };
 }

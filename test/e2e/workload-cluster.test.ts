@@ -118,7 +118,10 @@ void describe("a workload cluster on an API server of its own", () => {
     const created = await applyMachine(api);
     for (const manifest of await exampleOf("reboot-then-replace", "workers")) await applyObject(api, manifest);
     const serving = new AbortController();
-    const served = runMachineHealthChecks({ runtime, clusters, kind: CLUSTER_API_CHECKS }, serving.signal);
+    const served = runMachineHealthChecks(
+      { runtime, clusters, kind: CLUSTER_API_CHECKS, namespace: NAMESPACE },
+      serving.signal,
+    );
     const status = async () => (await api.get<{ status?: Record<string, unknown> }>(`${MACHINES}/m1`)).status;
     const succeeded = async (): Promise<string | undefined> => {
       const conditions = ((await status())?.["conditions"] ?? []) as { type: string; status: string }[];

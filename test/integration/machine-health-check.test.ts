@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { afterEach, describe, it } from "node:test";
-import { NODES } from "../../src/api/core-types.ts";
+import { NAMESPACES, NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { vendorType } from "./detector-fixture.ts";
 import { CLUSTER, MachineWorld, NAMESPACE } from "./machines-fixture.ts";
@@ -276,6 +278,38 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.match(world.told("RemediationFailed").at(-1) ?? "", /Fence m1 has failed \(BMCUnreachable: no route\)/);
     world.ready("m1", "True");
     await world.until("the request is gone", () => world.fences().length === 0);
+  });
+
+  it("makes a request that failed again at once when its host can be fenced again", async () => {
+    const world = await serve(3);
+    const crd = new URL("../../deploy/crds/ironfence.io_fencingtargets.yaml", import.meta.url);
+    world.management.load(readFileSync(crd, "utf8"));
+    world.management.collection(NAMESPACES).create({ metadata: { name: "fencing" } });
+    const targets = world.management.collection(FENCING_TARGETS);
+    const key = { namespace: "fencing", name: "t1" };
+    const devices = [{ address: "redfish://m1.example", credentialsSecretRef: { name: "bmc" } }];
+    const clusterRef = { namespace: NAMESPACE, name: CLUSTER };
+    targets.create({ metadata: key, spec: { nodeName: "m1", clusterRef, devices } });
+    const say = (status: "True" | "False"): void => {
+      const time = { lastTransitionTime: toTime(world.clock.nowMs()) };
+      const ready = { type: "Ready", status, reason: "Test", message: "", ...time };
+      targets.mergePatch(key, { status: { conditions: [ready] } }, "status");
+    };
+    say("True");
+    world.ready("m1", "Unknown");
+    await world.until("a request", () => world.fences().length > 0);
+    const uid = world.fences()[0]?.metadata.uid;
+    const failed = { type: "Succeeded", status: "False", reason: "BMCUnreachable", message: "no route" };
+    const conditions = [{ ...failed, lastTransitionTime: toTime(world.clock.nowMs()) }];
+    const fences = world.management.collection(vendorType("Fence"));
+    fences.mergePatch({ namespace: NAMESPACE, name: "m1" }, { status: { conditions } }, "status");
+    await world.clock.advance(5_000);
+    say("False");
+    await world.clock.advance(120_000);
+    assert.equal(world.fences()[0]?.metadata.uid, uid, "nothing is mended yet");
+    say("True");
+    const tookMs = await world.until("another one", () => ![undefined, uid].includes(world.fences()[0]?.metadata.uid));
+    assert.ok(tookMs < 2_000, `${tookMs} ms`);
   });
 
   it("tells that a request was refused, and tries again", async () => {

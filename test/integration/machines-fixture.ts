@@ -100,7 +100,10 @@ export class MachineWorld {
     };
     const events = { record: (note: EventNote) => void this.notes.push(note) };
     this.#running = Promise.all([
-      runMachineHealthChecks({ runtime: { ...runtime, events }, clusters, kind: this.kind }, signal),
+      runMachineHealthChecks(
+        { runtime: { ...runtime, events }, clusters, kind: this.kind, namespace: "fencing" },
+        signal,
+      ),
       this.#connect(signal),
     ]);
   }

@@ -251,9 +251,10 @@ export class AgentProcess {
     const parts = [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)];
     if (families.has("okd-machine")) parts.push(serveOkdMachines(runtime, signal));
     if (families.has("metal3-remediation")) parts.push(serveMetal3Remediations(runtime, signal));
-    if (families.has("okd-machine-health-check")) parts.push(runOkdHealthChecks({ runtime, nodes, registry }, signal));
+    if (families.has("okd-machine-health-check"))
+      parts.push(runOkdHealthChecks({ runtime, nodes, registry, namespace: NAMESPACE }, signal));
     if (families.has("machine-health-check")) {
-      parts.push(runMachineHealthChecks({ runtime, clusters, kind: CLUSTER_API_CHECKS }, signal));
+      parts.push(runMachineHealthChecks({ runtime, clusters, kind: CLUSTER_API_CHECKS, namespace: NAMESPACE }, signal));
     }
     if (families.has("node-health-check")) {
       const options = { leaseNamespace: "medik8s-leases", namespace: NAMESPACE };

@@ -144,7 +144,7 @@ export class Okd extends OkdMachines {
     if (requests) running.push(serveOkdMachines(runtime, stop.signal));
     if (healthChecks) {
       const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, stop.signal);
-      running.push(runOkdHealthChecks({ runtime, nodes, registry: this.registry }, stop.signal));
+      running.push(runOkdHealthChecks({ runtime, nodes, registry: this.registry, namespace: NAMESPACE }, stop.signal));
     }
     const ended = Promise.allSettled(running);
     this.#end = async () => {

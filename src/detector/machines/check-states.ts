@@ -30,6 +30,8 @@ export interface MachineCheckStatesDeps {
   /** Undefined where the kind knows none. */
   clusterObjects: Watched<Cluster> | undefined;
   remediations: RemediationStore;
+  /** Since when the FencingTarget of the machine's node has said that its host can be fenced. */
+  fenceableSinceMs: (machine: Machine) => number | undefined;
   /** Is told which health check's decision may have changed, by `namespace/name`. */
   onChange: (check: string) => void;
 }
@@ -126,6 +128,7 @@ export class MachineCheckStates {
       machineOf: (key) => this.#deps.machines.get(key),
       starting: [...starting],
       isUnhealthyToOthers: (machine) => this.#findOther(check, machine),
+      fenceableSinceMs: (machine) => this.#deps.fenceableSinceMs(machine),
       attemptsOf: (key) => attempts.get(key) ?? [],
       isBookFull: isBookFull(check),
       standstill: this.standstillOf(check),

@@ -9,6 +9,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import { nameOf, parseKey } from "../../kube/watched.ts";
 import { KIND_RETRY_MS, kindKey } from "../dynamic-kinds.ts";
+import { HostPower } from "../host-power.ts";
 import { remediationKind } from "../policy.ts";
 import { RemediationStore } from "../remediation-store.ts";
 import type { RemediationObject } from "../remediation.ts";
@@ -40,6 +41,7 @@ export interface MachineHealthCheckDeps {
   runtime: KubeRuntime;
   clusters: WorkloadClusters;
   kind: MachineHealthCheckKind;
+  namespace: string;
   types: { checks: ResourceType; machines: ResourceType; clusters: ResourceType | undefined };
   checks: Watched<MachineHealthCheck>;
   machines: Watched<Machine>;
@@ -57,10 +59,13 @@ export class MachineHealthCheckController {
   readonly #remediations: RemediationStore;
   readonly #templates: TemplateResolver;
   readonly #actions: MachineActionRunner;
+  readonly #hostPower: HostPower;
+  /** Nodes, as HostPower knows them, whose hosts failed remediations wait for. */
+  readonly #awaited = new Set<string>();
 
   /** @param signal ends everything that this controller starts. */
   constructor(deps: MachineHealthCheckDeps, signal: AbortSignal) {
-    const { runtime, kind, types, checks, metrics } = deps;
+    const { runtime, kind, types, checks, metrics, namespace } = deps;
     const { client, clock, logger } = runtime;
     this.#deps = deps;
     this.#controller = new Controller(runtime, {
@@ -72,8 +77,10 @@ export class MachineHealthCheckController {
     this.#store = new MachineCheckStore({ client, clock, kind, type: types.checks, checks });
     this.#remediations = new RemediationStore(runtime, (change) => this.#onRemediation(change), signal);
     this.#templates = new TemplateResolver(runtime, this.#remediations, () => this.#enqueueAll(), signal);
+    this.#hostPower = new HostPower(runtime, namespace, (nodeName) => this.#onHostPower(nodeName), signal);
     this.#states = new MachineCheckStates({
       ...deps,
+      fenceableSinceMs: (machine) => this.#fenceableSinceMs(machine),
       clock,
       times: new SteadyTimes(clock, runtime.clockOffset?.()),
       remediations: this.#remediations,
@@ -102,8 +109,20 @@ export class MachineHealthCheckController {
     } finally {
       this.#store.close();
       this.#states.close();
-      await Promise.all([this.#remediations.settled(), this.#templates.settled()]);
+      await Promise.all([this.#remediations.settled(), this.#templates.settled(), this.#hostPower.settled()]);
     }
+  }
+
+  #fenceableSinceMs({ nodeName, clusterName, metadata }: Machine): number | undefined {
+    if (nodeName === undefined) return undefined;
+    const node = clusterName === "" ? nodeName : `${metadata.namespace}/${clusterName}/${nodeName}`;
+    this.#awaited.add(node);
+    return this.#hostPower.fenceableSinceMs(node);
+  }
+
+  #onHostPower(nodeName: string | undefined): void {
+    // Who still waits for it says so again.
+    if (nodeName === undefined || this.#awaited.delete(nodeName)) this.#enqueueAll();
   }
 
   #onRemediation(change: Change<RemediationObject> | undefined): void {

@@ -33,6 +33,8 @@ export interface TargetFacts {
   /** What the health check remembers of remediations that count with this one; see `attemptKey`. */
   attempts: readonly CountedAttempt[];
   hold: MachineHold | undefined;
+  /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nothing has failed. */
+  fenceableSinceMs: number | undefined;
 }
 
 /** The world as one MachineHealthCheck sees it, at one moment. */

@@ -39,7 +39,7 @@ export interface LiveMachineCheck {
  * @throws KubeError where something that bears on the decision cannot be read.
  */
 export async function decideMachinesLive(
-  { runtime, clusters, kind }: MachineHealthChecksDeps,
+  { runtime, clusters, kind }: Omit<MachineHealthChecksDeps, "namespace">,
   key: ObjectKey,
   signal: AbortSignal,
 ): Promise<LiveMachineCheck | undefined> {
@@ -71,6 +71,8 @@ export async function decideMachinesLive(
       machines: await view(types.machines, kind.readMachine),
       clusterObjects: types.clusters && (await view(types.clusters, kind.readCluster)),
       remediations,
+      // A look of a moment waits for nothing.
+      fenceableSinceMs: () => undefined,
       onChange: () => undefined,
     });
     try {

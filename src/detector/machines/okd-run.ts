@@ -12,13 +12,18 @@ import { runMachineHealthChecks } from "./run.ts";
  * agent's lease is held.
  */
 export async function runOkdHealthChecks(
-  { runtime, nodes, registry }: { runtime: KubeRuntime; nodes: Watched<Node>; registry: Registry },
+  {
+    runtime,
+    nodes,
+    registry,
+    namespace,
+  }: { runtime: KubeRuntime; nodes: Watched<Node>; registry: Registry; namespace: string },
   signal: AbortSignal,
 ): Promise<void> {
   const metrics = new OkdMetrics(registry);
   try {
     const clusters = ownCluster(runtime, nodes, signal);
-    await runMachineHealthChecks({ runtime, clusters, kind: OKD_CHECKS, metrics }, signal);
+    await runMachineHealthChecks({ runtime, clusters, kind: OKD_CHECKS, namespace, metrics }, signal);
   } finally {
     metrics.close();
   }

@@ -140,7 +140,10 @@ function planFailed(
   const { kind, metadata } = object;
   const failedMs = succeededSinceMs ?? createdMs ?? pass.nowMs;
   const outageMs = failedMs - unhealthySinceMs(facts, createdMs ?? failedMs);
-  const restartMs = failedMs + Math.min(Math.max(outageMs, RETRY_MIN_MS), RETRY_MAX_MS);
+  const dueMs = failedMs + Math.min(Math.max(outageMs, RETRY_MIN_MS), RETRY_MAX_MS);
+  // What it failed for is mended once its host can be fenced again, which it could not at some time after the failure.
+  const { fenceableSinceMs = -Infinity } = facts;
+  const restartMs = fenceableSinceMs > failedMs ? Math.min(dueMs, fenceableSinceMs) : dueMs;
   const failed = `${kind} ${metadata.name} has failed (${failure})`;
   const byHand = `To try again now, delete it: kubectl delete ${kind.toLowerCase()} ${metadata.name} -n ${machine.metadata.namespace}`;
   const isWaiting = pass.nowMs < restartMs;

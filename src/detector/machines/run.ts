@@ -13,6 +13,8 @@ export interface MachineHealthChecksDeps {
   /** Where the machines' nodes are. */
   clusters: WorkloadClusters;
   kind: MachineHealthCheckKind;
+  /** The agent's own: FencingTargets are looked at nowhere else. */
+  namespace: string;
   metrics?: MachineMetrics;
 }
 
@@ -35,7 +37,7 @@ export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, sign
 }
 
 async function serve(
-  { runtime, clusters, kind, metrics }: MachineHealthChecksDeps,
+  { runtime, clusters, kind, namespace, metrics }: MachineHealthChecksDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const types = {
@@ -49,6 +51,6 @@ async function serve(
   const machines = watch(types.machines, kind.readMachine);
   const clusterObjects = types.clusters && watch(types.clusters, kind.readCluster);
   for (const view of [checks, machines, clusterObjects]) await view?.whenSynced(signal);
-  const deps = { runtime, clusters, kind, types, checks, machines, clusterObjects, metrics };
+  const deps = { runtime, clusters, kind, namespace, types, checks, machines, clusterObjects, metrics };
   await new MachineHealthCheckController(deps, signal).run(signal);
 }

@@ -23,6 +23,8 @@ export interface MachineSnapshotWorld {
   starting: readonly Machine[];
   /** Another health check that finds the machine unhealthy; its name. */
   isUnhealthyToOthers: (machine: Machine) => string | undefined;
+  /** Since when the FencingTarget of the machine's node has said that its host can be fenced. */
+  fenceableSinceMs: (machine: Machine) => number | undefined;
   attemptsOf: (key: string) => readonly CountedAttempt[];
   isBookFull: boolean;
   standstill: string | undefined;
@@ -62,6 +64,9 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
         )?.metadata.name,
         attempts: key === undefined ? [] : world.attemptsOf(key),
         hold: world.holds.get(machine.metadata.uid),
+        fenceableSinceMs: own.some(({ succeeded }) => succeeded === "False")
+          ? world.fenceableSinceMs(machine)
+          : undefined,
       },
     ];
   });

@@ -78,6 +78,12 @@ describe("what a MachineHealthCheck does about its machines", () => {
       );
     });
 
+    it("at once where its host can be fenced again, which it could not after the failure", () => {
+      const at = (fenceableSinceMs: number) => deedsOf(decideFor([failed(500, 5, { fenceableSinceMs })]));
+      assert.deepEqual(at(T0 - 4 * MINUTE), ["renew m0"]);
+      assert.deepEqual(at(T0 - 5 * MINUTE), []);
+    });
+
     it("where a Metal3Remediation says by its phase alone that it failed", () => {
       const machine = machineOf();
       const request = requestOf(machine, { createdMs: T0 - 20 * MINUTE, metal3Failed: true });

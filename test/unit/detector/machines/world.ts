@@ -172,6 +172,7 @@ export function factsOf(parts: Partial<TargetFacts> = {}): TargetFacts {
     controlPlaneBusy: undefined,
     attempts: [],
     hold: undefined,
+    fenceableSinceMs: undefined,
     ...parts,
   };
 }
