@@ -1,5 +1,8 @@
 import { z } from "zod";
 import type { CelRule, CustomKind } from "../../src/api/kind.ts";
+import { SIGNED_DURATION_PATTERN } from "../../src/api/node-health-check.ts";
+import { DURATION_PATTERN } from "../../src/runtime/duration.ts";
+import { descriptionOf } from "./descriptions.ts";
 
 type Json = { [key: string]: unknown };
 
@@ -45,11 +48,14 @@ function rootSchema(kind: CustomKind): Json {
     type: "object",
     required: ["spec"],
     properties: {
-      apiVersion: { type: "string" },
-      kind: { type: "string" },
+      // The API server takes no description of it.
       metadata: { type: "object" },
-      spec: structuralSchema(kind.spec),
-      ...(kind.status !== undefined && { status: structuralSchema(kind.status) }),
+      ...describeAll(kind.kind, {
+        apiVersion: { type: "string" },
+        kind: { type: "string" },
+        spec: structuralSchema(kind.spec, `${kind.kind}.spec`),
+        ...(kind.status !== undefined && { status: structuralSchema(kind.status, `${kind.kind}.status`) }),
+      }),
     },
     ...(kind.rootRules !== undefined && {
       "x-kubernetes-validations": kind.rootRules.map((rule: CelRule) => ({ ...rule })),
@@ -58,23 +64,39 @@ function rootSchema(kind: CustomKind): Json {
 }
 
 /** JSON Schema as zod writes it, turned into what the API server takes as a structural schema. */
-function structuralSchema(schema: z.ZodType): Json {
-  return structural(z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "any" }));
+function structuralSchema(schema: z.ZodType, path: string): Json {
+  return structural(z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "any" }), path);
+}
+
+/** Adds what is said of each field. @throws Error for a field of which nothing is said: `kubectl explain` would be silent on it. */
+function describeAll(path: string, properties: Json): Json {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => {
+      const field = `${path}.${name}`;
+      const { description = descriptionOf(field), ...rest } = schema as Json;
+      if (description === undefined)
+        throw new Error(`${field} has no description: give it one in src/api or descriptions.ts`);
+      return [name, { description, ...rest }];
+    }),
+  );
 }
 
 /** Keywords that zod adds and a structural schema must not have, or that say nothing about a Kubernetes object. */
 const DROPPED = new Set(["$schema", "id", "propertyNames"]);
 
-function structural(node: unknown): Json {
+function structural(node: unknown, path: string): Json {
   const result: Json = {};
   for (const [keyword, value] of Object.entries(node as Json)) {
     if (DROPPED.has(keyword)) continue;
-    if (keyword === "properties") result[keyword] = mapValues(value as Json, structural);
-    else if (keyword === "items") result[keyword] = structural(value);
+    if (keyword === "properties") {
+      const fields = Object.entries(value as Json).map(([name, field]) => [name, structural(field, `${path}.${name}`)]);
+      result[keyword] = describeAll(path, Object.fromEntries(fields));
+    } else if (keyword === "items") result[keyword] = structural(value, `${path}[]`);
     else if (keyword === "additionalProperties") {
-      if (value !== false) result[keyword] = structural(value);
+      if (value !== false) result[keyword] = structural(value, `${path}{}`);
     } else result[keyword] = value;
   }
+  sayDurations(result);
   if (result["x-kubernetes-int-or-string"] === true) {
     // A structural schema lists the two types in `anyOf`, without any other keyword, and gives no `type` of its own.
     delete result["type"];
@@ -89,6 +111,23 @@ function structural(node: unknown): Json {
   return result;
 }
 
-function mapValues(object: Json, change: (value: unknown) => Json): Json {
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
+/** A pattern is refused by quoting it; a rule is refused in words. */
+function sayDurations(schema: Json): void {
+  const { pattern } = schema;
+  const message = DURATIONS.get(pattern);
+  if (message === undefined) return;
+  delete schema["pattern"];
+  schema["maxLength"] = DURATION_LENGTH_MAX;
+  const further = (schema["x-kubernetes-validations"] ?? []) as CelRule[];
+  schema["x-kubernetes-validations"] = [
+    { rule: `self.matches('${String(pattern).replaceAll("\\", "\\\\")}')`, message },
+    ...further,
+  ];
 }
+
+const DURATIONS: ReadonlyMap<unknown, string> = new Map([
+  [DURATION_PATTERN, "must be a duration, such as 300s, 5m or 1h30m"],
+  [SIGNED_DURATION_PATTERN, "must be a duration, such as 300s, 5m, 0 or -1s"],
+]);
+/** Bounds what a rule may cost. */
+const DURATION_LENGTH_MAX = 32;

@@ -6,7 +6,8 @@ import { DURATION_PATTERN } from "../runtime/duration.ts";
 
 // The wire form is upstream's (medik8s node-healthcheck-operator), so that YAML written for it works unchanged.
 
-const SIGNED_DURATION_PATTERN = "^(-?([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0)$";
+/** The same with a sign, and `0`. */
+export const SIGNED_DURATION_PATTERN = "^(-?([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0)$";
 const COUNT_OR_PERCENT_PATTERN = "^((100|[0-9]{1,2})%|[0-9]+)$";
 
 /** A count of nodes, or a share of them such as `51%`. */
@@ -36,7 +37,12 @@ const escalatingRemediationSchema = z.object({
   order: z.int().meta({ description: "Its place among the steps: the lowest is tried first." }),
   timeout: conditionDuration.meta({
     description: "How long this step may take before the next one starts; at least 1m.",
-    "x-kubernetes-validations": [{ rule: "duration(self) >= duration('1m')", message: "must be at least 1m" }],
+    "x-kubernetes-validations": [
+      {
+        rule: `!self.matches('${DURATION_PATTERN.replaceAll("\\", "\\\\")}') || duration(self) >= duration('1m')`,
+        message: "must be at least 1m",
+      },
+    ],
   }),
 });
 export type EscalatingRemediation = z.infer<typeof escalatingRemediationSchema>;
@@ -46,6 +52,8 @@ export const nodeHealthCheckSpecSchema = z.object({
   unhealthyConditions: z
     .array(unhealthyConditionSchema)
     .min(1)
+    // Bounds what the rules on its durations may cost the API server.
+    .max(100)
     .default(DEFAULT_UNHEALTHY_CONDITIONS)
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type", "status"] }),
   minHealthy: countOrPercent(
@@ -137,30 +145,37 @@ export const NODE_HEALTH_CHECKS: CustomKind = {
     {
       rule: "(has(self.spec.selector.matchLabels) && size(self.spec.selector.matchLabels) > 0) || (has(self.spec.selector.matchExpressions) && size(self.spec.selector.matchExpressions) > 0)",
       message: "spec.selector must not be empty: it would cover every node",
+      fieldPath: ".spec.selector",
     },
     {
       rule: "has(self.spec.remediationTemplate) != has(self.spec.escalatingRemediations)",
       message: "exactly one of spec.remediationTemplate and spec.escalatingRemediations must be set",
+      fieldPath: ".spec.remediationTemplate",
     },
     {
       rule: "!(has(self.spec.minHealthy) && has(self.spec.maxUnhealthy))",
       message: "spec.minHealthy and spec.maxUnhealthy exclude each other",
+      fieldPath: ".spec.maxUnhealthy",
     },
     {
       rule: "!has(self.spec.escalatingRemediations) || self.spec.escalatingRemediations.all(a, self.spec.escalatingRemediations.exists_one(b, a.order == b.order))",
       message: "spec.escalatingRemediations: every order must be unique",
+      fieldPath: ".spec.escalatingRemediations",
     },
     {
       rule: "!has(self.spec.maxUnhealthy) || !has(self.spec.remediationTemplate) || !has(self.spec.remediationTemplate.kind) || self.spec.remediationTemplate.kind != 'MachineDeletionRemediationTemplate'",
       message: "spec.maxUnhealthy cannot be used with a MachineDeletionRemediationTemplate",
+      fieldPath: ".spec.maxUnhealthy",
     },
     {
       rule: "!has(self.spec.maxUnhealthy) || !has(self.spec.escalatingRemediations) || self.spec.escalatingRemediations.all(a, !has(a.remediationTemplate.kind) || a.remediationTemplate.kind != 'MachineDeletionRemediationTemplate')",
       message: "spec.maxUnhealthy cannot be used with a MachineDeletionRemediationTemplate",
+      fieldPath: ".spec.maxUnhealthy",
     },
     ...["selector", "remediationTemplate", "escalatingRemediations"].map((field) => ({
       rule: unchangedWhileRemediating(field),
       message: `spec.${field} must not change while a node is being remediated`,
+      fieldPath: `.spec.${field}`,
     })),
   ],
   printerColumns: [

@@ -110,6 +110,17 @@ test("a step of less than a minute is refused, one of exactly a minute accepted"
   accepted(await create(steps("60s")));
 });
 
+test("what is no duration is refused in words, wherever it stands", async () => {
+  const spec = { selector: SELECTOR, remediationTemplate: TEMPLATE };
+  const words = /^Invalid value: .*must be a duration, such as 300s, 5m/;
+  for (const duration of ["soon", "5", "1d", "", "-1s"]) {
+    refused(await create({ ...spec, stormCooldownDuration: duration }), words);
+    refused(await create({ ...spec, unhealthyConditions: [{ type: "Ready", status: "False", duration }] }), words);
+  }
+  refused(await create({ ...spec, healthyDelay: "soon" }), words);
+  for (const healthyDelay of ["0", "-1s", "1h30m"]) accepted(await create({ ...spec, healthyDelay }));
+});
+
 test("two steps of one order are refused", async () => {
   const escalatingRemediations = STEPS.map((step) => ({ ...step, order: 7 }));
   refused(await create({ selector: SELECTOR, escalatingRemediations }), /every order must be unique/);
