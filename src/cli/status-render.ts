@@ -101,7 +101,7 @@ function coverage(overview: Overview): string[] {
   const { withoutTarget, withoutCheck } = uncoveredOf(overview);
   const gaps = [
     ...(withoutTarget.length === 0 ? [] : [`${withoutTarget.length} cannot be fenced (${shorten(withoutTarget)})`]),
-    ...(withoutCheck.length === 0 ? [] : [`${withoutCheck.length} have no health check (${shorten(withoutCheck)})`]),
+    ...(withoutCheck.length === 0 ? [] : [`${withoutCheck.length} without a health check (${shorten(withoutCheck)})`]),
   ];
   return [`nodes: ${nodes.length}${gaps.length === 0 ? ", all covered" : `; ${gaps.join("; ")}`}`];
 }
