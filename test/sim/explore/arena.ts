@@ -3,10 +3,11 @@ import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import { STATEFUL_SETS } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { LEASES } from "../../../src/api/core-types.ts";
-import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
 import type { Family } from "../../../src/config/parsers.ts";
+import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { TurnLimits } from "../../../src/remediator/turn.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -15,12 +16,13 @@ import type { EffectFault, EventFault, Interference, Stop } from "../agent-proce
 import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
 import { unsettled } from "../invariants/endings.ts";
+import { isFinal } from "../invariants/facts.ts";
 import { AGENT_LEASE } from "../invariants/observer.ts";
 import { BareMetalHosts, providedHost } from "../metal3/bare-metal-hosts.ts";
 import { OkdMachines } from "../okd-machines.ts";
 import { Metal3Machines } from "../metal3/machines.ts";
 import type { CallFault } from "../rack-driver.ts";
-import { QUICK } from "./deeds.ts";
+import { FOREIGN_FINALIZER, QUICK } from "./deeds.ts";
 import type { Fault, Run, Shape } from "./run.ts";
 
 /** From a crash to the next process of that agent. */
@@ -107,6 +109,24 @@ export class Arena extends Cluster {
     if (shape.agents !== undefined) this.create(LEASES, AGENT_LEASE, { spec: {} });
     if (shape.detector === true) this.#createHealthCheck();
     for (let agent = 0; agent < (shape.agents?.length ?? 1); agent += 1) this.#start(agent);
+    this.observer.onStep((step) => {
+      if (step.type === "wrote" && step.change.object.kind === "BareMetalRemediation") this.#free(step.change.object);
+    });
+  }
+
+  /** Somebody else's finalizer goes with the verdict, or where nothing was begun. */
+  #free({ metadata }: KubeObject): void {
+    const { namespace = "", name, uid, finalizers = [] } = metadata;
+    if (!finalizers.includes(FOREIGN_FINALIZER)) return;
+    this.clock.schedule(0, () => {
+      const present = this.remediation(name);
+      if (present?.metadata.uid !== uid) return;
+      const isUnbegun = present.metadata.deletionTimestamp !== undefined && present.status?.target === undefined;
+      if (!isFinal(present) && !isUnbegun) return;
+      const kept = (present.metadata.finalizers ?? []).filter((finalizer) => finalizer !== FOREIGN_FINALIZER);
+      const change = { metadata: { finalizers: kept.length === 0 ? null : kept } };
+      this.server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace, name }, change);
+    });
   }
 
   /** Ends all of it. */
@@ -121,6 +141,10 @@ export class Arena extends Cluster {
   /** Of the BareMetalHosts, where there are any. */
   get operator(): BareMetalHostOperator | undefined {
     return this.#bareMetalHosts?.operator;
+  }
+
+  crashAll(): void {
+    for (const agent of this.#agents) agent?.crash();
   }
 
   crash(agent: number): void {

@@ -61,7 +61,10 @@ export function perform(arena: Arena, deed: Deed): void {
     }
     case "delete": {
       const key = { namespace: NAMESPACE, name: deed.name };
-      if (arena.remediation(deed.name) !== undefined) server.collection(BARE_METAL_REMEDIATIONS).delete(key);
+      const { metadata, status } = arena.remediation(deed.name) ?? {};
+      // Without any finalizer it would be removed by force before an agent had put its own back: `test/sim/orphans.test.ts`.
+      const isBare = status?.target !== undefined && metadata?.finalizers === undefined;
+      if (metadata !== undefined && !isBare) server.collection(BARE_METAL_REMEDIATIONS).delete(key);
       return undefined;
     }
     case "timeOut": {
@@ -148,11 +151,56 @@ export function perform(arena: Arena, deed: Deed): void {
         server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace, name }, { metadata: { annotations } });
       }
       return undefined;
+    case "finalizers":
+      return setFinalizers(arena, deed.name, deed.how);
+    case "otherVersion":
+      arena.crashAll();
+      arena.clock.schedule(DEAD_MS, () => storeUnknown(arena, deed.name, deed.forMs));
+      return undefined;
+    case "knownAgain":
+      for (const { metadata, status } of arena.remediations()) {
+        if (status?.phase?.startsWith(FOREIGN_PHASE) !== true) continue;
+        storeStatus(arena, metadata.name, { phase: status.phase.slice(FOREIGN_PHASE.length) });
+      }
+      return undefined;
     case "holdUnseen":
       arena.lagWatches(deed.forMs, deed.what === "pause" ? "configmaps" : "ironfence");
       if (deed.what === "pause") return arena.pause(true);
       return perform(arena, { do: "maintain", host: deed.host, on: true });
   }
+}
+
+/** A finalizer of somebody else's, who looks at remediations that have ended. */
+export const FOREIGN_FINALIZER = "example.com/audit";
+/** What an agent had on its way has arrived so long after its death, and the next process has not begun. */
+const DEAD_MS = 900;
+/** How the states of another version begin that this one does not know. */
+const FOREIGN_PHASE = "Of9.9.9-";
+
+function storeStatus(arena: Arena, name: string, status: object): void {
+  arena.server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace: NAMESPACE, name }, { status }, "status");
+}
+
+/** Another version stores a state of its own, which is known again after `forMs`: that version has come back, or an upgrade. */
+function storeUnknown(arena: Arena, name: string, forMs: number): void {
+  const remediation = arena.remediation(name);
+  const { phase = "", attempt } = remediation?.status ?? {};
+  const isKnown = !phase.startsWith(FOREIGN_PHASE);
+  if (remediation === undefined || isFinal(remediation) || attempt === undefined || !isKnown) return;
+  storeStatus(arena, name, { phase: `${FOREIGN_PHASE}${phase}` });
+  if (arena.isHealed) perform(arena, { do: "knownAgain" });
+  else arena.clock.schedule(forMs, () => perform(arena, { do: "knownAgain" }));
+}
+
+/** Of a remediation that is under way. One that is being deleted would go at once, as one that is removed by force. */
+function setFinalizers(arena: Arena, name: string, how: "strip" | "replace" | "add"): void {
+  const { metadata } = arena.remediation(name) ?? {};
+  if (metadata === undefined || metadata.deletionTimestamp !== undefined) return;
+  const ours = metadata.finalizers ?? [];
+  const finalizers = { strip: null, replace: [FOREIGN_FINALIZER], add: [...ours, FOREIGN_FINALIZER] }[how];
+  arena.server
+    .collection(BARE_METAL_REMEDIATIONS)
+    .mergePatch({ namespace: NAMESPACE, name }, { metadata: { finalizers } });
 }
 
 /** A person gets a node to run again: mends what is broken, takes our marks off, and powers the host on. */
@@ -274,6 +322,12 @@ export function tell(deed: Deed): string {
       return `a restore brings remediation ${deed.host}-restored back without status`;
     case "confirm":
       return "somebody confirms every remediation";
+    case "finalizers":
+      return `the finalizers of remediation ${deed.name} are changed: ${deed.how}`;
+    case "otherVersion":
+      return `an agent of another version takes over, and stores a state of remediation ${deed.name} that this one does not know, for ${deed.forMs} ms`;
+    case "knownAgain":
+      return "every state is known again";
     case "holdUnseen":
       return `${deed.what} of ${deed.host} begins, and watches show it ${deed.forMs} ms late`;
     case "cutWatches":

@@ -94,7 +94,7 @@ function fencesOf(orders: readonly OrderRecord[]): number {
   return new Set(reached.map(({ remediation, attempt }) => `${remediation} ${attempt?.retryCount}`)).size;
 }
 
-const HEALING = [{ do: "pause", on: false }, { do: "freePod" }, { do: "confirm" }] as const;
+const HEALING = [{ do: "pause", on: false }, { do: "freePod" }, { do: "confirm" }, { do: "knownAgain" }] as const;
 const SETTLED_KINDS = ["Node", "Pod", "BareMetalRemediation"];
 
 function staysMsOf({ shape }: Run): number {

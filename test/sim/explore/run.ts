@@ -48,6 +48,11 @@ export type Deed =
   | { do: "ask" | "withdraw"; node: string }
   | { do: "holdPod" | "freePod" | "tidy" | "confirm" }
   | { do: "mend" | "restore"; host: string }
+  /** Ours is taken off, replaced by another's, or that one is added; the other's goes with the verdict. */
+  | { do: "finalizers"; name: string; how: "strip" | "replace" | "add" }
+  /** An agent of another version stores what this one does not know for so long, or until all faults end. */
+  | { do: "otherVersion"; name: string; forMs: number }
+  | { do: "knownAgain" }
   | { do: "holdUnseen"; host: string; what: "pause" | "maintenance"; forMs: number }
   | { do: "operator"; is: "away" | "back" | "restarted" }
   | { do: "pause"; on: boolean }

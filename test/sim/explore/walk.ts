@@ -342,6 +342,20 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
       { do: "hamper", agent, resource: "leases", verbs: READS_AND_WRITES, action: { kind: "hang" }, forMs: 20_000 },
       { do: "deleteLease" },
     ],
+    () => [{ do: "finalizers", name: host, how: pick(random, ["strip", "replace", "add"]) }],
+    () => [
+      { do: "finalizers", name: host, how: "replace" },
+      { do: "delete", name: host },
+    ],
+    () => [{ do: "otherVersion", name: host, forMs: pick(random, [500, 5_000, 30_000]) }],
+    () => [
+      { do: "otherVersion", name: host, forMs: 30_000 },
+      pick<Deed>(random, [
+        { do: "delete", name: host },
+        { do: "crash", agent },
+        { do: "order", host, order: "On" },
+      ]),
+    ],
     () => [{ do: "silenceWatches", plural: pick(random, ["nodes", "leases", "pods", "ironfence", "configmaps"]) }],
     // Where watches are cut, too, the view that they fed cannot be had any more.
     () => {
