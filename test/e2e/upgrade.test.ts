@@ -77,7 +77,10 @@ void describe("an agent of another version takes over in the middle of a fence",
         isSame(await marksOf(scenario, victim), before.marks),
       );
       await remove(scenario, victim);
+      // Made again with its annotation, for the tests that follow.
+      await scenario.world.api.delete(`/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets/${victim}`);
       await applyFencingTarget(scenario.world, victim);
+      await targetsReady(scenario);
     });
   }
 
