@@ -61,7 +61,7 @@ describe("the review of who may read a path", () => {
     ["names nobody", { authenticated: true, user: {} }],
     ["says nothing", undefined],
   ] as const) {
-    it(`knows nobody where the API server ${what}, and asks no further`, async () => {
+    it(`asks no further for somebody whom it does not know (the API server ${what})`, async () => {
       const { ask, sent, statuses } = world();
       statuses["TokenReview"] = status;
       assert.equal(await ask(), "unauthenticated");

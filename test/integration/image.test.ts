@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { AGENT_NODE_FLAGS } from "../../hack/bench/node-flags.ts";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
+import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
+import { readCrds } from "../../hack/lib/crds.ts";
+import { freeLease } from "../../hack/lib/free-lease.ts";
+import { LEASES } from "../../src/api/core-types.ts";
+import type { Lease } from "../../src/api/core.ts";
+import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+
+// What the image does to keep passwords in, as far as it can be tried without a container runtime.
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const NAMESPACE = "ironfence-system";
+const BUILD_TIMEOUT_MS = 60_000;
+const LEAD_TIMEOUT_MS = 60_000;
+const POLL_MS = 100;
+/** The user of the image; only root may become somebody else. */
+const USER = process.getuid?.() === 0 ? { uid: 65532, gid: 65532 } : {};
+
+const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
+const [, entrypoint = "[]"] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? [];
+const [, ...rest] = JSON.parse(entrypoint) as string[];
+const flags = rest.slice(0, -1);
+
+describe("the image", () => {
+  let folder: string;
+  let node: string;
+  let kube: KubeMock;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "ironfence-image-"));
+    chmodSync(folder, 0o755);
+    // As the Dockerfile has it; the owner of the copy is this test's own user.
+    node = join(folder, "node");
+    copyFileSync(process.execPath, node);
+    chmodSync(node, 0o111);
+    const bundle = join(folder, "ironfence.js");
+    const built = spawnSync(process.execPath, [join(ROOT, "hack/build/main.ts"), bundle], {
+      timeout: BUILD_TIMEOUT_MS,
+    });
+    assert.equal(built.status, 0, String(built.stderr));
+    copyFileSync(join(ROOT, "package.json"), join(folder, "package.json"));
+    kube = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token: "let-me-in" });
+    for (const crd of await readCrds()) kube.server.load(crd);
+    kube.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
+    kube.server.collection(LEASES).create(freeLease(NAMESPACE));
+    writeFileSync(join(folder, "kubeconfig"), kube.kubeconfig, { mode: 0o644 });
+  });
+  after(async () => {
+    await kube?.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** Whether a process of the same user may look into this one: the kernel asks the same before it shows memory, or dumps it. */
+  const isReadable = (pid: number): boolean => {
+    const read = `require("node:fs").readFileSync("/proc/${pid}/environ")`;
+    return spawnSync(process.execPath, ["-e", read], { ...USER, cwd: "/" }).status === 0;
+  };
+
+  it("runs no install script while it is built, and not as root, and starts Node as the benchmarks do", () => {
+    assert.match(dockerfile, /^RUN npm ci --ignore-scripts /m);
+    assert.match(dockerfile, /^RUN chmod 0711 \/usr\/local\/bin\/node$/m);
+    assert.match(dockerfile, /^USER 65532:65532$/m);
+    assert.deepEqual(flags, AGENT_NODE_FLAGS.slice(0, -1));
+  });
+
+  it("opens no debugger, writes no file and starts no program", () => {
+    const tries = `
+      process.kill(process.pid, "SIGUSR1");
+      const tried = (what) => { try { what(); return "done"; } catch (error) { return error.code; } };
+      const write = tried(() => require("node:fs").writeFileSync("${join(folder, "x")}", ""));
+      const run = tried(() => require("node:child_process").spawnSync("true"));
+      setTimeout(() => console.log(write, run, require("node:inspector").url()), 100);`;
+    const { stdout } = spawnSync(process.execPath, [...flags, "-e", tries], { encoding: "utf8" });
+    assert.equal(stdout.trim(), "ERR_ACCESS_DENIED ERR_ACCESS_DENIED undefined");
+  });
+
+  it("runs the agent, whose memory no other process of its user can read and of which no core dump is made", async () => {
+    const listen = ["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"];
+    const program = [join(folder, "ironfence.js"), "run", `--kubeconfig=${join(folder, "kubeconfig")}`, ...listen];
+    const agent = spawn(node, [...flags, ...program], { ...USER, cwd: "/", stdio: ["ignore", "pipe", "pipe"] });
+    let log = "";
+    for (const stream of [agent.stdout, agent.stderr]) stream.on("data", (chunk) => (log += String(chunk)));
+    const ended = once(agent, "exit");
+    // The same program, which may be read: without that, the test could not fail.
+    const control = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { ...USER, cwd: "/" });
+    try {
+      const leases = kube.server.collection<Lease>(LEASES);
+      const startedMs = performance.now();
+      while (!leases.get({ namespace: NAMESPACE, name: "ironfence" })?.spec.holderIdentity) {
+        assert.ok(performance.now() - startedMs < LEAD_TIMEOUT_MS, log);
+        await delay(POLL_MS);
+      }
+      assert.equal(isReadable(control.pid ?? 0), true);
+      assert.equal(isReadable(agent.pid ?? 0), false);
+      agent.kill("SIGTERM");
+      assert.deepEqual(await ended, [0, null], log);
+      assert.doesNotMatch(log, /ERR_ACCESS_DENIED/);
+    } finally {
+      agent.kill("SIGKILL");
+      control.kill("SIGKILL");
+    }
+  });
+});
