@@ -13,7 +13,13 @@ import { answer } from "./scripted-transport.ts";
 import { evenRandom, silentLogger } from "./support.ts";
 
 interface StoredLease {
-  metadata: { name: string; namespace: string; uid: string; resourceVersion: string };
+  metadata: {
+    name: string;
+    namespace: string;
+    uid: string;
+    resourceVersion: string;
+    annotations?: Record<string, string>;
+  };
   spec: { holderIdentity: string; leaseTransitions: number; renewTime: string; leaseDurationSeconds: number };
 }
 
@@ -68,7 +74,8 @@ class LeaseServer {
       if (metadata === undefined) return answer(404, failure(404, "NotFound", "none"));
       const fits = body.metadata.uid === metadata.uid && body.metadata.resourceVersion === metadata.resourceVersion;
       if (!fits) return answer(409, failure(409, "Conflict", "modified"));
-      this.lease = { metadata, spec: { ...this.lease?.spec, ...body.spec } };
+      const annotations = { ...metadata.annotations, ...body.metadata.annotations };
+      this.lease = { metadata: { ...metadata, annotations }, spec: { ...this.lease?.spec, ...body.spec } };
     }
     this.#version += 1;
     this.lease.metadata.resourceVersion = String(this.#version);
@@ -139,6 +146,16 @@ test("the first candidate leads and renews; the second waits and says whom for",
   assert.equal(await a.result, undefined);
   assert.equal(await b.result, undefined);
   assert.equal(clock.pending, 0);
+});
+
+test("the leader describes itself in the lease's annotations, as it is at each renewal", async () => {
+  let notReady = "";
+  candidate("a", { describe: () => ({ version: "1.2.3", notReady }) });
+  await settle();
+  assert.deepEqual(server.lease?.metadata.annotations, { version: "1.2.3", notReady: "" });
+  notReady = "may not watch nodes";
+  await clock.advance(3_000);
+  assert.deepEqual(server.lease?.metadata.annotations, { version: "1.2.3", notReady: "may not watch nodes" });
 });
 
 test("on a clean stop the lease is held until the work has ended, then given back at once", async () => {
