@@ -115,6 +115,14 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     BMC_FIELD,
   ),
   mutant(
+    "chassis-of-alias-unheard",
+    "system",
+    "a chassis is the host's by whatever path the host is asked for",
+    'paths: [path, stringAt(body, "@odata.id") ?? path],',
+    "paths: [path],",
+    BMC_FIELD,
+  ),
+  mutant(
     "no-power-state-is-ready",
     "redfish-driver",
     "a host whose power state is not known could never be proven off: that is found beforehand",

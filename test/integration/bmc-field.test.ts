@@ -70,16 +70,21 @@ describe("a host is fenced although its BMC", () => {
     assert.equal((await device.readPower(forever())).state, "Unknown", "the chassis is heard");
   });
 
-  it("spells paths in another case than the address", async () => {
-    await using bmc = await startFakeBmc();
-    const written = SYSTEM.toLowerCase();
-    bmc.override = ({ method, path }) => (method === "GET" && path === written ? ok(bmc.system) : undefined);
-    await fence(bmc, { path: written });
-    bmc.system["PowerState"] = "Off";
-    bmc.chassis["PowerState"] = "On";
-    await using device = openFake(bmc, { path: written });
-    assert.equal((await device.readPower(forever())).state, "Unknown", "the chassis is heard");
-  });
+  for (const [what, written, own] of [
+    ["spells paths in another case than the address", SYSTEM.toLowerCase(), SYSTEM.toLowerCase()],
+    ["knows the System by another path than the address", `${SYSTEM}-alias`, SYSTEM],
+  ] as const) {
+    it(what, async () => {
+      await using bmc = await startFakeBmc();
+      bmc.override = ({ method, path }) =>
+        method === "GET" && path === written ? ok({ ...bmc.system, "@odata.id": own }) : undefined;
+      await fence(bmc, { path: written });
+      bmc.system["PowerState"] = "Off";
+      bmc.chassis["PowerState"] = "On";
+      await using device = openFake(bmc, { path: written });
+      assert.equal((await device.readPower(forever())).state, "Unknown", "the chassis is heard");
+    });
+  }
 
   it("does not know the System for a while, as after a restart", async () => {
     await using bmc = await startFakeBmc();
