@@ -67,6 +67,30 @@ void describe("clients of other makes on our simulated BMC, over TLS", () => {
     });
   }
 
+  for (const login of ["Basic", "Session"]) {
+    void test(`DMTF's redfishtool with ${login} authentication: status, off, on`, async () => {
+      const { username, password, port } = world;
+      const flags = ["-r", `127.0.0.1:${port}`, "-S", "Always", "-A", login, "-u", username, "-p", password];
+      const tool = (...args: string[]): Promise<string> =>
+        runPeer(join(programs, "python"), [
+          join(programs, "redfishtool"),
+          ...flags,
+          "Systems",
+          "-I",
+          "host-1",
+          ...args,
+        ]);
+      const before = world.orders("host-1").length;
+      assert.match(await tool(), /"PowerState": "On"/);
+      await tool("reset", "ForceOff");
+      await eventually("it is off", POWER_TIMEOUT_MS, async () => (await tool()).includes('"PowerState": "Off"'));
+      await tool("reset", "On");
+      await eventually("it is on", POWER_TIMEOUT_MS, async () => (await tool()).includes('"PowerState": "On"'));
+      assert.deepEqual(world.orders("host-1").slice(before), ["ForceOff", "On"]);
+      assert.equal(world.sessionCount, 0, "every session was ended");
+    });
+  }
+
   void test("DMTF's redfish_utilities: inventory, power, boot override", async () => {
     const login = ["-u", world.username, "-p", world.password, "-r", world.url];
     const tool = (name: string, ...args: string[]): Promise<string> =>
