@@ -92,17 +92,31 @@ function listener(
 
 /** Pages are looked up after the doorkeeper, so that a stranger does not learn which there are. */
 async function answer(
-  { method = "", url = "/", headers }: Pick<IncomingMessage, "method" | "url" | "headers">,
+  { method = "", url = "", headers }: Pick<IncomingMessage, "method" | "url" | "headers">,
   pages: Readonly<Record<string, Page>>,
   doorkeeper: Doorkeeper | undefined,
 ): Promise<Answer> {
-  const path = url.split("?")[0] ?? "/";
+  const path = pathOf(url);
   const refusal = await doorkeeper?.(headers.authorization, path);
   if (refusal !== undefined) return refusal;
+  const found = findPage({ method, path }, pages);
+  return typeof found === "function" ? await found() : found;
+}
+
+/** The path of a request's target, without its query. */
+export function pathOf(url: string): string {
+  return url.split("?")[0] ?? "";
+}
+
+/** The page that is asked for, or why there is none. */
+export function findPage(
+  { method, path }: { method: string; path: string },
+  pages: Readonly<Record<string, Page>>,
+): Page | Answer {
   const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
   if (page === undefined) return text(404, `not found; there are: ${Object.keys(pages).join(" ")}\n`);
   if (method !== "GET" && method !== "HEAD") return { ...text(405, ""), headers: { allow: "GET, HEAD" } };
-  return await page();
+  return page;
 }
 
 function text(status: number, body: string): Answer {
