@@ -136,6 +136,22 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     VERSIONS_SIM,
   ),
   mutant(
+    "unknown-spec-acted-on",
+    "session",
+    "a spec of a later version is reported and not acted on",
+    "? known : withUnknownSpec(known, unknown);",
+    "? known : known;",
+    VERSIONS_SIM,
+  ),
+  mutant(
+    "unknown-spec-holds-undo",
+    "session",
+    "a remediation whose health check has given it up is undone whatever its spec says",
+    "return unknown === undefined || isGivenUp ?",
+    "return unknown === undefined ?",
+    VERSIONS_SIM,
+  ),
+  mutant(
     "unknown-part-loops",
     "decide-unknown",
     "a part of a status that is not known does not begin an undo over and over",

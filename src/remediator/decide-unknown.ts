@@ -7,11 +7,11 @@ import { UNREAD_RECHECK_MS } from "./timings.ts";
 
 /**
  * Decides about a remediation whose stored state is not one of this version: an agent of a newer version wrote it, or one of an
- * older version that is too old. The out-of-service taint comes off, since nobody proves the host off; the rest stays as it is, and
+ * older version that is too old; or whose spec is of a newer version. The out-of-service taint comes off, since nobody proves the host off; the rest stays as it is, and
  * the remediation says which version wrote it. Where it is deleted all of it is taken back that this version can take back. Pure.
  */
 export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now): Decision {
-  const { remediation, status, seen, away, plan } = snapshot;
+  const { remediation, status, seen, away, plan, remainingMs } = snapshot;
   if (remediation.deleting) {
     // No host was taken, and the object goes without us.
     if (!remediation.hasFinalizer && status.target === undefined) return { notes: [], effects: [] };
@@ -25,9 +25,12 @@ export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now)
   }
   const mayWrite = away === undefined && (seen.kube === undefined || seen.kube.retryAtMs <= now.monotonicMs);
   if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });
-  const next = "run that version again until the remediation has ended, or delete the remediation to call it off";
+  const first = state.of === "spec" ? "run an agent of that version" : "run that version again";
+  const next = `${first} until the remediation has ended, or delete the remediation to call it off`;
   const message = `${whatIsUnknown(snapshot, state)}: its out-of-service taint is off, and nothing is done to the host, which may be OFF; ${next}`;
-  return waitBecause(snapshot, now, "UnknownState", message, seen.taintCleared ? undefined : UNREAD_RECHECK_MS);
+  // It is looked at once more when its time is over: it counts as overdue from then on.
+  const overdueInMs = remainingMs > 0 && remainingMs < Infinity ? remainingMs : undefined;
+  return waitBecause(snapshot, now, "UnknownState", message, seen.taintCleared ? overdueInMs : UNREAD_RECHECK_MS);
 }
 
 const { installation, replacement, backup, node, machine, target } = bareMetalRemediationStateSchema.shape;
@@ -65,7 +68,8 @@ function readablePart(schema: PartSchema, part: unknown): unknown {
   return schema.safeParse(rest).success ? rest : undefined;
 }
 
-function whatIsUnknown({ status }: Snapshot, { why }: UnknownState): string {
+function whatIsUnknown({ status }: Snapshot, { of, why }: UnknownState): string {
+  if (of === "spec") return `this agent cannot act on the spec: ${why}`;
   const writer =
     status.writtenBy === undefined ? "an agent that does not say its version" : `agent ${status.writtenBy}`;
   return `${writer} wrote a status that this one cannot act on, since it knows state version ${STATE_VERSION} (${why})`;

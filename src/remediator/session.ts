@@ -1,6 +1,5 @@
 import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../api/annotations.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../api/core-types.ts";
 import type { Lease, Pod } from "../api/core.ts";
 import type { Machine } from "../api/cluster-api.ts";
@@ -9,8 +8,8 @@ import { isLaterVersion } from "../kube/resource-version.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { ApiTroubles } from "./api-troubles.ts";
-import type { Plan } from "./plan.ts";
-import { planOf } from "./plan.ts";
+import type { Plan, ReadPlan } from "./plan.ts";
+import { readPlan } from "./plan.ts";
 import { NOTHING_READ } from "./power-seen.ts";
 import { leaseSeen } from "./renewals.ts";
 import { readAnyMachine } from "./resolve-subject.ts";
@@ -18,7 +17,7 @@ import type { Seen } from "./seen.ts";
 import type { Now } from "./snapshot.ts";
 import { nothingSeen } from "./seen.ts";
 import type { State } from "./state.ts";
-import { parseState } from "./state.ts";
+import { parseState, withUnknownSpec } from "./state.ts";
 import type { NodeCluster, NodeClusters } from "./node-clusters.ts";
 import type { Subject } from "./subject.ts";
 import { clusterKey, clusterOf, isUnresolved, machineResource, subjectOf } from "./subject.ts";
@@ -63,9 +62,9 @@ export class Session {
   #release: () => void = () => undefined;
   #targetVersion: string | undefined;
   #deadline: { key: string; atMs: number } | undefined;
-  #state: { of: BareMetalRemediationStatus | undefined; state: State } | undefined;
+  #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
-  #plan: { generation: number | undefined; plan: Plan } | undefined;
+  #plan: (ReadPlan & { generation: number | undefined }) | undefined;
 
   /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
   constructor(
@@ -115,20 +114,33 @@ export class Session {
   }
 
   get state(): State {
-    const { status } = this.remediation;
-    // It is asked for at every step, and each version of the object has a status of its own.
-    if (this.#state === undefined || this.#state.of !== status) this.#state = { of: status, state: parseState(status) };
+    const { remediation } = this;
+    // It is asked for at every step, and each version of the object is an object of its own.
+    if (this.#state?.of !== remediation) this.#state = { of: remediation, state: this.#readState() };
     return this.#state.state;
   }
 
-  /** @throws Error where the spec breaks the schema. */
+  #readState(): State {
+    const { status, metadata } = this.remediation;
+    const known = parseState(status);
+    const { unknown } = this.#readPlan();
+    // It is taken back from any state, whatever was asked for.
+    const isGivenUp = metadata.deletionTimestamp !== undefined || metadata.annotations?.[NHC_TIMED_OUT] !== undefined;
+    return unknown === undefined || isGivenUp ? known : withUnknownSpec(known, unknown);
+  }
+
+  /** As far as this version knows the spec: `state` says where it does not. */
   get plan(): Plan {
+    return this.#readPlan().plan;
+  }
+
+  #readPlan(): ReadPlan {
     const { generation } = this.remediation.metadata;
     // The API server counts the generation up with each change of the spec, and a plan is asked for at every step.
     if (this.#plan === undefined || generation === undefined || this.#plan.generation !== generation) {
-      this.#plan = { generation, plan: planOf(bareMetalRemediationSpecSchema.parse(this.remediation.spec)) };
+      this.#plan = { generation, ...readPlan(this.remediation.spec) };
     }
-    return this.#plan.plan;
+    return this.#plan;
   }
 
   /** Whether it is about that object, in the history that its view is of now (`Watched.rewinds`). */

@@ -77,7 +77,9 @@ export type State =
 /** What an agent of another version has stored, on which this one does not act. */
 export interface UnknownState {
   name: "Unknown";
-  /** What this version does not know, in words. */
+  /** What this version does not know: what an agent has stored, or what was asked for. */
+  of: "status" | "spec";
+  /** The same, in words. */
   why: string;
   /** Where that much can be read. */
   attempt: Attempt | undefined;
@@ -89,8 +91,17 @@ export function parseState(status: BareMetalRemediationStatus | undefined): Stat
     return parseKnown(status);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    return { name: "Unknown", why, attempt: readableAttempt(status) };
+    return { name: "Unknown", of: "status", why, attempt: readableAttempt(status) };
   }
+}
+
+/**
+ * The state of a remediation whose spec this version does not know: nothing begins or goes on by it. What is being taken back, or has
+ * its verdict, depends on no spec.
+ */
+export function withUnknownSpec(state: State, why: string): State {
+  if (state.name === "Unknown" || state.name === "Undoing" || isFinal(state.name)) return state;
+  return { name: "Unknown", of: "spec", why, attempt: "attempt" in state ? state.attempt : undefined };
 }
 
 function readableAttempt(status: BareMetalRemediationStatus | undefined): Attempt | undefined {

@@ -37,7 +37,7 @@ function store(world: World, status: object): void {
 }
 
 /** Where the CRD is another version's, too: it knows a word there that ours does not. */
-function acceptAny(world: World, part: string, field: string): void {
+function acceptAny(world: World, ...path: readonly [string, string, ...string[]]): void {
   const crds = {
     group: "apiextensions.k8s.io",
     version: "v1",
@@ -49,8 +49,8 @@ function acceptAny(world: World, part: string, field: string): void {
   const definition = structuredClone(world.server.collection(crds).get(key) ?? assert.fail()) as unknown as {
     spec: { versions: { schema: { openAPIV3Schema: { properties: Record<string, Schema> } } }[] };
   };
-  const status = definition.spec.versions[0]?.schema.openAPIV3Schema.properties["status"];
-  const schema = status?.properties?.[part]?.properties?.[field] ?? assert.fail();
+  const root: Schema | undefined = definition.spec.versions[0]?.schema.openAPIV3Schema;
+  const schema = path.reduce((parent, field) => parent?.properties?.[field], root) ?? assert.fail();
   delete schema.enum;
   world.server.collection(crds).mergePatch(key, { spec: definition.spec });
 }
@@ -103,7 +103,7 @@ describe("a status that this version does not know", () => {
 
   it("by an order that it does not know is taken back, too: the host may be off for it", () =>
     World.run({}, async (world) => {
-      acceptAny(world, "attempt", "action");
+      acceptAny(world, "status", "attempt", "action");
       await otherVersionTakesOver(world, { attempt: { action: "Cycle" } });
       world.startAgent();
       await world.until("it says so", () => world.condition("n1", "Processing") === "True UnknownState", 10_000);
@@ -115,10 +115,73 @@ describe("a status that this version does not know", () => {
     }));
 });
 
+/** A fence as far as the taint; then the agent ends, and the spec gets a word that only a later version knows. */
+async function laterSpec(world: World): Promise<void> {
+  acceptAny(world, "spec", "strategy", "podRelease");
+  await world.holdPod();
+  world.remediate("n1", { retryLimit: 0, drainTimeout: "60s" });
+  await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+  await world.killAgent();
+  setPodRelease(world, "Orderly");
+  world.startAgent();
+}
+
+function setPodRelease(world: World, podRelease: string): void {
+  world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { spec: { strategy: { podRelease } } });
+}
+
+describe("a spec that this version does not know", () => {
+  it("is reported by condition, event and metric, and the remediation goes on once it is known", () =>
+    World.run({}, async (world) => {
+      await laterSpec(world);
+      await world.until("the taint is off at once", () => world.markLog.at(-1) === "n1 -taint", 10_000);
+      await world.clock.advance(120_000);
+      const processing = world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Processing");
+      assert.equal(processing?.reason, "UnknownState");
+      assert.match(processing.message, /spec\.strategy\.podRelease is of another version/u);
+      assert.equal(world.notes.filter(({ reason }) => reason === "UnknownState").length, 1);
+      assert.equal(await world.metric("ironfence_remediations_overdue"), "1");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"], "nothing is done to the host");
+      setPodRelease(world, "Eager");
+      world.freePod();
+      await world.until("it succeeds", () => world.condition("n1", "Succeeded")?.startsWith("True") === true);
+      world.assertClean();
+    }));
+
+  for (const [what, end] of [
+    ["deleted", (world: World) => world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY)],
+    ["given up by its health check", (world: World) => timeOut(world)],
+  ] as const) {
+    it(`is undone when the remediation is ${what}: the host is on again`, () =>
+      World.run({}, async (world) => {
+        await laterSpec(world);
+        await world.until("it says so", () => world.condition("n1", "Processing") === "True UnknownState", 10_000);
+        end(world);
+        world.freePod();
+        const isOver = (): boolean => ["Failed", undefined].includes(world.remediation("n1")?.status?.phase);
+        await world.until("it is over", isOver, 60_000);
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.assertClean();
+      }));
+  }
+
+  it("before anything was begun waits, and begins once the spec is known", () =>
+    World.run({}, async (world) => {
+      acceptAny(world, "spec", "strategy", "podRelease");
+      await world.hang("n1");
+      world.remediate("n1", { podRelease: "Orderly" });
+      await world.until("it says so", () => world.condition("n1", "Processing") === "True UnknownState", 10_000);
+      assert.deepEqual(world.powerLog, []);
+      setPodRelease(world, "Eager");
+      await world.until("it succeeds", () => world.condition("n1", "Succeeded")?.startsWith("True") === true);
+      world.assertClean();
+    }));
+});
+
 describe("a status of which a part that an undo does not write is unknown", () => {
   it("is taken back once when it is deleted: the host is on again, and nothing of ours is left", () =>
     World.run({}, async (world) => {
-      acceptAny(world, "installation", "step");
+      acceptAny(world, "status", "installation", "step");
       await otherVersionTakesOver(world, { installation: { step: "Draining", image: "{}" } });
       world.startAgent();
       await world.until("it says so", () => world.condition("n1", "Processing") === "True UnknownState", 10_000);
