@@ -152,6 +152,14 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     VERSIONS_SIM,
   ),
   mutant(
+    "unknown-cluster-is-own",
+    "decide-unknown",
+    "a node whose cluster cannot be read is not that of its name in the agent's own cluster",
+    "if (known === undefined || known.uid !== cluster.uid) return undefined;",
+    "if (known === undefined || known.uid !== cluster.uid) return readablePart(node, { ...(part as object), cluster: undefined });",
+    "test/sim/workload/unknown-status.test.ts",
+  ),
+  mutant(
     "unknown-part-loops",
     "decide-unknown",
     "a part of a status that is not known does not begin an undo over and over",

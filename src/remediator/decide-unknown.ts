@@ -3,7 +3,7 @@ import { newAttempt, run, undo, waitBecause } from "./moves.ts";
 import type { Decision, Now, Snapshot } from "./snapshot.ts";
 import type { UnknownState } from "./state.ts";
 import { STATE_VERSION } from "./state.ts";
-import { UNREAD_RECHECK_MS } from "./timings.ts";
+import { UNKNOWN_RECHECK_MS, UNREAD_RECHECK_MS } from "./timings.ts";
 
 /**
  * Decides about a remediation whose stored state is not one of this version: an agent of a newer version wrote it, or one of an
@@ -11,26 +11,29 @@ import { UNREAD_RECHECK_MS } from "./timings.ts";
  * the remediation says which version wrote it. Where it is deleted all of it is taken back that this version can take back. Pure.
  */
 export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now): Decision {
-  const { remediation, status, seen, away, plan, remainingMs } = snapshot;
+  const { remediation, status, seen, away, plan } = snapshot;
   if (remediation.deleting) {
     // No host was taken, and the object goes without us.
     if (!remediation.hasFinalizer && status.target === undefined) return { notes: [], effects: [] };
-    const message = `the remediation is being deleted; ${whatIsUnknown(snapshot, state)}`;
+    const known = withoutUnknown(status);
+    const isNodeLost = status.node !== undefined && known.node === undefined;
+    const lost = isNodeLost ? "; which node it is cannot be read: nothing is given back to a node" : "";
+    const message = `the remediation is being deleted; ${whatIsUnknown(snapshot, state)}${lost}`;
     // An attempt that cannot be read may have turned the host off.
     const attempt =
       state.attempt ??
       ({ ...newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs), action: "Inherited" } as const);
     const outcome = { verdict: "Deleted", reason: "RemediationDeleted", message } as const;
-    return undo({ ...snapshot, status: withoutUnknown(status), state: { ...state, attempt } }, now, outcome);
+    return undo({ ...snapshot, status: known, state: { ...state, attempt } }, now, outcome);
   }
   const mayWrite = away === undefined && (seen.kube === undefined || seen.kube.retryAtMs <= now.monotonicMs);
   if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });
   const first = state.of === "spec" ? "run an agent of that version" : "run that version again";
   const next = `${first} until the remediation has ended, or delete the remediation to call it off`;
   const message = `${whatIsUnknown(snapshot, state)}: its out-of-service taint is off, and nothing is done to the host, which may be OFF; ${next}`;
-  // It is looked at once more when its time is over: it counts as overdue from then on.
-  const overdueInMs = remainingMs > 0 && remainingMs < Infinity ? remainingMs : undefined;
-  return waitBecause(snapshot, now, "UnknownState", message, seen.taintCleared ? overdueInMs : UNREAD_RECHECK_MS);
+  // It is looked at again, too, once its time is over: from then on it counts as overdue, and its place lapses.
+  const inMs = seen.taintCleared ? UNKNOWN_RECHECK_MS : UNREAD_RECHECK_MS;
+  return waitBecause(snapshot, now, "UnknownState", message, inMs);
 }
 
 const { installation, replacement, backup, node, machine, target } = bareMetalRemediationStateSchema.shape;
@@ -46,7 +49,7 @@ function withoutUnknown(status: Snapshot["status"]): Snapshot["status"] {
   const kept = [taken, image].map((part) => installation.safeParse(part)).find(({ success }) => success)?.data;
   const known: Record<string, unknown> = { ...rest };
   for (const [name, schema] of Object.entries(PARTS)) {
-    const part = readablePart(schema, known[name]);
+    const part = name === "node" ? readableNode(known[name]) : readablePart(schema, known[name]);
     if (part === undefined) delete known[name];
     else known[name] = part;
   }
@@ -66,6 +69,18 @@ function readablePart(schema: PartSchema, part: unknown): unknown {
   const bad = new Set(read.error?.issues.map(({ path }) => String(path[0])));
   const rest = Object.fromEntries(Object.entries(part).filter(([field]) => !bad.has(field)));
   return schema.safeParse(rest).success ? rest : undefined;
+}
+
+/**
+ * Without its cluster a node's name is that of another node, in the agent's own cluster; and without its UID a cluster may be
+ * another one by now. Then it is not known which node is meant.
+ */
+function readableNode(part: unknown): unknown {
+  const { cluster } = (part ?? {}) as { cluster?: { uid?: unknown } };
+  if (cluster === undefined) return readablePart(node, part);
+  const known = readablePart(node.unwrap().shape.cluster, cluster) as typeof cluster | undefined;
+  if (known === undefined || known.uid !== cluster.uid) return undefined;
+  return readablePart(node, { ...(part as object), cluster: known });
 }
 
 function whatIsUnknown({ status }: Snapshot, { of, why }: UnknownState): string {

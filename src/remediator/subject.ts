@@ -1,6 +1,7 @@
 import { NODE_NAME } from "../api/annotations.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import type { Machine } from "../api/cluster-api.ts";
+import { clusterRefSchema } from "../api/meta.ts";
 import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
 import { OKD_MACHINE_GROUP } from "../api/okd-machine.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
@@ -46,6 +47,9 @@ export function localNode(nodeName: string): Subject {
  */
 export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
   const { node, machine } = status ?? {};
+  // A cluster that another version has written in a form of its own leaves it open which node is meant.
+  const cluster = clusterRefSchema.optional().safeParse(node?.cluster);
+  if (!cluster.success) return { nodeName: undefined, cluster: undefined, machine };
   if (node !== undefined || machine !== undefined) return { nodeName: node?.name, cluster: node?.cluster, machine };
   const [owner] = machineOwners(metadata.ownerReferences);
   const named = metadata.annotations?.[NODE_NAME];

@@ -84,6 +84,8 @@ export const API_RETRY_MAX_MS = 10_000;
 export const UNREAD_SAY_MS = 7_000;
 /** While something has not been read: how soon it is looked whether it was. */
 export const UNREAD_RECHECK_MS = 200;
+/** How often a remediation of another version is looked at: its time may be over. */
+export const UNKNOWN_RECHECK_MS = 10_000;
 /** How long calls of one kind may fail before the remediation says so. */
 export const API_REPORT_AFTER_MS = 20_000;
 /** How often a warning about them is repeated: events are kept for an hour. */

@@ -132,7 +132,7 @@ function setPodRelease(world: World, podRelease: string): void {
 
 describe("a spec that this version does not know", () => {
   it("is reported by condition, event and metric, and the remediation goes on once it is known", () =>
-    World.run({}, async (world) => {
+    World.run({ limits: { hosts: 1, perZone: Infinity } }, async (world) => {
       await laterSpec(world);
       await world.until("the taint is off at once", () => world.markLog.at(-1) === "n1 -taint", 10_000);
       await world.clock.advance(120_000);
@@ -142,6 +142,9 @@ describe("a spec that this version does not know", () => {
       assert.equal(world.notes.filter(({ reason }) => reason === "UnknownState").length, 1);
       assert.equal(await world.metric("ironfence_remediations_overdue"), "1");
       assert.deepEqual(world.powerLog, ["n1 ForceOff"], "nothing is done to the host");
+      await world.hang("n2");
+      world.remediate("n2");
+      await world.until("n2 need not wait for it", () => world.powerLog.includes("n2 On"));
       setPodRelease(world, "Eager");
       world.freePod();
       await world.until("it succeeds", () => world.condition("n1", "Succeeded")?.startsWith("True") === true);
