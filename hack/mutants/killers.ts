@@ -12,6 +12,7 @@ export const METAL3 = "test/unit/requests/metal3-remediation.test.ts";
 export const CLUSTERS = "test/unit/remediator/clusters.test.ts";
 export const RESOLVE = "test/unit/remediator/resolve-subject.test.ts";
 export const WORKLOAD_SIM = "test/sim/workload/workload.test.ts";
+export const LATE_REJOIN_SIM = "test/sim/workload/late-rejoin.test.ts";
 export const TARGET_CLUSTERS = "test/unit/targets/clusters.test.ts";
 export const TARGET_CONTROLLER = "test/unit/targets/target-controller.test.ts";
 export const TARGETS = "test/unit/targets/fencing-target.test.ts";

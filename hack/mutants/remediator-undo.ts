@@ -1,4 +1,12 @@
-import { DECIDE, DECIDE_RECORD, DECIDE_UNDO, DEVICE_EFFECTS, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
+import {
+  DECIDE,
+  DECIDE_RECORD,
+  DECIDE_UNDO,
+  DEVICE_EFFECTS,
+  LATE_REJOIN_SIM,
+  PROPERTIES,
+  WORKLOAD_SIM,
+} from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -38,6 +46,16 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     'if (isOn || (last?.state === "Off" && due && !isTakenBack(walk))) {',
     'if (isOn || (last?.state === "Off" && due)) {',
     DECIDE,
+  ),
+
+  // Nodes that join again after the verdict.
+  mutant(
+    "late-rejoin-unheard",
+    "awaited-nodes",
+    "the cluster of a node that may join again after the verdict stays connected",
+    'if (cluster !== "") this.#held.set(',
+    'if (cluster === "-") this.#held.set(',
+    LATE_REJOIN_SIM,
   ),
 
   // Undoing.

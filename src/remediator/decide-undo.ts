@@ -245,7 +245,7 @@ export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | und
 }
 
 /** Whether this remediation has deleted the Node object and it has not joined anew yet. With its Machine gone it never will. */
-export function isNodeAwaited({ status }: Snapshot): boolean {
+export function isNodeAwaited({ status }: Pick<Snapshot, "status">): boolean {
   const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
   return announced && status.backup !== undefined && status.replacement?.deletedAt === undefined;
 }

@@ -101,7 +101,8 @@ export class NodeClusters {
     if (ref === undefined || ref.own === true) return () => undefined;
     const key = clusterKey(ref);
     const known = this.#held.get(key);
-    const held = known ?? new Held(this.#runtime, this.#workload, ref, this.#listeners);
+    const { namespace, name } = ref;
+    const held = known ?? new Held(this.#runtime, this.#workload, { namespace, name }, this.#listeners);
     held.users += 1;
     if (known === undefined) {
       // Known before it tells of its nodes: a listener that holds the cluster for one of them must get this very one.

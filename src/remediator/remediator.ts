@@ -9,6 +9,7 @@ import { Controller } from "../kube/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
+import { AwaitedNodes } from "./awaited-nodes.ts";
 import { FINALIZER } from "./effects.ts";
 import { LostMembers } from "./lost-members.ts";
 import { createMetrics } from "./metrics.ts";
@@ -159,6 +160,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   };
   /** Told which node's remediation has just been let go. */
   const letGo = new Set<(node: NodeId) => void>();
+  const awaitedNodes = new AwaitedNodes(clusters);
   const overdue = new Set<string>();
   const noteOverdue = (key: string, isOverdue: boolean): void => {
     if (isOverdue) overdue.add(key);
@@ -193,7 +195,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       // After a restore what a session remembers is of another history: it begins with nothing seen, as after a restart.
       const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
       if (watched === undefined || isOther) await endSession(key);
-      if (watched === undefined) return;
+      if (watched === undefined) return awaitedNodes.follow(key, undefined);
       const session = sessions.get(key) ?? beginSession(key, watched);
       session.absorb(watched);
       if (mayBeLate(session)) {
@@ -206,6 +208,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       noteWaiting(key, session.waitsForInput);
       noteOverdue(key, session.isOverdue);
       turns.observe(session.remediation);
+      awaitedNodes.follow(key, session.remediation);
       // One that has given its place back makes room for another.
       if (hadPlace && placeOf(session.status, runtime.clock.nowMs()) === "None") turns.review();
       if (requeueAfterMs !== undefined) return { requeueAfterMs };
@@ -242,6 +245,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
         for (const [key, session] of sessions) {
           if (clusterKey(session.cluster.ref) === clusterKey(cluster)) controller.enqueue(key);
         }
+        for (const key of awaitedNodes.in(cluster)) controller.enqueue(key);
         turns.review();
       },
     }),
@@ -313,6 +317,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     for (const stop of unsubscribe) stop?.();
     await Promise.allSettled(background);
     await bareMetalHosts?.settled();
+    awaitedNodes.close();
     await Promise.all([...sessions.values()].map((session) => session.close()));
   }
 }
