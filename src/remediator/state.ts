@@ -206,6 +206,7 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "ClusterExchanged",
   "ApiFailing",
   "InputUnread",
+  "UnknownState",
 ] satisfies Reason[];
 /** What an operator has it wait for, who may end that at any moment. */
 const WAITS_FOR_OPERATOR: readonly (string | undefined)[] = ["Paused", "Maintenance"] satisfies Reason[];

@@ -7,7 +7,7 @@ import { findObject } from "../kube/find-object.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { Watched } from "../kube/watched.ts";
-import type { Clock, Timer } from "../runtime/clock.ts";
+import type { Timer } from "../runtime/clock.ts";
 import type { Stop } from "./snapshot.ts";
 
 /** How often the end of a pause is looked at. */
@@ -54,7 +54,7 @@ function stopSwitchOf(
     notify();
   });
   const unsubscribe = view.subscribe((change) => {
-    const pause = stoppedBy(change.type === "deleted" ? undefined : change.object, runtime.clock.nowMs());
+    const pause = stoppedBy(change.type === "deleted" ? undefined : change.object, serverTimeMs(runtime));
     logPause(runtime, pause);
     end.follow(pause);
     notify();
@@ -76,18 +76,23 @@ function stopSwitchOf(
         return { reason: view.problem === undefined ? notRead : `${notRead}: ${view.problem}` };
       }
       const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
-      return stoppedBy(configMap, runtime.clock.nowMs());
+      return stoppedBy(configMap, serverTimeMs(runtime));
     },
     look: async (signal) =>
       stoppedBy(
         await findObject<ConfigMap>(runtime.client, CONFIG_MAPS, { namespace, name: STOP_SWITCH_NAME }, signal),
-        runtime.clock.nowMs(),
+        serverTimeMs(runtime),
       ),
     subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
+}
+
+/** The time by the API server's clock, no later than it is: an agent whose clock is ahead must not end a pause too soon. */
+function serverTimeMs(runtime: KubeRuntime): number {
+  return runtime.clock.nowMs() + (runtime.clockOffset?.()?.minMs ?? 0);
 }
 
 /** What holds power orders. @param paused, maintenance why, in the words of the stop switch and of the target. */
@@ -113,12 +118,12 @@ function logPause(runtime: KubeRuntime, pause: Pause | undefined): void {
 
 /** Calls back when a pause ends by its own time, which no watch reports. */
 class PauseEnd {
-  readonly #clock: Clock;
+  readonly #runtime: KubeRuntime;
   readonly #onEnd: () => void;
   #timer: Timer | undefined;
 
-  constructor({ clock }: KubeRuntime, onEnd: () => void) {
-    this.#clock = clock;
+  constructor(runtime: KubeRuntime, onEnd: () => void) {
+    this.#runtime = runtime;
     this.#onEnd = onEnd;
   }
 
@@ -127,9 +132,9 @@ class PauseEnd {
     const untilMs = pause?.untilMs;
     if (untilMs === undefined) return;
     // A timer takes no more than 24 days, and the wall clock may be set meanwhile: both are met by looking again.
-    const delayMs = Math.min(Math.max(0, untilMs - this.#clock.nowMs()), RECHECK_MAX_MS);
-    this.#timer = this.#clock.schedule(delayMs, () =>
-      this.#clock.nowMs() >= untilMs ? this.#onEnd() : this.follow(pause),
+    const delayMs = Math.min(Math.max(0, untilMs - serverTimeMs(this.#runtime)), RECHECK_MAX_MS);
+    this.#timer = this.#runtime.clock.schedule(delayMs, () =>
+      serverTimeMs(this.#runtime) >= untilMs ? this.#onEnd() : this.follow(pause),
     );
   }
 }

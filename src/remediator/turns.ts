@@ -148,7 +148,10 @@ export class Turns {
     const place = placeOf(status, clock.nowMs());
     const nowMs = clock.monotonicMs();
     if (place !== "Lapsing") return place === "Held";
-    return nowMs - (this.#lapsingSinceMs.get(uid) ?? nowMs) <= PLACE_KEPT_MS;
+    // One that nothing wakes while it waits is observed here alone.
+    const sinceMs = this.#lapsingSinceMs.get(uid) ?? nowMs;
+    this.#lapsingSinceMs.set(uid, sinceMs);
+    return nowMs - sinceMs <= PLACE_KEPT_MS;
   }
 
   #nodeOf(remediation: BareMetalRemediation): Node | undefined {

@@ -211,10 +211,11 @@ export class Cluster {
     this.rack.host(host).order(order);
   }
 
-  pause(paused: boolean): void {
+  /** @param until when the pause ends by itself, RFC 3339. */
+  pause(paused: boolean, until?: string): void {
     const maps = this.server.collection(CONFIG_MAPS);
     const key = { namespace: NAMESPACE, name: "ironfence-pause" };
-    const data = { paused: String(paused), reason: "a test" };
+    const data = { paused: String(paused), reason: "a test", ...(until !== undefined && { until }) };
     if (maps.get(key) === undefined) maps.create({ metadata: key, data });
     else maps.mergePatch(key, { data });
   }

@@ -236,3 +236,17 @@ describe("maintenance of a target", () => {
       await world.phase("n1", "Succeeded");
     }));
 });
+
+describe("a pause that ends by itself", () => {
+  for (const agentAheadMs of [0, 600_000]) {
+    it(`ends by the API server's clock, where that of the agent is ${agentAheadMs / 60_000} minutes ahead`, () =>
+      World.run({ agentAheadMs }, async (world) => {
+        await world.hang("n1");
+        world.pause(true, new Date(world.clock.nowMs() + 300_000).toISOString());
+        world.remediate("n1", { retryLimit: 0 });
+        await world.clock.advance(295_000);
+        assert.deepEqual(world.powerLog, []);
+        await world.phase("n1", "Succeeded", 180_000);
+      }));
+  }
+});

@@ -188,6 +188,23 @@ describe("a place among the hosts that are remediated at once", () => {
       await world.phase("n1", "Succeeded");
     }));
 
+  it("is not kept for ever by a status of a version to come, which nothing wakes", () =>
+    World.run({ hosts: ["n1", "n2", "n3"], limits: { hosts: 1 } }, async (world) => {
+      await world.holdPod();
+      world.remediate("n1", { retryLimit: 0, drainTimeout: "5m" });
+      await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+      await world.killAgent();
+      const status = { writtenBy: "9.9.9", phase: "Draining" };
+      world.server
+        .collection(BARE_METAL_REMEDIATIONS)
+        .mergePatch({ namespace: NAMESPACE, name: "n1" }, { status }, "status");
+      world.startAgent();
+      await world.clock.advance(20_000);
+      await world.hang("n2");
+      world.remediate("n2");
+      await world.phase("n2", "Succeeded", 600_000);
+    }));
+
   it("of the control plane is given back, and yet etcd counts the member until its node is Ready", () =>
     World.run({ ...PLANE, limits: { hosts: 1 } }, async (world) => {
       world.rack.host("n1").failDisk();

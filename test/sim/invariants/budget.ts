@@ -60,6 +60,7 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "ClusterExchanged",
   "ApiFailing",
   "InputUnread",
+  "UnknownState",
 ];
 /** How long a remediation may keep its place that waits for such, or beyond its deadline. */
 const PLACE_KEPT_MS = 60_000;

@@ -95,10 +95,14 @@ export function isStale({ metadata }: KubeObject, epochMs: number): boolean {
 /** The key of the stop switch among what holds orders; the others are names of targets. */
 export const PAUSED = "the stop switch";
 
-/** Whether a stop switch as it is stored stops. */
+/** Whether a stop switch as it is stored stops, until its own end (`pauseEndMs`). */
 export function isPaused({ data }: ConfigMap): boolean {
-  // No pause of the simulation ends by its own time.
   return stops(data, 0);
+}
+
+/** When a pause ends by itself; never where it does not say. */
+export function pauseEndMs({ data }: ConfigMap): number {
+  return parseTimeMs(data?.["until"]) ?? Infinity;
 }
 
 /** The boot in which a node is Ready; undefined where it is not. */

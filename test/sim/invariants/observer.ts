@@ -11,7 +11,7 @@ import type { Clock } from "../../../src/runtime/clock.ts";
 import type { DeviceEvent, RackDevices } from "../rack-driver.ts";
 import { STOP_SWITCH_NAME } from "../../../src/api/stop-switch.ts";
 import { asTarget, holdOrder, isOperated } from "./bare-metal-host.ts";
-import { isPaused, isStale, PAUSED, readyBoot } from "./came-back.ts";
+import { isPaused, isStale, PAUSED, pauseEndMs, readyBoot } from "./came-back.ts";
 import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
 import { keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
@@ -61,6 +61,8 @@ export class Observer {
   readonly #stale = new Map<string, boolean>();
   readonly #readySince = new Map<string, { bootID: string; sinceMs: number }>();
   readonly #heldSinceMs = new Map<string, number>();
+  /** When the pause ends by itself, by the world's wall clock. */
+  #pauseEndsMs = Infinity;
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
   #leader: { holder: string } | undefined;
@@ -272,7 +274,10 @@ export class Observer {
         else this.#present.add(uid);
         return;
       case "ConfigMap":
-        if (name === STOP_SWITCH_NAME) this.#learnHeld(PAUSED, type !== "DELETED" && isPaused(object));
+        if (name === STOP_SWITCH_NAME) {
+          this.#learnHeld(PAUSED, type !== "DELETED" && isPaused(object));
+          this.#pauseEndsMs = pauseEndMs(object);
+        }
         return;
       case "Metal3Remediation":
         this.#asked.add(uid);
@@ -402,6 +407,10 @@ export class Observer {
     const devicesWell = (): boolean => this.#devicesWell;
     const clocksAgree = (): boolean => this.#clocksAgree;
     const clocksDoubtedAtMs = (): number => this.#clocksDoubtedAtMs;
+    const heldSinceMs = (): Facts["heldSinceMs"] => {
+      if (epoch() >= this.#pauseEndsMs) this.#heldSinceMs.delete(PAUSED);
+      return this.#heldSinceMs;
+    };
     const nodesLag = (): boolean => this.#heldNodes > 0 || this.#nodesLagMs > 0;
     const limits = (): Facts["limits"] => this.#limits;
     return {
@@ -450,7 +459,9 @@ export class Observer {
       failedBy: this.#failedBy,
       begun: this.#begun,
       readySince: this.#readySince,
-      heldSinceMs: this.#heldSinceMs,
+      get heldSinceMs() {
+        return heldSinceMs();
+      },
       hamperedAtMs: (call) => this.#hamperedAt(call),
     };
   }

@@ -95,9 +95,11 @@ describe("the turns to begin", () => {
     });
   });
 
-  it("go to a host that was not cycled yet before one that was, also where that one is older", () => {
+  it("go to a host that was not cycled yet before one that was, unless that one is ten minutes older", () => {
     const waiting = [contender("a", { attempts: 1 }), contender("b", { createdAtMs: 5 })];
     assert.deepEqual(outcome(allot([], waiting, { ...ANY, hosts: 1 }, () => [])), { begin: ["b"], wait: ["a"] });
+    const late = [contender("a", { attempts: 1 }), contender("b", { createdAtMs: 600_001 })];
+    assert.deepEqual(outcome(allot([], late, { ...ANY, hosts: 1 }, () => [])), { begin: ["a"], wait: ["b"] });
   });
 
   it("go first to it, however many hosts of its zone are under way", () => {
