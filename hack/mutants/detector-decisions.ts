@@ -115,6 +115,14 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     PLAN,
   ),
   mutant(
+    "failed-round-forgotten",
+    "plan-attempts",
+    "a round is stored as failed before its remediations are deleted: the waits between rounds double",
+    'if (isStored) remove(pass, remediation, "startedAnew");',
+    'if (isStored || true) remove(pass, remediation, "startedAnew");',
+    "test/sim/retry-waits.test.ts",
+  ),
+  mutant(
     "deleted-unremembered",
     "plan-attempts",
     "no remediation is deleted before it is remembered as an attempt",

@@ -8,6 +8,9 @@ import type { Pass } from "./pass.ts";
 import { announce, checkAgain, skip, verdict } from "./pass.ts";
 import type { Remediation } from "./remediation.ts";
 
+/** How soon it is looked again whether the status says that a round has failed. */
+const RECORD_WAIT_MS = 1_000;
+
 // How often a node is tried: its budget of attempts, and the rounds of its list of steps.
 
 /** Whether every step has failed, and the list does not start anew yet, or never will. */
@@ -51,10 +54,22 @@ export function isBudgetSpent(pass: Pass, facts: NodeFacts): boolean {
   return true;
 }
 
-/** Has the remediations of the round that failed deleted, whose names the next round needs. @returns whether any is left. */
+/**
+ * Has the remediations of the round that failed deleted, whose names the next round needs. The status has to say first that they
+ * failed: else the round would be forgotten with them, and the next wait would be no longer than this one.
+ *
+ * @returns whether any is left.
+ */
 export function clearAway(pass: Pass, facts: NodeFacts): boolean {
   if (facts.remediations.length === 0) return false;
-  for (const remediation of facts.remediations) remove(pass, remediation, "startedAnew");
+  const stored = facts.previous?.remediations ?? [];
+  for (const remediation of facts.remediations) {
+    const isStored = stored.some(
+      ({ resource, timedOut }) => resource.uid === remediation.uid && timedOut !== undefined,
+    );
+    if (isStored) remove(pass, remediation, "startedAnew");
+    else checkAgain(pass, pass.nowMs + RECORD_WAIT_MS);
+  }
   verdict(pass, facts, "waiting", "Every step has failed; the first is tried anew once their remediations are gone");
   return true;
 }

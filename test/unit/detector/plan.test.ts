@@ -167,10 +167,10 @@ describe("decide: attempts", () => {
 
   it("never gives up a single template, and leaves its failed CR alone until it is tried anew", () => {
     const single = policyOf();
-    const failedAgo = (agoMs: number) => {
+    const failedAgo = (agoMs: number, previous?: ReturnType<typeof entryIn>) => {
       const [failed] = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
       const remediations = [{ ...failed, succeededSinceMs: T0 - agoMs }];
-      return decide(snapshotOf(single, [unhealthy("a", { remediations })]), T0);
+      return decide(snapshotOf(single, [unhealthy("a", { remediations, previous })]), T0);
     };
     const early = failedAgo(599_000);
     assert.deepEqual(early.actions, []);
@@ -179,7 +179,9 @@ describe("decide: attempts", () => {
     const mended = (fenceableSinceMs: number) => {
       const [failed] = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
       const remediations = [{ ...failed, succeededSinceMs: T0 - 5_000 }];
-      return decide(snapshotOf(single, [unhealthy("a", { remediations, fenceableSinceMs })]), T0).actions;
+      const at = (previous?: ReturnType<typeof entryIn>) =>
+        decide(snapshotOf(single, [unhealthy("a", { remediations, fenceableSinceMs, previous })]), T0);
+      return at(entryIn(at().status, "a")).actions;
     };
     assert.deepEqual(mended(T0 - 5_000), []);
     assert.deepEqual(
@@ -187,8 +189,9 @@ describe("decide: attempts", () => {
       ["delete"],
     );
     const due = failedAgo(600_000);
+    assert.deepEqual(due.actions, [], "it is not deleted before its failure is stored");
     assert.deepEqual(
-      due.actions.map((action) => action.type === "delete" && action.because),
+      failedAgo(600_000, entryIn(due.status, "a")).actions.map((action) => action.type === "delete" && action.because),
       ["startedAnew"],
     );
     assert.equal(entryIn(due.status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 600_000));
@@ -299,7 +302,9 @@ describe("decide: the list of steps starts anew", () => {
     const policy = policyOf(escalation("X", "Y"));
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 700_000) };
     const remediations = ["X", "Y"].map((kind) => remediationOf("a", { kind, createdMs: T0 - 800_000, annotations }));
-    const { actions, nodes } = decide(snapshotOf(policy, [unhealthy("a", { remediations }, {}, policy)]), T0);
+    const { status } = decide(snapshotOf(policy, [unhealthy("a", { remediations }, {}, policy)]), T0);
+    const facts = unhealthy("a", { remediations, previous: entryIn(status, "a") }, {}, policy);
+    const { actions, nodes } = decide(snapshotOf(policy, [facts]), T0);
     assert.deepEqual(
       actions.map(({ type }) => type),
       ["delete", "delete"],
