@@ -37,6 +37,7 @@ export const POWER_SEEN = "test/unit/remediator/power-seen.test.ts";
 export const CONTACT = "test/unit/kube/contact.test.ts";
 export const ORDERS_SIM = "test/sim/orders.test.ts";
 export const REFUSED_WRITES_SIM = "test/sim/refused-writes.test.ts";
+export const UNREAD_HOST_SIM = "test/sim/workload/unread-bare-metal-host.test.ts";
 export const SLOW_CALLS_SIM = "test/sim/slow-calls.test.ts";
 export const SAFETY_SIM = "test/sim/safety.test.ts";
 export const BMC_LEASE = "test/integration/bmc-lease.test.ts";

@@ -142,9 +142,9 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "order-beside-unread-hosts",
     "composite-directory",
-    "no order is sent to a FencingTarget's host before it is known whether an operator has taken it back",
-    "if (hosts.unread !== undefined) throw new BmcError(",
-    "if (hosts.unread !== undefined && hosts.problem === undefined) throw new BmcError(",
+    "no power-off is sent to a FencingTarget's host before it is known whether an operator has taken it back",
+    "if (isOff && hosts.unread !== undefined) throw new BmcError(",
+    "if (isOff && hosts.unread !== undefined && hosts.problem === undefined) throw new BmcError(",
     BARE_METAL_SIM,
   ),
   mutant(

@@ -19,7 +19,7 @@ import {
   stopGate,
   wait,
 } from "./moves.ts";
-import { heardAtMs, isPauseOver, isSpent, orderAgeMs } from "./orders.ts";
+import { heardAtMs, isPauseOver, isSpent, latenessOf, orderAgeMs } from "./orders.ts";
 import { silentAtMs } from "./renewals.ts";
 import type { LeaseSeen, Seen, SentOrder } from "./seen.ts";
 import type { Decision, Now, Walk } from "./snapshot.ts";
@@ -62,7 +62,8 @@ export function decidePoweringOff(walk: Walk, now: Now): Decision {
   if (held !== undefined) return held;
   if (walk.remainingMs <= 0) {
     const { reason, message } = seen.device ??
-      order?.problem ?? {
+      order?.problem ??
+      latenessOf(order) ?? {
         reason: "PowerOffTimeout" as const,
         message: `the host was not proven off in time; its BMC says ${power.last?.raw ?? "nothing"}`,
       };

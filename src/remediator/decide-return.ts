@@ -3,7 +3,7 @@ import type { Node } from "../api/core.ts";
 import { isReady } from "./marks.ts";
 import { recordNode } from "./decide-verifying.ts";
 import { deviceGate, failAttempt, failAttemptInTurn, identityGate, move, run, stopGate, wait } from "./moves.ts";
-import { isOnDue, isSpent, orderAgeMs, readsOn, withIntent } from "./orders.ts";
+import { isOnDue, isSpent, latenessOf, orderAgeMs, readsOn, withIntent } from "./orders.ts";
 import type { SentOrder } from "./seen.ts";
 import type { Decision, Now, Snapshot, Walk } from "./snapshot.ts";
 import type { ConditionChange } from "./status.ts";
@@ -27,7 +27,8 @@ export function decidePoweringOn(walk: Walk, now: Now): Decision {
   }
   if (walk.remainingMs <= 0) {
     const { reason, message } = seen.device ??
-      order?.problem ?? {
+      order?.problem ??
+      latenessOf(order) ?? {
         reason: "PowerOnTimeout" as const,
         message: `the host did not read On in time; its BMC says ${last?.raw ?? "nothing"}`,
       };

@@ -10,7 +10,8 @@ import { ownerOf } from "./ownership.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./power-seen.ts";
 import { deviceProblem } from "./reasons.ts";
 import type { Seen, SentOrder } from "./seen.ts";
-import type { HostPower, IdentityVerdict } from "./targets/host.ts";
+import type { HostPower, IdentityVerdict, OrderGate } from "./targets/host.ts";
+import { allowsOn, OrderNotDueError } from "./targets/host.ts";
 import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS, IDENTITY_AGE_MAX_MS } from "./timings.ts";
 
 // Effects on a host's devices. Their failures are noted in the session, for `decide` to judge; none is thrown.
@@ -61,8 +62,9 @@ export async function readWhole(context: EffectContext, signal: AbortSignal): Pr
 }
 
 /**
- * Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever comes of it. One
- * whose check of the identity is too old by now is not sent: then all is looked at anew, as after a restart.
+ * Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever comes of it. A
+ * power-off whose check of the identity is too old is not sent: then all is looked at again, as after a restart. An On, which
+ * may be repeated, has its identity checked once more instead: a slow API must not keep a host off.
  */
 export async function orderPower(
   context: EffectContext,
@@ -71,34 +73,88 @@ export async function orderPower(
   signal: AbortSignal,
 ): Promise<void> {
   const { session, runtime } = context;
+  const isFresh = (): boolean => leftMs(session.seen.identity, session.now().monotonicMs) >= 0;
+  if (action === "On" && !isFresh()) await verifyIdentity(context, signal);
   const { order: previous, identity } = session.seen;
-  const isLate = identity === undefined || session.now().monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS;
+  const isLate = !isFresh();
+  const isRefused = action === "On" && identity !== undefined && !allowsOn(identity.verdict);
   const heardBeforeMs = previous?.action === action ? heardAtMs(previous) : undefined;
   const heardBefore = heardBeforeMs === undefined ? {} : { heardBeforeMs };
-  if (isLate || !context.mayOrder(action)) {
+  const drop = (isLate: boolean): void => {
     // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now; or the
-    // order was stopped, or its target edited, while the intent was being stored.
+    // order was stopped, or its target edited, while API calls were being made.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
     const problem = previous?.action === action ? previous.problem : undefined;
     const unsent = { attemptId, action, outcome: "Rejected", atMs: session.now().monotonicMs } as const;
     session.seen = {
       ...session.seen,
       identity: undefined,
-      order: { ...unsent, ...heardBefore, ...(problem && { problem }) },
+      order: { ...unsent, ...heardBefore, ...(problem && { problem }), ...(isLate && { isLate }) },
     };
-    return;
+  };
+  if (isLate || isRefused || !context.mayOrder(action)) {
+    return drop(isLate);
   }
   session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };
   runtime.logger.info({ ...fieldsOf(session), action, attempt: attemptId }, "power order");
   const sent = await onDevice(context, signal, async (power) => {
-    await context.host?.ensureOurs(session.subject, signal);
-    return action === "ForceOff" ? power.forceOff(signal) : power.on(signal);
+    if (action === "On") return powerOn(context, power, signal);
+    return powerOff(context, power, identity, signal);
   });
+  if ("value" in sent && sent.value instanceof OrderNotDueError) {
+    return drop(sent.value.isLate);
+  }
   const outcome = "error" in sent ? outcomeOf(sent.error, previous) : "Acknowledged";
   const atMs = session.now().monotonicMs;
   const device = afterOrder(session.seen.device, action, atMs);
   const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
   session.seen = { ...session.seen, device, order: { attemptId, action, outcome, atMs, ...heardBefore, ...problem } };
+}
+
+/** Milliseconds for which a check of the identity still serves an order; negative where it does not. */
+function leftMs(identity: Seen["identity"], nowMs: number): number {
+  return identity === undefined ? -Infinity : identity.atMs + IDENTITY_AGE_MAX_MS - nowMs;
+}
+
+async function powerOn(
+  context: EffectContext,
+  power: HostPower,
+  signal: AbortSignal,
+): Promise<OrderNotDueError | undefined> {
+  await context.host?.ensureOurs(context.session.subject, "On", signal);
+  if (!context.mayOrder("On")) return new OrderNotDueError("the power-on may not go out any more", false);
+  await power.on(signal);
+  return undefined;
+}
+
+/** Looks whose the host is and orders it off, while the check of its identity still serves. */
+async function powerOff(
+  context: EffectContext,
+  power: HostPower,
+  identity: Seen["identity"],
+  signal: AbortSignal,
+): Promise<OrderNotDueError | undefined> {
+  const { session, host, runtime } = context;
+  const gate: OrderGate = {
+    leftMs: () => Math.max(leftMs(identity, session.now().monotonicMs), 0),
+    ensureDue: () => {
+      if (leftMs(identity, session.now().monotonicMs) < 0) throw new OrderNotDueError("API calls took too long", true);
+      if (!context.mayOrder("ForceOff")) throw new OrderNotDueError("the power-off may not go out any more", false);
+    },
+  };
+  try {
+    await withDeadline(runtime.clock, "the look at whose the host is", gate.leftMs(), signal, async (bounded) => {
+      await host?.ensureOurs(session.subject, "ForceOff", bounded);
+    }).catch((error: unknown) => {
+      throw error instanceof DeadlineError ? new OrderNotDueError(error.message, true, { cause: error }) : error;
+    });
+    gate.ensureDue();
+    await power.forceOff(signal, gate);
+    return undefined;
+  } catch (error) {
+    if (error instanceof OrderNotDueError) return error;
+    throw error;
+  }
 }
 
 /** Problems of an order that say nothing against a reading. */

@@ -2,7 +2,7 @@ import type { Reason } from "./reasons.ts";
 import type { SentOrder } from "./seen.ts";
 import type { Now, Walk } from "./snapshot.ts";
 import type { Attempt } from "./state.ts";
-import { ON_PAUSE_MAX_MS, REORDER_AFTER_MS, REORDER_PAUSE_MS } from "./timings.ts";
+import { IDENTITY_AGE_MAX_MS, ON_PAUSE_MAX_MS, REORDER_AFTER_MS, REORDER_PAUSE_MS } from "./timings.ts";
 
 /**
  * Orders of one action in one power cycle that may take effect, and again those of an undo. A host that something else turns
@@ -34,6 +34,13 @@ export function heardAtMs(order: SentOrder): number | undefined {
 /** Whether neither an order nor one of its action before it can have had an effect. */
 export function hadNoEffect(order: SentOrder): boolean {
   return heardAtMs(order) === undefined;
+}
+
+/** What is said of an order that was not sent in time because of the API. */
+export function latenessOf(order: SentOrder | undefined): { reason: Reason; message: string } | undefined {
+  if (order?.isLate !== true) return undefined;
+  const message = `the API is too slow: more than ${IDENTITY_AGE_MAX_MS / 1_000} s passed between the check of the host's identity and the power order, so the order was not sent; look at the load of the API server`;
+  return { reason: "ApiFailing", message };
 }
 
 /** Whether nothing has powered the host off: the last order was refused, and there was none before it. */

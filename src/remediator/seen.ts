@@ -112,6 +112,8 @@ export interface SentOrder {
   outcome: "Acknowledged" | "Uncertain" | "Rejected";
   /** Why it was rejected; kept until a further order is sent, whatever other calls to the device say meanwhile. */
   problem?: DeviceProblem;
+  /** It was not sent: API calls took so long that the check of the identity had grown too old. */
+  isLate?: true;
   /** When an order of this action before it went out that may have taken effect, of which `outcome` says nothing. */
   heardBeforeMs?: number;
   atMs: number;

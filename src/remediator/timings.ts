@@ -57,6 +57,8 @@ export const DRAIN_CHECK_MAX_MS = 3_000;
 export const RELEASE_BATCH_MAX_MS = 2_000;
 /** How long the target of a host may take to be read that is the remediation's by what is stored: then it is taken as that. */
 export const RECLAIM_MAX_MS = 5_000;
+/** How long what is looked at before a power-on may take to be read: then what is known of it decides. */
+export const ON_LOOK_MAX_MS = 5_000;
 /** What a process that comes late to take back what was done has for that at least. */
 export const UNDO_MIN_MS = 50_000;
 /** Between looks at a host that another remediation owns, beside the watch that usually tells. */

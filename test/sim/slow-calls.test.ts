@@ -124,3 +124,23 @@ async function fence(world: World, strategy: Record<string, unknown> = { drainTi
 async function untainted(world: World, withinMs: number): Promise<void> {
   await world.until("the taint is off", () => world.markLog.includes("n1 -taint"), withinMs);
 }
+
+describe("a host that is to be powered on", () => {
+  for (const delayMs of [2_700, 4_900]) {
+    it(`is powered on though each call to the API takes ${delayMs} ms: its identity is checked again, without a further store`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        const fault = {
+          match: { client: "agent", watch: false },
+          times: Infinity,
+          action: { kind: "delay", delayMs },
+        } as const;
+        world.onPhase("n1", "PoweringOn", () => world.server.faults.inject(fault));
+        world.remediate("n1", { retryLimit: 0, drainTimeout: "60s" });
+        await world.until("n1 is ordered on", () => world.powerLog.includes("n1 On"), 40_000);
+        world.server.faults.clear();
+        await world.phase("n1", "Succeeded");
+        world.assertClean();
+      }));
+  }
+});

@@ -3,7 +3,10 @@ import type { BareMetalHost } from "../../api/metal3.ts";
 import { BmcError } from "../../bmc/errors.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import { abortReason } from "../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { Subject } from "../subject.ts";
+import { ON_LOOK_MAX_MS } from "../timings.ts";
 import type { BareMetalHostDirectory } from "./bare-metal-host/directory.ts";
 import type { Unreadable } from "./bare-metal-host/watch-hosts.ts";
 import { claimsOf } from "./bare-metal-host/host-index.ts";
@@ -53,10 +56,13 @@ function shared(
       const manager = twinsOf(hosts, target, host, subject).find((twin) => powerPathOf(twin) !== "Direct");
       return manager === undefined ? undefined : describe(manager);
     },
-    ensureOurs: async (subject, signal) => {
-      if (hosts.unread !== undefined) throw new BmcError("Busy", whyUnknown(target, hosts.unread));
-      for (const twin of twinsOf(hosts, target, host, subject)) {
-        const live = await liveTwin(runtime, twin, signal);
+    ensureOurs: async (subject, action, signal) => {
+      const isOff = action === "ForceOff";
+      if (isOff && hosts.unread !== undefined) throw new BmcError("Busy", whyUnknown(target, hosts.unread));
+      const twins = twinsOf(hosts, target, host, subject);
+      const look = (twin: BareMetalHost): Promise<BareMetalHost | undefined> =>
+        isOff ? liveTwin(runtime, twin, signal) : twinForOn(runtime, twin, signal);
+      for (const live of await Promise.all(twins.map(look))) {
         if (live !== undefined && powerPathOf(live) !== "Direct") throw new HostRefusal("HostAttached", describe(live));
       }
     },
@@ -91,6 +97,24 @@ async function liveTwin(
     if (isKubeError(error, "NotFound")) return undefined;
     if (!isKubeError(error) || error.code === "Aborted") throw error;
     throw new BmcError("Busy", `${hostText(twin)} cannot be looked at: ${error.message}`, { cause: error });
+  }
+}
+
+/** The same for an On: where it cannot be read in time the one that is watched stands for it. A host must not stay off for that. */
+async function twinForOn(
+  runtime: KubeRuntime,
+  twin: BareMetalHost,
+  signal: AbortSignal,
+): Promise<BareMetalHost | undefined> {
+  try {
+    return await withDeadline(runtime.clock, `reading ${hostText(twin)}`, ON_LOOK_MAX_MS, signal, (bounded) =>
+      liveTwin(runtime, twin, bounded),
+    );
+  } catch (error) {
+    if (signal.aborted) throw abortReason(signal);
+    if (!(error instanceof DeadlineError || error instanceof BmcError)) throw error;
+    runtime.logger.warn({ host: hostText(twin), err: error }, "BareMetalHost not read before a power-on");
+    return twin;
   }
 }
 

@@ -48,8 +48,13 @@ export interface FencedHost {
    * @param subject whose host it is: its Machine may be all that leads to who does.
    */
   takenBack(subject: Subject): string | undefined;
-  /** The same by a live look, right before an order. @throws HostRefusal where the host is not ours any more. */
-  ensureOurs(subject: Subject, signal: AbortSignal): Promise<void>;
+  /**
+   * The same by a live look, right before an order. A look that fails holds a power-off; an On it does not: then what is watched
+   * decides.
+   *
+   * @throws HostRefusal where the host is not ours any more.
+   */
+  ensureOurs(subject: Subject, action: "ForceOff" | "On", signal: AbortSignal): Promise<void>;
   /** Whether anybody uses the host, as far as its own object tells: one that nobody uses may be on, whoever used it before. */
   readonly isInUse: boolean;
   /** What is done to it is a mark on its own object, ours to take off whomever it serves by now: not an order to a BMC. */
@@ -98,6 +103,25 @@ export interface FencedHost {
   open(owner: HostOwner | undefined, signal: AbortSignal): Promise<HostPower>;
 }
 
+/** What a power-off rests on grows old while API calls are made between the last look and the order. */
+export interface OrderGate {
+  /** Milliseconds in which the order must be out. */
+  leftMs(): number;
+  /** Asked right before the order. @throws OrderNotDueError where it may not go out any more. */
+  ensureDue(): void;
+}
+
+/** A power order that was not sent: what it rests on had grown too old, or it may not go out any more. */
+export class OrderNotDueError extends Error {
+  override readonly name = "OrderNotDueError";
+  /** It came too late, and was not held by anybody. */
+  readonly isLate: boolean;
+  constructor(message: string, isLate: boolean, options?: { cause?: unknown }) {
+    super(message, options);
+    this.isLate = isLate;
+  }
+}
+
 /** How a host is given up. */
 export interface HostRelease {
   asItIs: boolean;
@@ -118,7 +142,8 @@ export interface HostPower {
   readPower(signal: AbortSignal): Promise<PowerReading>;
   /** For a host that is to be on again: `Off` where any device of any level is off, which proves nothing about the host. */
   readWhole(signal: AbortSignal): Promise<WholeReading>;
-  forceOff(signal: AbortSignal): Promise<void>;
+  /** @param gate holds back an order that API calls have made too late. */
+  forceOff(signal: AbortSignal, gate?: OrderGate): Promise<void>;
   on(signal: AbortSignal): Promise<void>;
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;

@@ -9,6 +9,7 @@ import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { orderPower, readPower, readWhole, setBootOverride } from "../../../src/remediator/device-effects.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
 import { runEffect } from "../../../src/remediator/effects.ts";
+import { latenessOf } from "../../../src/remediator/orders.ts";
 import { Session } from "../../../src/remediator/session.ts";
 import type { SentOrder } from "../../../src/remediator/seen.ts";
 import type { HostPower } from "../../../src/remediator/targets/host.ts";
@@ -119,6 +120,53 @@ describe("a power order", () => {
       assert.equal(made.session.seen.order?.outcome, "Rejected");
       assert.equal(made.session.seen.identity, undefined);
     }
+  });
+
+  it("to power on has a check of the identity that is too old repeated: a slow API keeps no host off", async () => {
+    for (const [verdict, sentAtAll] of [
+      [{ verified: true, message: "" }, 1],
+      [{ verified: false, reason: "Mismatch", message: "another host" }, 0],
+    ] as const) {
+      let sent = 0;
+      const made = context(() => Promise.resolve(void (sent += 1)));
+      assert.ok(made.session.power !== undefined);
+      made.session.power.verifyIdentity = () => Promise.resolve(verdict);
+      made.session.seen = {
+        ...made.session.seen,
+        identity: { verdict: { verified: true, message: "" }, atMs: -5_001 },
+      };
+      await orderPower(made, "On", "a1", SIGNAL);
+      assert.equal(sent, sentAtAll);
+    }
+  });
+
+  it("to power off that an API call has made too late is not sent, and the operator learns that the API is too slow", async () => {
+    const clock = new VirtualClock();
+    let sent = 0;
+    const made = context(() => Promise.resolve(void (sent += 1)), { clock });
+    assert.ok(made.host !== undefined);
+    const host = { ...made.host, ensureOurs: () => new Promise<void>(() => undefined) };
+    made.session.seen = { ...made.session.seen, identity: { verdict: { verified: true, message: "" }, atMs: 0 } };
+    const ordering = orderPower({ ...made, host }, "ForceOff", "a1", SIGNAL);
+    await clock.advance(5_000);
+    const { order } = made.session.seen;
+    assert.equal(order?.outcome, "Rejected");
+    await ordering;
+    assert.equal(sent, 0);
+    assert.match(latenessOf(order)?.message ?? "", /^the API is too slow/);
+  });
+
+  it("to power off that was stopped during an API call is not sent", async () => {
+    let sent = 0;
+    let isStopped = false;
+    const made = context(() => Promise.resolve(void (sent += 1)));
+    assert.ok(made.host !== undefined);
+    const host = { ...made.host, ensureOurs: () => Promise.resolve(void (isStopped = true)) };
+    made.session.seen = { ...made.session.seen, identity: VERIFIED };
+    await orderPower({ ...made, host, mayOrder: () => !isStopped }, "ForceOff", "a1", SIGNAL);
+    assert.equal(sent, 0);
+    assert.equal(made.session.seen.order?.outcome, "Rejected");
+    assert.equal(latenessOf(made.session.seen.order), undefined);
   });
 
   it("is not sent once it may not be any more: it was stopped while its intent was being stored", async () => {

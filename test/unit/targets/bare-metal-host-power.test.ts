@@ -22,7 +22,7 @@ import { BARE_METAL_HOSTS, holdKey } from "../../../src/remediator/targets/bare-
 import { createCompositeDirectory } from "../../../src/remediator/targets/composite-directory.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
 import type { FencedHost, HostDirectory, HostOwner } from "../../../src/remediator/targets/host.ts";
-import { HostRefusal, TargetError } from "../../../src/remediator/targets/host.ts";
+import { HostRefusal, OrderNotDueError, TargetError } from "../../../src/remediator/targets/host.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -291,6 +291,21 @@ describe("what is asked of a host's operator", () => {
     assert.ok(!(holdKey(owner) in fixture.annotations()));
   });
 
+  test("is not asked for a power-off that may not go out any more once the host has been read", async (fixture) => {
+    const { owner, power } = await ready(fixture);
+    await power.verifyIdentity(node, fixture.signal);
+    let isRead = false;
+    const stop = fixture.server.onRequest(({ method, path }) => {
+      if (method === "GET" && path.includes("baremetalhosts/h1")) isRead = true;
+    });
+    const ensureDue = (): void => {
+      if (isRead) throw new OrderNotDueError("paused", false);
+    };
+    await assert.rejects(power.forceOff(fixture.signal, { leftMs: () => 5_000, ensureDue }), OrderNotDueError);
+    stop();
+    assert.ok(isRead && !(holdKey(owner) in fixture.annotations()));
+  });
+
   test("gets through although the operator writes to the host meanwhile", async (fixture) => {
     const { owner, power } = await ready(fixture);
     await power.verifyIdentity(node, fixture.signal);
@@ -492,10 +507,10 @@ describe("a FencingTarget beside a BareMetalHost", () => {
       fixture.server.collection(FENCING_TARGETS).get({ namespace: "ironfence", name: "t1" })?.metadata.uid ?? "";
     const taken = composite?.byUid(uid) ?? assert.fail();
     assert.equal(taken.takenBack(localNode("n1")), undefined);
-    await taken.ensureOurs(localNode("n1"), fixture.signal);
+    await taken.ensureOurs(localNode("n1"), "ForceOff", fixture.signal);
     fixture.edit({ status: { operationalStatus: "OK" } }, "status");
     await assert.rejects(
-      taken.ensureOurs(localNode("n1"), fixture.signal),
+      taken.ensureOurs(localNode("n1"), "ForceOff", fixture.signal),
       /HostRefusal: the operator of BareMetalHost metal3\/h1/,
     );
     for (let turns = 0; turns < 10; turns += 1) await settle();
@@ -515,7 +530,10 @@ describe("a FencingTarget beside a BareMetalHost", () => {
     const machine = { apiVersion: consumerRef.apiVersion, kind: "Machine", namespace: "okd", name: "w1", uid: "w1" };
     const subject = { ...localNode("n2"), machine };
     assert.match(taken.takenBack(subject) ?? "", /^the operator of BareMetalHost metal3\/h1/);
-    await assert.rejects(taken.ensureOurs(subject, fixture.signal), /^HostRefusal: the operator of BareMetalHost/);
+    await assert.rejects(
+      taken.ensureOurs(subject, "ForceOff", fixture.signal),
+      /^HostRefusal: the operator of BareMetalHost/,
+    );
   });
 
   test("for another host leaves each to its own", async (fixture) => {

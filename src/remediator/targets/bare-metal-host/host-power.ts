@@ -8,9 +8,12 @@ import type { KubeErrorCode } from "../../../kube/errors.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { isLaterVersion } from "../../../kube/resource-version.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
-import type { FencedHost, HostOwner, HostPower } from "../host.ts";
-import { HostRefusal } from "../host.ts";
-import { foreignHolds, holdOff, isHeld, liftHold, readHost } from "./host-store.ts";
+import { abortReason } from "../../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
+import { ON_LOOK_MAX_MS } from "../../timings.ts";
+import type { FencedHost, HostOwner, HostPower, OrderGate } from "../host.ts";
+import { HostRefusal, OrderNotDueError } from "../host.ts";
+import { foreignHolds, holdOff, isHeld, isUnheld, liftHold, readHost } from "./host-store.ts";
 import { judgeHost } from "./judge-host.ts";
 import { hostText, powerPathOf, refusalOf } from "./power-path.ts";
 import type { PowerSense } from "./power-sense.ts";
@@ -67,12 +70,14 @@ export class OperatorPower implements HostPower {
     return { ...reading, runs: reading.state === "On" };
   }
 
-  async forceOff(signal: AbortSignal): Promise<void> {
+  async forceOff(signal: AbortSignal, gate?: OrderGate): Promise<void> {
     const { runtime, ref } = this.#deps;
     const owner = requireOwner(this.#deps, this.#known);
     await this.#sense.requireVerified(signal);
     const uuid = this.#sense.systemUUID;
-    this.#known = await asDevice(this.#known, () => holdOff(runtime, ref, owner, uuid, signal));
+    const hold = (bounded: AbortSignal): Promise<BareMetalHost> => holdOff(runtime, ref, owner, uuid, bounded, gate);
+    // One that is cut off may have been heard: it ends as a time-out does.
+    this.#known = await asDevice(this.#known, () => inTime(runtime, this.#known, gate, signal, hold));
   }
 
   async on(signal: AbortSignal): Promise<void> {
@@ -132,23 +137,51 @@ export class DirectPower implements HostPower {
     return this.#topology.readWhole(signal);
   }
 
-  async forceOff(signal: AbortSignal): Promise<void> {
+  async forceOff(signal: AbortSignal, gate?: OrderGate): Promise<void> {
     const { runtime, ref } = this.#deps;
     requireOwner(this.#deps, this.#host);
-    const live = await asDevice(this.#host, () => readHost(runtime, ref, signal));
+    const read = (bounded: AbortSignal): Promise<BareMetalHost> => readHost(runtime, ref, bounded);
+    const live = await asDevice(this.#host, () => inTime(runtime, this.#host, gate, signal, read)).catch(
+      (error: unknown) => {
+        // Nothing was sent yet.
+        throw error instanceof DeadlineError ? new OrderNotDueError(error.message, true, { cause: error }) : error;
+      },
+    );
     const refusal = refusalOf(live);
     if (refusal !== undefined) throw refusal;
     if (powerPathOf(live) !== "Direct") {
       throw new HostRefusal("HostDetaching", `the operator has taken ${hostText(live)} back: it is asked from now on`);
     }
+    gate?.ensureDue();
     await this.#topology.forceOff(signal);
   }
 
   async on(signal: AbortSignal): Promise<void> {
     const { runtime, ref } = this.#deps;
     const owner = requireOwner(this.#deps, this.#host);
-    await asDevice(this.#host, () => liftHold(runtime, ref, owner, signal));
+    const lift = (bounded: AbortSignal): Promise<unknown> => liftHold(runtime, ref, owner, bounded);
+    if (this.#needsNoLift(owner)) await asDevice(this.#host, () => this.#tryTo(lift, signal));
+    else await asDevice(this.#host, () => lift(signal));
     await this.#topology.on(signal);
+  }
+
+  /** Calls the API for what an On can do without: where there is no answer in time, it does. */
+  async #tryTo(call: (signal: AbortSignal) => Promise<unknown>, signal: AbortSignal): Promise<void> {
+    const { runtime } = this.#deps;
+    try {
+      await withDeadline(runtime.clock, `reading ${hostText(this.#host)}`, ON_LOOK_MAX_MS, signal, call);
+    } catch (error) {
+      if (signal.aborted) throw abortReason(signal);
+      const isUnread = error instanceof DeadlineError || (isKubeError(error) && !isKubeError(error, "NotFound"));
+      if (!isUnread) throw error;
+      runtime.logger.warn({ host: hostText(this.#host), err: error }, "BareMetalHost not read before a power-on");
+    }
+  }
+
+  /** Whether, by what is known of the host, its BMC is ours and nothing of ours holds it off: then it need not be read first. */
+  #needsNoLift(owner: HostOwner): boolean {
+    const host = this.#deps.watched() ?? this.#host;
+    return powerPathOf(host) === "Direct" && isUnheld(host, owner);
   }
 
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
@@ -162,6 +195,19 @@ export class DirectPower implements HostPower {
   close(): Promise<void> {
     return this.#topology.close();
   }
+}
+
+/** Bounds a call to the API by the time in which the power-off that it belongs to must be out. */
+function inTime<T>(
+  runtime: KubeRuntime,
+  host: BareMetalHost,
+  gate: OrderGate | undefined,
+  signal: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (gate === undefined) return call(signal);
+  gate.ensureDue();
+  return withDeadline(runtime.clock, `the power-off of ${hostText(host)}`, gate.leftMs(), signal, call);
 }
 
 /** The judge of a host with one device. */

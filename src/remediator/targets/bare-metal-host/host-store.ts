@@ -8,7 +8,7 @@ import { pointer } from "../../../kube/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { toMicroTime, toTime } from "../../../runtime/time.ts";
-import type { FencedHost, HostOwner, HostRelease } from "../host.ts";
+import type { FencedHost, HostOwner, HostRelease, OrderGate } from "../host.ts";
 import { HostRefusal } from "../host.ts";
 import { isLive } from "../target-store.ts";
 import { hostText, refusalOf } from "./power-path.ts";
@@ -145,6 +145,7 @@ export async function recordHostReboot(
  * off: it looks at a host whose annotations have changed at once, and else once in a minute.
  *
  * @param systemUUID whom the BMC was found to power, kept for times without a Node to compare with.
+ * @param gate asked between the read and each write.
  * @throws HostRefusal where the live host must not be powered off.
  */
 export function holdOff(
@@ -153,8 +154,10 @@ export function holdOff(
   owner: HostOwner,
   systemUUID: string | undefined,
   signal: AbortSignal,
+  gate?: OrderGate,
 ): Promise<BareMetalHost> {
   const change = (host: BareMetalHost): AnnotationChange | undefined => {
+    gate?.ensureDue();
     requireOwner(host, owner);
     const refusal = refusalOf(host);
     if (refusal !== undefined) throw refusal;
@@ -196,6 +199,11 @@ export function liftHold(
 /** Whether a host is held off by this owner, by what the object says. */
 export function isHeld({ metadata }: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
   return metadata.annotations?.[holdKey(owner)] === HARD;
+}
+
+/** Whether a host is this owner's and nobody of ironfence holds it off: nothing needs to be lifted before it is powered on. */
+export function isUnheld(host: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
+  return storedOwner(host)?.uid === owner.uid && heldBy(host).length === 0;
 }
 
 /** UIDs of the remediations that hold a host off. */
