@@ -285,6 +285,14 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     DEVICE_EFFECTS,
   ),
   mutant(
+    "deadline-ends-walk",
+    "ownership",
+    "a target that is not read in time is tried again as after any failure of the API",
+    'throw error instanceof DeadlineError ? new KubeError("Timeout", error.message, { cause: error }) : error;',
+    "throw error;",
+    OWNERSHIP,
+  ),
+  mutant(
     "owner-unread-is-target-unread",
     "ownership",
     "a target that can be read says whose the host is",

@@ -1,6 +1,6 @@
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { isKubeError, KubeError } from "../kube/errors.ts";
 import { abortReason } from "../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import type { EffectContext } from "./effect-context.ts";
@@ -29,13 +29,18 @@ export async function claimHost(context: EffectContext, signal: AbortSignal): Pr
   }
 }
 
-function inTime<T>(
+async function inTime<T>(
   { runtime }: EffectContext,
   { ref }: FencedHost,
   signal: AbortSignal,
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  return withDeadline(runtime.clock, `reading ${ref.kind} ${ref.namespace}/${ref.name}`, RECLAIM_MAX_MS, signal, call);
+  const what = `reading ${ref.kind} ${ref.namespace}/${ref.name}`;
+  try {
+    return await withDeadline(runtime.clock, what, RECLAIM_MAX_MS, signal, call);
+  } catch (error) {
+    throw error instanceof DeadlineError ? new KubeError("Timeout", error.message, { cause: error }) : error;
+  }
 }
 
 /** Whether it is the target that cannot be read, and not one who owns it, say. */
@@ -45,7 +50,7 @@ async function isUnreadable(context: EffectContext, host: FencedHost, signal: Ab
     return false;
   } catch (error) {
     if (signal.aborted) throw abortReason(signal);
-    return error instanceof DeadlineError || (isKubeError(error) && !isKubeError(error, "NotFound"));
+    return isKubeError(error) && !isKubeError(error, "NotFound");
   }
 }
 

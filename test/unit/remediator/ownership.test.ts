@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
+import { isKubeError, KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { EffectContext } from "../../../src/remediator/effect-context.ts";
 import { checkSuccessor, claimHost, isWaiting } from "../../../src/remediator/ownership.ts";
@@ -101,6 +101,20 @@ async function claim(owner: HostOwner | undefined, stored: Record<string, Stored
 }
 
 describe("a host", () => {
+  it("whose target is not read in time is tried again as after any failure of the API", async () => {
+    const watched = { ...OTHER, uid: "uid-a", name: "a" };
+    const target = { kind: "FencingTarget", namespace: "ironfence", name: "t", uid: "target-uid" };
+    const made = world(watched, {}, { watched, status: { target } });
+    const { host } = made.context;
+    assert.ok(host !== undefined);
+    const hung = { ...host, claim: () => new Promise<never>(() => undefined) };
+    const claiming = assert.rejects(claimHost({ ...made.context, host: hung }, SIGNAL), (error) =>
+      isKubeError(error, "Timeout"),
+    );
+    await (made.context.runtime.clock as VirtualClock).advance(5_000);
+    await claiming;
+  });
+
   it("that nobody has is taken", async () => {
     assert.deepEqual(await claim(undefined), {
       asked: ["claim for a"],
