@@ -28,6 +28,8 @@ export interface RemediationObject extends KubeObject {
   powerOrdered: boolean;
   /** Whether it is a Metal3Remediation that has failed: that kind has no conditions. */
   phaseFailed: boolean;
+  /** When the status of one that has failed so was last written, RFC 3339: as the API server has noted it in `managedFields`. */
+  failedAt: string | undefined;
 }
 
 /** What the detector reads of a remediation CR of any vendor. */
@@ -76,14 +78,25 @@ const HEALTH_CHECK_KIND = "NodeHealthCheck";
 export function trimRemediation(raw: KubeObject): RemediationObject {
   const status = field(raw, "status");
   const action = field(field(status, "attempt"), "action");
+  const phaseFailed = raw.kind === METAL3_REMEDIATION_KIND && field(status, "phase") === "Failed";
   return {
     apiVersion: raw.apiVersion,
     kind: raw.kind,
     metadata: trimMeta(raw.metadata, KEPT_ANNOTATIONS),
     conditions: readConditions(field(status, "conditions")),
     powerOrdered: typeof action === "string" && !NO_ORDER.includes(action),
-    phaseFailed: raw.kind === METAL3_REMEDIATION_KIND && field(status, "phase") === "Failed",
+    phaseFailed,
+    failedAt: phaseFailed ? statusWrittenAt(raw) : undefined,
   };
+}
+
+/** When the status of an object was last written; undefined where nobody has noted it. */
+function statusWrittenAt({ metadata }: KubeObject): string | undefined {
+  const entries = (metadata.managedFields ?? []).filter(({ subresource }) => subresource === "status");
+  return entries
+    .flatMap(({ time }) => time ?? [])
+    .toSorted()
+    .at(-1);
 }
 
 export function readRemediation(object: RemediationObject): Remediation {
@@ -103,7 +116,7 @@ export function readRemediation(object: RemediationObject): Remediation {
       : succeeded?.status === "False"
         ? failureOf(succeeded)
         : undefined,
-    succeededSinceMs: parseTimeMs(succeeded?.lastTransitionTime),
+    succeededSinceMs: parseTimeMs(object.phaseFailed ? object.failedAt : succeeded?.lastTransitionTime),
     powerOrdered: object.powerOrdered,
     nodeDeletionExpected: condition(NODE_DELETION_EXPECTED)?.status === "True",
     timedOut: annotations[NHC_TIMED_OUT],

@@ -41,7 +41,7 @@ export interface ObjectMeta {
   finalizers?: string[];
   ownerReferences?: OwnerReference[];
   /** Who has written which fields, and when, by the API server's clock. Caches leave it out. */
-  managedFields?: { time?: string }[];
+  managedFields?: { time?: string; subresource?: string }[];
 }
 
 /** Any object of the Kubernetes API. */

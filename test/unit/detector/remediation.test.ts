@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Remediation } from "../../../src/detector/remediation.ts";
 import { isOwnedBy, readRemediation, remediationDiffers, trimRemediation } from "../../../src/detector/remediation.ts";
+import type { KubeObject } from "../../../src/kube/resource.ts";
 import { CHECK_UID, remediationOf } from "./world.ts";
 
 describe("remediation of any vendor", () => {
@@ -56,5 +58,36 @@ describe("remediation of any vendor", () => {
       "another object of its name": withMeta({ uid: "another" }),
     };
     for (const [what, after] of Object.entries(news)) assert.equal(differs(after), true, what);
+  });
+});
+
+describe("a Metal3Remediation that has failed, whose kind has no conditions", () => {
+  const failed = (managedFields?: { time: string; subresource?: string }[]): Remediation =>
+    readRemediation(
+      trimRemediation({
+        apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
+        kind: "Metal3Remediation",
+        metadata: {
+          name: "m1",
+          uid: "u",
+          resourceVersion: "1",
+          creationTimestamp: "2026-01-01T00:00:00Z",
+          ...(managedFields && { managedFields }),
+        },
+        status: { phase: "Failed" },
+      } as KubeObject),
+    );
+
+  it("has failed when its status was last written, not when it was made: the pause before the next try counts from there", () => {
+    const { succeeded, succeededSinceMs } = failed([
+      { time: "2026-01-01T00:05:00Z", subresource: "status" },
+      { time: "2026-01-01T00:20:00Z", subresource: "status" },
+      { time: "2026-01-01T00:30:00Z" },
+    ]);
+    assert.deepEqual([succeeded, succeededSinceMs], ["False", Date.UTC(2026, 0, 1, 0, 20)]);
+  });
+
+  it("has failed at a time that nobody knows, where the API server has not noted it", () => {
+    assert.deepEqual([failed().succeeded, failed().succeededSinceMs], ["False", undefined]);
   });
 });

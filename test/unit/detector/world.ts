@@ -121,6 +121,7 @@ export function remediationOf(nodeName: string, options: RemediationOptions = {}
     conditions: [{ type: "Succeeded", status: succeeded, ...options.failure }, ...(options.conditions ?? [])],
     powerOrdered: false,
     phaseFailed: false,
+    failedAt: undefined,
   });
 }
 

@@ -159,6 +159,7 @@ export function requestOf(
     conditions: failed === undefined ? [] : [{ type: "Succeeded", ...failed }],
     powerOrdered: false,
     phaseFailed: parts.metal3Failed === true,
+    failedAt: undefined,
   });
 }
 
