@@ -70,13 +70,19 @@ export class LoginBreaker {
    * @returns after what time the login may be tried once more; undefined where it is refused for good.
    */
   refusedMaybe(bmc: string, login: Login): number | undefined {
+    const pauseMs = this.strayPause(bmc, login);
+    if (pauseMs === undefined) this.refused(bmc, login);
+    return pauseMs;
+  }
+
+  /** The same, where a refusal that is no stray one may have another reason than user and password: it is not kept. */
+  strayPause(bmc: string, login: Login): number | undefined {
     const success = this.#successes.get(bmc);
     const isRecent = success !== undefined && this.#clock.monotonicMs() - success.atMs < WORKED_MS;
     if (isRecent && isSame(success, login) && success.strays < STRAYS_MAX) {
       success.strays += 1;
       return success.strays * STRAY_PAUSE_MS;
     }
-    this.refused(bmc, login);
     return undefined;
   }
 

@@ -35,7 +35,7 @@ export interface Shared {
   plain: Recent;
   /** Origins whose sessions are not at the usual place. */
   elsewhere: Recent;
-  /** Origins that have refused basic authentication, which was tried since no session was free. */
+  /** Accounts that were refused basic authentication, which was tried since no session was free. */
   noBasic: Recent;
   /** Accounts that nothing was found to keep from powering a host. */
   rights: Recent;

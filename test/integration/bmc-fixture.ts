@@ -190,6 +190,7 @@ export function openFake(
   bmc: Pick<FakeBmc, "url">,
   options: {
     path?: string;
+    username?: string;
     password?: string;
     tls?: DeviceConfig["tls"];
     callTimeoutMs?: number;
@@ -203,7 +204,7 @@ export function openFake(
   const device = openDevice(
     {
       address: `${bmc.url}${options.path ?? ""}`,
-      username: "fence",
+      username: options.username ?? "fence",
       password: new Secret(options.password ?? PASSWORD),
       tls: options.tls ?? { insecureSkipVerify: false },
       ...(options.isHost && { isHost: options.isHost }),

@@ -193,6 +193,54 @@ describe("a full session table where basic authentication serves", () => {
   });
 });
 
+describe("a stray 401 to basic authentication while no session is free", () => {
+  const full = (request: Request): Reply | undefined =>
+    isLogin(request) ? redfishError(400, "Base.1.8.SessionLimitExceeded") : undefined;
+  const isBasic = ({ headers }: Request): boolean => headers.authorization !== undefined;
+
+  it("is sat out at its first use, of a user who has logged in lately", async () => {
+    await using bmc = await startFakeBmc();
+    const clock = hastyClock();
+    const earlier = openFake(bmc, { clock });
+    await earlier.readPower(forever());
+    await earlier.close();
+    let left = 1;
+    bmc.override = (request) => {
+      if (left === 0 || !isBasic(request)) return full(request);
+      left -= 1;
+      return { status: 401 };
+    };
+    await using device = openFake(bmc, { clock });
+    assert.equal((await device.readPower(forever())).state, "On");
+    assert.deepEqual(clock.waits, [1_000]);
+  });
+
+  for (const username of ["fence", "another"]) {
+    it(`costs no other device what has worked for it: ${username} is refused`, async () => {
+      await using bmc = await startFakeBmc();
+      let aheadMs = 0;
+      const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+      bmc.override = full;
+      await using device = openFake(bmc, { clock });
+      await device.forceOff(forever());
+      await using other = openFake(bmc, { clock, username, password: "wrong" });
+      await assert.rejects(other.readPower(forever()), hasCode("Busy"));
+      aheadMs = 61_000;
+      await device.on(forever());
+      assert.equal(bmc.system["PowerState"], "On");
+    });
+  }
+
+  it("keeps no new device of another user from basic authentication", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.override = full;
+    await using other = openFake(bmc, { username: "another", password: "wrong" });
+    await assert.rejects(other.readPower(forever()), hasCode("Busy"));
+    await using device = openFake(bmc);
+    assert.equal((await device.readPower(forever())).state, "On");
+  });
+});
+
 describe("a password that was changed on the BMC", () => {
   for (const [what, elsewhere] of [
     ["at the usual place", SESSIONS],

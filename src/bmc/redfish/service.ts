@@ -123,6 +123,10 @@ export class Service {
     return this.#login.username;
   }
 
+  get #account(): string {
+    return `${this.origin} ${this.username}`;
+  }
+
   /** How often a log-in has succeeded: by the time of the next one the origin's name may lead to another BMC. */
   get logins(): number {
     return this.#logins;
@@ -323,7 +327,7 @@ export class Service {
         const answer = await this.#send(call, signal);
         if (answer.status !== 401 || lacksPrivilege(answer)) {
           this.#basicAccepted = true;
-          this.#shared.noBasic.forget(this.origin);
+          this.#shared.noBasic.forget(this.#account);
           this.#breaker.accepted(this.origin, this.#login);
           return answer;
         }
@@ -337,18 +341,19 @@ export class Service {
   /** Waits until basic authentication may be tried again after a 401. @throws BmcError where it may not. */
   async #waitForStray(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<void> {
     const what = `${call.method} ${this.origin}${call.path}`;
+    const strayMs = this.#breaker.strayPause(this.origin, this.#login);
+    if (strayMs !== undefined) {
+      this.#hasStrayed = true;
+      return sleep(this.#clock, strayMs, signal);
+    }
     if (access.sessionsFull && !this.#basicAccepted) {
-      this.#shared.noBasic.note(this.origin);
+      this.#shared.noBasic.note(this.#account);
       this.#drop(login, access);
       throw new BmcError("Busy", `${what}: ${NO_SESSION_FREE}`);
     }
-    const pauseMs = this.#breaker.refusedMaybe(this.origin, this.#login);
-    if (pauseMs === undefined) {
-      this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
-      throw this.#refusal;
-    }
-    this.#hasStrayed = true;
-    await sleep(this.#clock, pauseMs, signal);
+    this.#breaker.refused(this.origin, this.#login);
+    this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
+    throw this.#refusal;
   }
 
   async #send(call: Call, signal: AbortSignal): Promise<Answer> {
@@ -444,7 +449,8 @@ export class Service {
           signal,
         );
         const isFull = access.kind === "Basic" && access.sessionsFull;
-        if (isFull && this.#shared.noBasic.isRecent(this.origin)) {
+        // What another device was refused says nothing against what has worked for this one.
+        if (isFull && !this.#basicAccepted && this.#shared.noBasic.isRecent(this.#account)) {
           throw new BmcError("Busy", `log-in at ${this.origin}: ${NO_SESSION_FREE}`);
         }
         const nowMs = this.#clock.monotonicMs();
