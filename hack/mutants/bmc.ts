@@ -189,6 +189,14 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     BMC_STRAY_401,
   ),
   mutant(
+    "stray-of-one-of-two-users",
+    "login-breaker",
+    "a stray 401 is sat out for each user of a BMC that has worked",
+    "  return `${bmc} ${username}`;",
+    "  return `${bmc} ${typeof username}`;",
+    BMC_STRAY_401,
+  ),
+  mutant(
     "refused-login-again",
     "login-breaker",
     "a log-in that was refused is not tried again for a while",

@@ -41,7 +41,7 @@ export class LoginBreaker {
   readonly #clock: Clock;
   /** By BMC, the longest unchanged first. */
   readonly #refusals = new Map<string, Refusal[]>();
-  /** The login that worked last, by BMC, the longest ago first. */
+  /** The password that worked last, by BMC and user, the longest ago first. */
   readonly #successes = new Map<string, Success>();
 
   constructor(clock: Clock) {
@@ -77,7 +77,7 @@ export class LoginBreaker {
 
   /** The same, where a refusal that is no stray one may have another reason than user and password: it is not kept. */
   strayPause(bmc: string, login: Login): number | undefined {
-    const success = this.#successes.get(bmc);
+    const success = this.#successes.get(accountOf(bmc, login));
     const isRecent = success !== undefined && this.#clock.monotonicMs() - success.atMs < WORKED_MS;
     if (isRecent && isSame(success, login) && success.strays < STRAYS_MAX) {
       success.strays += 1;
@@ -101,8 +101,9 @@ export class LoginBreaker {
   /** Tells of a login that was accepted. */
   accepted(bmc: string, login: Login): void {
     const atMs = this.#clock.monotonicMs();
-    this.#successes.delete(bmc);
-    this.#successes.set(bmc, { ...login, atMs, strays: 0 });
+    const account = accountOf(bmc, login);
+    this.#successes.delete(account);
+    this.#successes.set(account, { ...login, atMs, strays: 0 });
     for (const [other, success] of this.#successes) {
       if (atMs - success.atMs < WORKED_MS) break;
       this.#successes.delete(other);
@@ -125,6 +126,10 @@ export class LoginBreaker {
     const endMs = Math.min(...refusals.map(({ pausedUntilMs }) => pausedUntilMs));
     return `${Math.ceil((endMs - this.#clock.monotonicMs()) / 1_000)} s`;
   }
+}
+
+function accountOf(bmc: string, { username }: Login): string {
+  return `${bmc} ${username}`;
 }
 
 function isSame(a: Login, b: Login): boolean {

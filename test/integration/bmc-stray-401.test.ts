@@ -35,6 +35,34 @@ const isRead = ({ method, path }: Request): boolean => method === "GET" && path 
 const logins = (bmc: FakeBmc): number => bmc.requests.filter(isLogin).length;
 
 describe("a stray 401", () => {
+  it("to a log-in is sat out for each user of a BMC that has several", async () => {
+    await using bmc = await startFakeBmc();
+    const clock = hastyClock();
+    const asAnother = ({ method, path, body }: Request): Reply | undefined => {
+      if (method !== "POST" || path !== SESSIONS || body["UserName"] !== "another") return undefined;
+      bmc.sessions.add(`${SESSIONS}/another`);
+      const headers = { "x-auth-token": "token-another", location: `${SESSIONS}/another` };
+      return { status: 201, headers };
+    };
+    bmc.override = asAnother;
+    for (const username of ["fence", "another"]) {
+      const earlier = openFake(bmc, { clock, username });
+      await earlier.readPower(forever());
+      await earlier.close();
+    }
+    for (const [at, username] of ["fence", "another"].entries()) {
+      let left = 1;
+      bmc.override = (request) => {
+        if (left === 0 || !isLogin(request)) return asAnother(request);
+        left -= 1;
+        return { status: 401 };
+      };
+      await using device = openFake(bmc, { clock, username });
+      assert.equal((await device.readPower(forever())).state, "On");
+      assert.equal(clock.waits.length, at + 1);
+    }
+  });
+
   for (const count of [1, 2]) {
     it(`to ${count} log-ins in a row, of a user who has logged in lately, is sat out`, async () => {
       await using bmc = await startFakeBmc();
