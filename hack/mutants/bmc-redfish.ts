@@ -214,8 +214,8 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "first-that-is-host",
     "choose-system",
     "a System is known by its identity only where it alone has it",
-    "return found.length === 1 ? found[0] : undefined;",
-    "return found[0];",
+    "if (only === undefined || found.length > 1) return undefined;",
+    "if (only === undefined) return undefined;",
     "test/integration/bmc-vendors.test.ts",
   ),
   mutant(
@@ -225,6 +225,14 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "const known = isPartial || isHost === undefined ? undefined :",
     "const known = isHost === undefined ? undefined :",
     BMC_ANSWERS,
+  ),
+  mutant(
+    "missing-twin-forgotten",
+    "choose-system",
+    "a serial number is no proof while another listed System cannot be read: that one may have the same",
+    "return isAnyMissing && !isHost(withUuidAlone(only.identity)) ? undefined : only.path;",
+    "return only.path;",
+    BMC_FIELD,
   ),
 
   // Off is off only when it is proven.

@@ -135,8 +135,28 @@ describe("a host is fenced although its BMC", () => {
     await using bmc = await startFakeBmc();
     const members = [`${SYSTEM}gone`, SYSTEM].map((path) => ({ "@odata.id": path }));
     bmc.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok({ Members: members }) : undefined);
-    await fence(bmc, { isHost: ({ serialNumber }) => serialNumber === "SN-0001" });
+    const uuid = String(bmc.system["UUID"]).toLowerCase();
+    await fence(bmc, { isHost: ({ systemUUID }) => systemUUID === uuid });
+    // The twin of an enclosure may have the same serial number.
+    await using device = openFake(bmc, { isHost: ({ serialNumber }) => serialNumber === "SN-0001" });
+    await assert.rejects(device.forceOff(forever()), hasCode("SystemAmbiguous"));
   });
+
+  it("links to nothing beside its managers", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.system["Links"] = { ...(bmc.system["Links"] as Json), ManagedBy: [{ "@odata.id": "" }] };
+    await fence(bmc);
+  });
+
+  for (const status of [500, 403]) {
+    it(`answers ${status} for the info of an action that lists nothing beside it`, async () => {
+      await using bmc = await startFakeBmc();
+      resetAction(bmc)["@Redfish.ActionInfo"] = `${SYSTEM}/ResetActionInfo`;
+      delete resetAction(bmc)["ResetType@Redfish.AllowableValues"];
+      bmc.override = ({ path }) => (path.endsWith("ResetActionInfo") ? { status } : undefined);
+      await fence(bmc);
+    });
+  }
 
   it("has a LastResetTime that wavers by a second", async () => {
     await using bmc = await startFakeBmc();

@@ -243,6 +243,8 @@ describe("the rights of the account, where it may read them", () => {
   for (const [what, account, role] of [
     ["a role that may", {}, { AssignedPrivileges: ["Login", "ConfigureComponents"] }],
     ["privileges of the maker's own", {}, { AssignedPrivileges: ["Login"], OemPrivileges: ["ServerControl"] }],
+    ["a part of the maker's own", {}, { AssignedPrivileges: ["Login"], Oem: { Maker: { Rights: ["Power"] } } }],
+    ["an account of that name that is disabled", { Enabled: false }, { AssignedPrivileges: ["Login"] }],
     ["a role of an account that may not even log in", {}, { AssignedPrivileges: [] }],
     ["a role without a list", {}, {}],
     [

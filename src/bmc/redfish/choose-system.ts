@@ -54,19 +54,34 @@ export async function chooseSystem(
   return pathOnOrigin(service.origin, only, "the link to the System");
 }
 
-/** The one System that is the host; undefined where none or several say so. */
+/**
+ * The one System that is the host; undefined where none or several say so. While a listed one cannot be read, as while the BMC
+ * starts, a UUID alone decides: the missing one may have the same serial number.
+ */
 async function findHost(
   service: Service,
   members: readonly string[],
   isHost: IsHost,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const found: string[] = [];
+  const found: { path: string; identity: HostIdentity }[] = [];
+  let isAnyMissing = false;
   for (const member of members) {
     const resource = await service.find(pathOnOrigin(service.origin, member, "the link to a System"), signal);
-    if (resource !== undefined && isHost(parseSystem(service.origin, resource).identity)) found.push(resource.path);
+    if (resource === undefined) {
+      isAnyMissing = true;
+      continue;
+    }
+    const { identity } = parseSystem(service.origin, resource);
+    if (isHost(identity)) found.push({ path: resource.path, identity });
   }
-  return found.length === 1 ? found[0] : undefined;
+  const [only] = found;
+  if (only === undefined || found.length > 1) return undefined;
+  return isAnyMissing && !isHost(withUuidAlone(only.identity)) ? undefined : only.path;
+}
+
+function withUuidAlone({ device, systemUUID }: HostIdentity): HostIdentity {
+  return { device, ...(systemUUID !== undefined && { systemUUID }) };
 }
 
 async function linkedSystems(service: Service, signal: AbortSignal): Promise<string> {

@@ -67,8 +67,8 @@ export function stringsAt(parent: JsonObject, name: string): readonly string[] |
 export function linksAt(parent: JsonObject, name: string): readonly string[] {
   const value = own(parent, name);
   return (isObject(value) ? [value] : (listAt(parent, name) ?? [])).flatMap((item) => {
-    if (typeof item === "string") return item;
-    return isObject(item) ? (stringAt(item, "@odata.id") ?? []) : [];
+    const link = isObject(item) ? stringAt(item, "@odata.id") : item;
+    return typeof link === "string" && link !== "" ? link : [];
   });
 }
 

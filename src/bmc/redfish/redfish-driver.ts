@@ -25,6 +25,7 @@ import type { RedfishAddress } from "../address.ts";
 import { compareHosts } from "../driver.ts";
 import type { BootOverride, HostIdentity, OffObstacle, OrderOffer, PowerDriver, PowerReading } from "../driver.ts";
 import { callLimitsOn } from "../call-limits.ts";
+import type { BmcErrorCode } from "../errors.ts";
 import { BmcError } from "../errors.ts";
 import { sharedOn } from "../shared.ts";
 import type { Shared } from "../shared.ts";
@@ -37,6 +38,11 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
  * state tells the rest, and sooner than most tasks do.
  */
 const TASK_WATCH_MS = 600;
+
+/** How long the rights of the account may take to be read: up to 20 requests, for which the host's turn is held. */
+const RIGHTS_READ_MAX_MS = 5_000;
+/** Answers by which a service says no more than that it does not show the info of an action. */
+const UNREAD_INFO: ReadonlySet<BmcErrorCode> = new Set(["BadResponse", "PrivilegeTooLow", "Unsupported", "Refused"]);
 
 /** Calls to the hosts of one BMC (an enclosure has several): slow ones do not bear more. */
 const CALLS_AT_ONCE_MAX = 4;
@@ -161,8 +167,12 @@ export class RedfishDriver implements PowerDriver {
     const account = `${this.#service.origin} ${this.#service.username}`;
     if (this.#rights.isRecent(account)) return undefined;
     try {
-      const missing = await this.#call("read of the rights", signal, (signal) =>
-        findMissingRight(this.#service, signal),
+      const missing = await this.#call(
+        "read of the rights",
+        signal,
+        (signal) => findMissingRight(this.#service, signal),
+        // A fence that begins meanwhile waits for it.
+        Math.min(RIGHTS_READ_MAX_MS, this.#callTimeoutMs),
       );
       if (missing !== undefined) {
         const advice = "give the account a role that may power hosts, such as Operator, on the BMC";
@@ -217,11 +227,16 @@ export class RedfishDriver implements PowerDriver {
     return this.#service.close();
   }
 
-  async #call<T>(what: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #call<T>(
+    what: string,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+    timeoutMs = this.#callTimeoutMs,
+  ): Promise<T> {
     const named = `${this.address}: ${what}`;
     try {
       const limits = callLimitsOn(this.#clock);
-      return await withDeadline(this.#clock, named, this.#callTimeoutMs, signal, (signal) =>
+      return await withDeadline(this.#clock, named, timeoutMs, signal, (signal) =>
         // Who has its turn at the host waits for the BMC, never the other way round: others of that BMC would wait behind it.
         limits.run(this.#key, 1, named, signal, () =>
           limits.run(this.#service.origin, CALLS_AT_ONCE_MAX, named, signal, () => work(signal)),
@@ -385,7 +400,11 @@ export class RedfishDriver implements PowerDriver {
   async #typesOfInfo(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
     if (reset.actionInfo === undefined) return undefined;
     const path = pathOnOrigin(this.#service.origin, reset.actionInfo, "the link to the Reset action's info");
-    const info = await this.#service.find(path, signal);
+    // Types that cannot be read are types that are not listed: they must not keep an Off from being sent.
+    const info = await this.#service.find(path, signal).catch((error: unknown) => {
+      if (error instanceof BmcError && UNREAD_INFO.has(error.code)) return undefined;
+      throw error;
+    });
     const parameters = (listAt(info?.body ?? EMPTY, "Parameters") ?? []).filter((item) => isObject(item));
     const resetType = parameters.find((parameter) => stringAt(parameter, "Name") === "ResetType");
     return parseAllowed(resetType ?? EMPTY, "AllowableValues");

@@ -23,6 +23,7 @@ export async function findMissingRight(service: Service, signal: AbortSignal): P
   if (ofHpe !== undefined) return ofHpe ? undefined : `${who} has no VirtualPowerAndResetPriv`;
   const role = await follow(service, objectAt(account, "Links"), "Role", signal);
   if (role === undefined || (listAt(role, "OemPrivileges") ?? []).length > 0) return undefined;
+  if (Object.keys(objectAt(role, "Oem")).length > 0) return undefined;
   const granted = stringsAt(role, "AssignedPrivileges");
   // A list without the right to log in is not that of this account, which has just done so.
   if (granted?.includes("Login") !== true || granted.includes(NEEDED)) return undefined;
@@ -38,7 +39,9 @@ async function findAccount(
   const collection = await follow(service, accounts, "Accounts", signal);
   for (const link of linksAt(collection ?? {}, "Members").slice(0, ACCOUNTS_READ_MAX)) {
     const account = await service.glance(pathOnOrigin(service.origin, link, "the link to an account"), signal);
-    if (account !== undefined && stringAt(account, "UserName") === service.username) return account;
+    const isOurs = account !== undefined && stringAt(account, "UserName") === service.username;
+    // A disabled one is not the one that has just logged in: another one of that name may be listed after it.
+    if (isOurs && account["Enabled"] !== false) return account;
   }
   return undefined;
 }
