@@ -413,6 +413,22 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     BMC_STRAY_401,
   ),
   mutant(
+    "refused-basic-sent-on",
+    "service",
+    "a password that one device was refused is sent by no other, where each request carries it",
+    "    this.#breaker.checkRefused(this.origin, this.#login, this.origin);\n",
+    "",
+    BMC_STRAY_401,
+  ),
+  mutant(
+    "accepted-basic-held-by-others",
+    "service",
+    "the wrong passwords of others keep no device from a BMC whose own password works",
+    "this.#breaker.checkRefused(this.origin,",
+    "this.#breaker.check(this.origin,",
+    BMC_STRAY_401,
+  ),
+  mutant(
     "full-table-stray-401",
     "service",
     "a stray 401 to a log-in that has worked does not end basic authentication while no session is free",

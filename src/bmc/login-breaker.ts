@@ -54,13 +54,22 @@ export class LoginBreaker {
    * @throws BmcError AuthFailed where this very login was refused a short time ago, Busy where too many others were.
    */
   check(bmc: string, login: Login, text: string): void {
-    const paused = this.#of(bmc).filter(({ pausedUntilMs }) => pausedUntilMs > this.#clock.monotonicMs());
-    const same = paused.find((refusal) => isSame(refusal, login));
-    if (same !== undefined) {
-      throw new BmcError("AuthFailed", `${text}: user or password refused; not tried again for ${this.#left([same])}`);
-    }
+    this.checkRefused(bmc, login, text);
+    const paused = this.#paused(bmc);
     if (paused.length >= REFUSED_LOGINS_MAX) {
       throw new BmcError("Busy", `${text}: too many logins refused; none is tried for ${this.#left(paused)}`);
+    }
+  }
+
+  /**
+   * Asks before a login that has worked is used again: those of others count for nothing.
+   *
+   * @throws BmcError AuthFailed where it was refused a short time ago.
+   */
+  checkRefused(bmc: string, login: Login, text: string): void {
+    const same = this.#paused(bmc).find((refusal) => isSame(refusal, login));
+    if (same !== undefined) {
+      throw new BmcError("AuthFailed", `${text}: user or password refused; not tried again for ${this.#left([same])}`);
     }
   }
 
@@ -120,6 +129,10 @@ export class LoginBreaker {
       this.#refusals.delete(other);
     }
     return this.#refusals.get(bmc) ?? [];
+  }
+
+  #paused(bmc: string): readonly Refusal[] {
+    return this.#of(bmc).filter(({ pausedUntilMs }) => pausedUntilMs > this.#clock.monotonicMs());
   }
 
   #left(refusals: readonly Refusal[]): string {

@@ -303,6 +303,42 @@ describe("a password that was changed on the BMC", () => {
   }
 });
 
+describe("a password that was changed while basic authentication was in use", () => {
+  const noSessions = (request: Request): Reply | undefined => (isLogin(request) ? { status: 405 } : undefined);
+  const isBasic = ({ headers }: Request): boolean => headers.authorization !== undefined;
+
+  it("is sent three times at most, by however many devices", async () => {
+    await using bmc = await startFakeBmc();
+    const clock = hastyClock();
+    bmc.override = noSessions;
+    const devices = Array.from({ length: 5 }, () => openFake(bmc, { clock }));
+    for (const device of devices) assert.equal((await device.readPower(forever())).state, "On");
+    let refused = 0;
+    bmc.override = (request) => {
+      if (!isBasic(request)) return noSessions(request);
+      refused += 1;
+      return { status: 401 };
+    };
+    for (const device of devices) await assert.rejects(device.readPower(forever()), hasCode("AuthFailed"));
+    assert.equal(refused, 3);
+    await Promise.all(devices.map((device) => device.close()));
+  });
+
+  it("keeps no device from the BMC whose own password works", async () => {
+    await using bmc = await startFakeBmc();
+    const clock = hastyClock();
+    bmc.override = noSessions;
+    await using device = openFake(bmc, { clock });
+    await device.forceOff(forever());
+    for (const password of ["wrong-1", "wrong-2", "wrong-3"]) {
+      await using other = openFake(bmc, { clock, password });
+      await assert.rejects(other.readPower(forever()), hasCode("AuthFailed"));
+    }
+    await device.on(forever());
+    assert.equal(bmc.system["PowerState"], "On");
+  });
+});
+
 describe("stray 401s that lie far apart", () => {
   it("never add up to a refusal, however many come to basic authentication", async () => {
     await using bmc = await startFakeBmc();

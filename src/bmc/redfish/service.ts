@@ -313,10 +313,13 @@ export class Service {
     if (access.kind === "Session") this.#left.add(access);
   }
 
-  #sendWith(access: Access, login: Promise<Access>, call: Call, signal: AbortSignal): Promise<Answer> {
+  async #sendWith(access: Access, login: Promise<Access>, call: Call, signal: AbortSignal): Promise<Answer> {
     const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
-    const isTried = access.kind === "Session" || this.#basicAccepted;
-    return isTried ? this.#send(authenticated, signal) : this.#tryBasic(authenticated, login, access, signal);
+    if (access.kind === "Session") return this.#send(authenticated, signal);
+    if (!this.#basicAccepted) return this.#tryBasic(authenticated, login, access, signal);
+    // Each request carries the password: once one device was refused it, the others do not send it either.
+    this.#breaker.checkRefused(this.origin, this.#login, this.origin);
+    return this.#send(authenticated, signal);
   }
 
   /** Basic authentication shows only at its first use whether it is accepted: that is its login. */
