@@ -87,6 +87,8 @@ const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
   "api-away",
   // The agent says which rights it lacks.
   "late-crds",
+  // One of the mistakes is a family without its rights.
+  "twenty-mistakes",
   // All is taken away, while an agent may still run.
   "uninstall",
   // The agent says that it may not read a kubeconfig.
