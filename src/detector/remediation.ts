@@ -5,6 +5,7 @@ import {
   NODE_NAME,
   OLD_REMEDIATION_CR,
   REFUSED,
+  SERVED_BY,
   TEMPLATE_NAME,
 } from "../api/annotations.ts";
 import { CLONED_FROM_GROUP_KIND } from "../api/cluster-api.ts";
@@ -64,6 +65,7 @@ const KEPT_ANNOTATIONS: readonly string[] = [
   OLD_REMEDIATION_CR,
   CLONED_FROM_GROUP_KIND,
   REFUSED,
+  SERVED_BY,
 ];
 /** How much is kept of another remediator's message. */
 const MESSAGE_LENGTH_MAX = 512;
@@ -112,7 +114,7 @@ export function readRemediation(object: RemediationObject): Remediation {
     terminating: deletionTimestamp !== undefined,
     succeeded: object.phaseFailed ? "False" : succeeded?.status,
     failure: object.phaseFailed
-      ? annotations[REFUSED]
+      ? (annotations[REFUSED] ?? whoSaysWhy(annotations[SERVED_BY]))
       : succeeded?.status === "False"
         ? failureOf(succeeded)
         : undefined,
@@ -134,6 +136,11 @@ export function remediationDiffers(before: RemediationObject, after: Remediation
 /** Whether its remediator has work left to do, an undo included. */
 export function isUnderWay({ succeeded, terminating }: Remediation): boolean {
   return terminating || (succeeded !== "True" && succeeded !== "False");
+}
+
+/** A Metal3Remediation has no room for reasons: its child in the same namespace, the BareMetalRemediation, has them. */
+function whoSaysWhy(child: string | undefined): string | undefined {
+  return child === undefined ? undefined : `BareMetalRemediation ${child} says why`;
 }
 
 function failureOf({ reason, message }: RemediationObject["conditions"][number]): string | undefined {

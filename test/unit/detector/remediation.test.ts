@@ -62,7 +62,10 @@ describe("remediation of any vendor", () => {
 });
 
 describe("a Metal3Remediation that has failed, whose kind has no conditions", () => {
-  const failed = (managedFields?: { time: string; subresource?: string }[]): Remediation =>
+  const failed = (
+    managedFields?: { time: string; subresource?: string }[],
+    annotations?: Record<string, string>,
+  ): Remediation =>
     readRemediation(
       trimRemediation({
         apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
@@ -73,6 +76,7 @@ describe("a Metal3Remediation that has failed, whose kind has no conditions", ()
           resourceVersion: "1",
           creationTimestamp: "2026-01-01T00:00:00Z",
           ...(managedFields && { managedFields }),
+          ...(annotations && { annotations }),
         },
         status: { phase: "Failed" },
       } as KubeObject),
@@ -89,5 +93,12 @@ describe("a Metal3Remediation that has failed, whose kind has no conditions", ()
 
   it("has failed at a time that nobody knows, where the API server has not noted it", () => {
     assert.deepEqual([failed().succeeded, failed().succeededSinceMs], ["False", undefined]);
+  });
+
+  it("names the BareMetalRemediation that says why it failed, unless it says so itself", () => {
+    const served = { "ironfence.io/served-by": "m1-12345678" };
+    assert.equal(failed([], served).failure, "BareMetalRemediation m1-12345678 says why");
+    assert.equal(failed([], { ...served, "ironfence.io/refused": "NoHost: none" }).failure, "NoHost: none");
+    assert.equal(failed().failure, undefined);
   });
 });
