@@ -118,8 +118,8 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "failed-round-forgotten",
     "plan-attempts",
     "a round is stored as failed before its remediations are deleted: the waits between rounds double",
-    'if (isStored) remove(pass, remediation, "startedAnew");',
-    'if (isStored || true) remove(pass, remediation, "startedAnew");',
+    'if (isStored || isLeftover) remove(pass, remediation, "startedAnew");',
+    'if (isStored || !isLeftover) remove(pass, remediation, "startedAnew");',
     "test/sim/retry-waits.test.ts",
   ),
   mutant(

@@ -110,7 +110,7 @@ export interface Snapshot {
   sightProblem: string | undefined;
 }
 
-/** `startedAnew`: its list of steps has failed to the end and begins from the start. */
+/** `startedAnew`: another one takes its place, as where its list of steps has failed to the end and begins from the start. */
 export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "startedAnew";
 
 export type Action =

@@ -77,6 +77,13 @@ export function isOfStep(step: Step, record: Pick<RemediationRecord, "resource" 
   );
 }
 
+/** Whether the spec has the template that the CR was made from. */
+export function isOfAnyStep(steps: readonly Step[], { object, templateName }: Remediation): boolean {
+  const { apiVersion, kind } = object;
+  const record = { resource: { apiVersion, kind }, ...(templateName !== undefined && { templateName }) };
+  return steps.some((step) => isOfStep(step, record));
+}
+
 /**
  * The records of one node, brought up to date with its CRs:
  * a CR without a record (the agent ended between creating and recording) gets one, a CR that carries the time-out mark

@@ -3,10 +3,11 @@ import { toTime } from "../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "./attempts.ts";
 import type { DeletionReason, NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
-import { isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
+import { isOfAnyStep, isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
 import type { Pass } from "./pass.ts";
 import { announce, checkAgain, skip, verdict } from "./pass.ts";
 import type { Remediation } from "./remediation.ts";
+import { isOver } from "./remediation.ts";
 
 /** How soon it is looked again whether the status says that a round has failed. */
 const RECORD_WAIT_MS = 1_000;
@@ -54,24 +55,25 @@ export function isBudgetSpent(pass: Pass, facts: NodeFacts): boolean {
   return true;
 }
 
-/**
- * Has the remediations of the round that failed deleted, whose names the next round needs. The status has to say first that they
- * failed: else the round would be forgotten with them, and the next wait would be no longer than this one.
- *
- * @returns whether any is left.
- */
+/** Has the remediations of the round that failed deleted, whose names the next round needs. @returns whether any is left. */
 export function clearAway(pass: Pass, facts: NodeFacts): boolean {
   if (facts.remediations.length === 0) return false;
-  const stored = facts.previous?.remediations ?? [];
-  for (const remediation of facts.remediations) {
-    const isStored = stored.some(
-      ({ resource, timedOut }) => resource.uid === remediation.uid && timedOut !== undefined,
-    );
-    if (isStored) remove(pass, remediation, "startedAnew");
-    else checkAgain(pass, pass.nowMs + RECORD_WAIT_MS);
-  }
+  for (const remediation of facts.remediations) clearOver(pass, facts, remediation);
   verdict(pass, facts, "waiting", "Every step has failed; the first is tried anew once their remediations are gone");
   return true;
+}
+
+/**
+ * Has a remediation deleted that is over. The status has to say first that it failed: else the attempt would be forgotten with it, and
+ * the next wait would be no longer than this one. One whose template the spec has no more has failed for no step of it.
+ */
+export function clearOver(pass: Pass, facts: NodeFacts, remediation: Remediation): void {
+  if (!isOver(remediation)) return;
+  const stored = facts.previous?.remediations ?? [];
+  const isStored = stored.some(({ resource, timedOut }) => resource.uid === remediation.uid && timedOut !== undefined);
+  const isLeftover = !isOfAnyStep(pass.snapshot.policy.steps, remediation);
+  if (isStored || isLeftover) remove(pass, remediation, "startedAnew");
+  else checkAgain(pass, pass.nowMs + RECORD_WAIT_MS);
 }
 
 /** Says that the only step of a health check without escalation has failed, why, and when it is tried again. */

@@ -11,6 +11,7 @@ import type { Pass } from "./pass.ts";
 import { announce, checkAgain, skip, verdict } from "./pass.ts";
 import {
   clearAway,
+  clearOver,
   isBudgetSpent,
   isResting,
   recordAttempts,
@@ -251,7 +252,10 @@ function start(
       return skip(pass, facts, "foreign", reason);
     }
     const left = facts.remediations.find(({ object }) => object.kind === kind && object.metadata.name === name);
-    if (left !== undefined) return verdict(pass, facts, "waiting", `An earlier ${kind} of that name is still there`);
+    if (left !== undefined) {
+      clearOver(pass, facts, left);
+      return verdict(pass, facts, "waiting", `An earlier ${kind} of that name has to go first`);
+    }
   }
   if (isControlPlane(node) && [...controlPlaneBusy].some((busy) => busy !== name)) {
     checkAgain(pass, nowMs + CONTROL_PLANE_RETRY_MS);

@@ -5,7 +5,7 @@ import type { NodeHealthCheckStatus, UnhealthyNode } from "../api/node-health-ch
 import type { Allowance, Census } from "./budget.ts";
 import { countThatCounts, judgeThreshold, takeCensus } from "./budget.ts";
 import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
-import { isOfStep } from "./escalation.ts";
+import { isOfAnyStep } from "./escalation.ts";
 import type { Gate, Pass } from "./pass.ts";
 import { checkAgain } from "./pass.ts";
 import { planNode } from "./plan-node.ts";
@@ -162,11 +162,10 @@ function closedGate(
 function findEdit({ nodes, policy }: Snapshot): Disabled | undefined {
   for (const { remediations } of nodes) {
     for (const remediation of remediations) {
-      const { object, templateName, terminating, timedOut, succeeded } = remediation;
+      const { object, terminating, timedOut, succeeded } = remediation;
       if (terminating || timedOut !== undefined || succeeded === "True" || succeeded === "False") continue;
-      const { apiVersion, kind, metadata } = object;
-      const record = { resource: { apiVersion, kind }, ...(templateName !== undefined && { templateName }) };
-      if (policy.steps.some((step) => isOfStep(step, record))) continue;
+      if (isOfAnyStep(policy.steps, remediation)) continue;
+      const { kind, metadata } = object;
       const message = `spec must not change while a node is being remediated: ${kind} ${metadata.name} is under way, and no template of the spec is its own any more`;
       return { reason: "SpecInvalid", message };
     }

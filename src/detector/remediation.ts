@@ -138,6 +138,11 @@ export function isUnderWay({ succeeded, terminating }: Remediation): boolean {
   return terminating || (succeeded !== "True" && succeeded !== "False");
 }
 
+/** Whether it needs no more time: its remediator has come to its verdict, or a health check gave it up. */
+export function isOver(remediation: Remediation): boolean {
+  return remediation.timedOut !== undefined || !isUnderWay(remediation);
+}
+
 /** A Metal3Remediation has no room for reasons: its child in the same namespace, the BareMetalRemediation, has them. */
 function whoSaysWhy(child: string | undefined): string | undefined {
   return child === undefined ? undefined : `BareMetalRemediation ${child} says why`;

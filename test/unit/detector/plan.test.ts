@@ -410,6 +410,71 @@ describe("decide: a spec that is edited while a node is remediated", () => {
     }
   });
 
+  it("has a failed remediation of another template of its kind deleted first, since it bears the name", () => {
+    const renamed = policyOf({ remediationTemplate: templateRef("X", "x2-template") });
+    const given = (remediations: NodeFacts["remediations"]) =>
+      decide(snapshotOf(renamed, [unhealthy("a", { remediations }, {}, renamed)]), T0).actions;
+    for (const over of [{ succeeded: "False" }, { succeeded: "True" }]) {
+      assert.deepEqual(
+        given([remediationOf("a", over)]).map((action) => action.type === "delete" && action.because),
+        ["startedAnew"],
+      );
+    }
+    assert.deepEqual(given([remediationOf("a", { succeeded: "False", terminating: true })]), [], "it is on its way");
+    assert.deepEqual(
+      given([]).map((action) => action.type === "create" && action.template.name),
+      ["x2-template"],
+    );
+  });
+
+  it("has a remediation that was given up deleted for the next step of its kind once that is stored", () => {
+    const steps = [templateRef("X"), templateRef("X", "x2-template")];
+    const twoOfAKind = policyOf({
+      remediationTemplate: undefined,
+      escalatingRemediations: steps.map((remediationTemplate, order) => ({
+        remediationTemplate,
+        order,
+        timeout: "60s",
+      })),
+    });
+    const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) };
+    const at = (remediation: ReturnType<typeof remediationOf>, previous?: ReturnType<typeof entryIn>) =>
+      decide(snapshotOf(twoOfAKind, [unhealthy("a", { remediations: [remediation], previous }, {}, twoOfAKind)]), T0);
+    const givenUp = remediationOf("a", { createdMs: T0 - 61_000, annotations });
+    const first = at(givenUp);
+    assert.deepEqual([first.actions, first.nextCheckMs], [[], T0 + 1_000]);
+    assert.deepEqual(
+      at(givenUp, entryIn(first.status, "a")).actions.map(({ type }) => type),
+      ["delete"],
+    );
+    const ofSecondStep = { "remediation.medik8s.io/template-name": "x2-template" };
+    const underWay = at(remediationOf("a", { createdMs: T0 - 59_000, annotations: ofSecondStep }));
+    assert.deepEqual([underWay.actions, underWay.nextCheckMs], [[], T0 + 1_000], "its time is not over");
+  });
+
+  it("does not wait for the record of a remediation that is over and belongs to no step any more", () => {
+    const single = policyOf({ remediationTemplate: templateRef("X", "x2-template") });
+    const old = remediationOf("a", { name: "a-old", uid: "old", succeeded: "False" });
+    const failed = {
+      ...remediationOf("a", {
+        name: "a-new",
+        uid: "new",
+        succeeded: "False",
+        annotations: { "remediation.medik8s.io/template-name": "x2-template" },
+      }),
+      succeededSinceMs: T0 - 600_000,
+    };
+    const at = (previous?: ReturnType<typeof entryIn>) => {
+      const facts = unhealthy("a", { remediations: [old, failed], previous }, {}, single);
+      return decide(snapshotOf(single, [facts], { templates: templatesOf(single, true) }), T0);
+    };
+    const deleted = ({ actions }: Decision) =>
+      actions.map((action) => action.type === "delete" && action.remediation.uid);
+    const first = at();
+    assert.deepEqual(deleted(first), ["old"]);
+    assert.deepEqual(deleted(at(entryIn(first.status, "a"))), ["old", "new"]);
+  });
+
   it("cleans up after a node that recovers meanwhile", () => {
     const facts = factsOf(policy, nodeOf("a", "True", T0), T0, { remediations: [remediationOf("a")] });
     const { actions } = decide(snapshotOf(policy, [facts]), T0);
