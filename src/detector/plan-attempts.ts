@@ -1,10 +1,11 @@
 import type { RemediationRecord } from "../api/node-health-check.ts";
+import { nameOf } from "../kube/watched.ts";
 import { toTime } from "../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "./attempts.ts";
 import type { DeletionReason, NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { isOfAnyStep, isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
-import type { Pass } from "./pass.ts";
+import type { Gate, Pass } from "./pass.ts";
 import { announce, checkAgain, skip, verdict } from "./pass.ts";
 import type { Remediation } from "./remediation.ts";
 import { isOver } from "./remediation.ts";
@@ -84,21 +85,42 @@ export function reportFailure(
   remediation: Remediation,
 ): void {
   const { object, failure = "no reason given" } = remediation;
-  const { namespace, name } = object.metadata;
-  const which = namespace === undefined ? name : `${namespace}/${name}`;
-  const inNamespace = namespace === undefined ? "" : ` -n ${namespace}`;
-  const next = pass.snapshot.policy.startsAnew
-    ? `The next try starts at ${toTime(retryOf(pass, facts, records, remediation).restartMs)}`
-    : "Nothing more is tried by itself";
-  const reason = `${object.kind} ${which} has failed (${failure}). ${next}. To try again now, delete it: kubectl delete ${object.kind.toLowerCase()} ${name}${inNamespace}`;
+  const { restartMs } = retryOf(pass, facts, records, remediation);
+  const byHand = `To try again now, delete it: ${deletionOf(object)}`;
+  let next = `Nothing more is tried by itself. ${byHand}`;
+  if (pass.snapshot.policy.startsAnew) {
+    const isHeld = pass.gate !== undefined && restartMs <= pass.nowMs;
+    next = isHeld ? notNow(pass.gate) : `The next try starts at ${toTime(restartMs)}. ${byHand}`;
+  }
+  const reason = `${object.kind} ${nameOf(object)} has failed (${failure}). ${next}`;
   pass.failed.push({ name: facts.name, reason });
   announce(pass, { key: `${facts.name}/failed`, type: "Warning", reason: "RemediationFailed", note: reason });
   verdict(pass, facts, "failed", reason);
 }
 
+/** Keeps the node among those whose remediation has failed where every step has, and nothing new may start. */
+export function reportFailureHeld(pass: Pass, { name }: NodeFacts, { failedMs }: NextStep, gate: Gate): void {
+  if (failedMs !== undefined) pass.failed.push({ name, reason: `Every step has failed. ${notNow(gate)}` });
+}
+
+/** Says that a remediation has succeeded though its node is unhealthy. */
+export function reportSuccess(pass: Pass, facts: NodeFacts, { object }: Remediation): void {
+  const found = `${object.kind} ${nameOf(object)} has succeeded, but this health check still finds the node unhealthy`;
+  verdict(pass, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
+}
+
+function notNow({ reason }: Gate): string {
+  return `It is not tried again now: ${reason}`;
+}
+
+/** The command that deletes it. */
+function deletionOf({ kind, metadata: { namespace, name } }: Remediation["object"]): string {
+  return `kubectl delete ${kind.toLowerCase()} ${name}${namespace === undefined ? "" : ` -n ${namespace}`}`;
+}
+
 /**
  * Counts the only step of a health check without escalation as failed once its wait is over: it has no time-out, and so is
- * never given up by the clock.
+ * never given up by the clock. While nothing may start it stays the one that failed, and its condition says so.
  */
 export function restartFailed(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
   const { policy } = pass.snapshot;
@@ -109,8 +131,8 @@ export function restartFailed(pass: Pass, facts: NodeFacts, records: Remediation
     if (record.timedOut !== undefined || !isOfStep(step, record)) return record;
     if (remediation?.succeeded !== "False" || remediation.terminating) return record;
     const { failedMs, restartMs } = retryOf(pass, facts, records, remediation);
-    if (restartMs <= pass.nowMs) return { ...record, timedOut: toTime(failedMs) };
-    checkAgain(pass, restartMs);
+    if (restartMs <= pass.nowMs && pass.gate === undefined) return { ...record, timedOut: toTime(failedMs) };
+    if (restartMs > pass.nowMs) checkAgain(pass, restartMs);
     return record;
   });
 }

@@ -17,6 +17,8 @@ import {
   recordAttempts,
   remove,
   reportFailure,
+  reportFailureHeld,
+  reportSuccess,
   restartFailed,
 } from "./plan-attempts.ts";
 import { TERMINATING } from "./platform.ts";
@@ -193,7 +195,8 @@ function planUnhealthy(
     reportFailure(pass, facts, updated, running);
   } else if (running !== undefined && !running.terminating && next !== undefined) {
     holdLease(pass, facts, node, next.step);
-    verdict(pass, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
+    if (running.succeeded === "True") reportSuccess(pass, facts, running);
+    else verdict(pass, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
   } else if (running !== undefined) {
     // A relapse while the CR of the recovery before is still being undone. The next one starts from nothing.
     verdict(pass, facts, "waiting", "Its last remediation is still being deleted");
@@ -224,7 +227,10 @@ function start(
 ): void {
   const { snapshot, nowMs, decision, gate, controlPlaneBusy } = pass;
   const { name, rival, hold } = facts;
-  if (gate !== undefined) return verdict(pass, facts, gate.outcome, gate.reason);
+  if (gate !== undefined) {
+    if (next !== undefined) reportFailureHeld(pass, facts, next, gate);
+    return verdict(pass, facts, gate.outcome, gate.reason);
+  }
   if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
     return skip(
       pass,

@@ -634,6 +634,34 @@ describe("decide: status", () => {
     );
   });
 
+  it("says of a remediation that failed that nothing may start, while that is so and its pause is over", () => {
+    const failed = { ...remediationOf("a", { succeeded: "False" }), succeededSinceMs: T0 - 600_000 };
+    const paused = policyOf({ pauseRequests: ["x"] });
+    const first = decide(snapshotOf(paused, [unhealthy("a", { remediations: [failed] })]), T0);
+    const told = ({ status }: Decision) => status.conditions?.find(({ type }) => type === "RemediationFailed");
+    const why = "It is not tried again now: Postponing potential remediations because of pause requests: x";
+    assert.deepEqual([first.nodes[0]?.outcome, told(first)?.status], ["failed", "True"]);
+    assert.equal(first.nextCheckMs, T0 + 48 * 3_600_000, "nothing but its age changes with time");
+    assert.equal(told(first)?.message, `a: X fencing/a has failed (no reason given). ${why}`);
+    // The threshold or a pause may come to hold after the failure is stored, or after the last of several steps.
+    const previous = { name: "a", remediations: [record("X", "a", T0 - 700_000, T0 - 600_000)] };
+    const stored = decide(snapshotOf(paused, [unhealthy("a", { remediations: [failed], previous })]), T0);
+    assert.deepEqual([stored.nodes[0]?.outcome, told(stored)?.status], ["paused", "True"]);
+    assert.equal(told(stored)?.message, `a: Every step has failed. ${why}`);
+    const open = decide(snapshotOf(policyOf(), [unhealthy("a", { remediations: [failed] })]), T0);
+    assert.equal(entryIn(open.status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 600_000));
+  });
+
+  it("says of a remediation that succeeded for a node that stays unhealthy how to try again", () => {
+    const remediations = [remediationOf("a", { succeeded: "True" })];
+    const { actions, nodes } = decide(snapshotOf(policyOf(), [unhealthy("a", { remediations })]), T0);
+    assert.deepEqual([actions, nodes[0]?.outcome], [[], "succeeded"]);
+    assert.equal(
+      nodes[0]?.reason,
+      "X fencing/a has succeeded, but this health check still finds the node unhealthy. To try again, delete it: kubectl delete x a -n fencing",
+    );
+  });
+
   it("says nothing of counts where the spec cannot be read, keeps what is under way, and tells once", () => {
     const previous = { unhealthyNodes: [{ name: "a", remediations: [record("X", "a", T0)] }], observedNodes: 3 };
     const decision = decideInvalid(previous, "spec.selector: broken", T0);
