@@ -46,12 +46,7 @@ function explainCommand(
       const [live, overview] = await withRuntime(this, cluster, (runtime, of) =>
         Promise.all([
           readDecisions(runtime, { leaseNamespace, namespace }, this.signal),
-          readOverview(
-            runtime.client,
-            { ...cluster, leaseName },
-            { cluster: of, nowMs: this.clock.nowMs() },
-            this.signal,
-          ),
+          readOverview(runtime, { ...cluster, leaseName }, of, this.signal),
         ]),
       );
       const { json, lines } = report(live, name, overview);

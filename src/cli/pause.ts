@@ -16,10 +16,12 @@ import { CLUSTER_OPTIONS, resolveClusterOptions } from "../config/run-options.ts
 import type { KubeClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
 import { toTime } from "../runtime/time.ts";
-import { withCluster } from "./cluster.ts";
+import { withCluster, withRuntime } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
+import { CommandFailure } from "./failures.ts";
 import type { FlagTexts } from "./flags.ts";
 import { flagsOf } from "./flags.ts";
 
@@ -30,18 +32,25 @@ export const pauseCommand = buildCommand<FlagTexts, [], CliContext>({
     const options = resolveClusterOptions(flags, env);
     const forMs = resolveOption(PAUSE_FOR_OPTION, flags, env);
     const reason = flags["reason"] ?? "paused by hand";
-    const nowMs = this.clock.nowMs();
-    const stored = await withCluster(this, options, async (client) => {
+    const why = await withRuntime(this, options, async (runtime) => {
+      const { client } = runtime;
+      // The API server's clock ends a pause; this call measures it.
+      const by = await whoAmI(client, env["USER"] ?? env["USERNAME"], this.signal);
+      // In whole seconds, as it is stored, and rounded up.
+      const nowMs = Math.ceil(latestServerTimeMs(runtime) / 1_000) * 1_000;
       const data = {
         [STOP_SWITCH_PAUSED]: "true",
         [STOP_SWITCH_REASON]: reason,
-        [STOP_SWITCH_BY]: await whoAmI(client, env["USER"] ?? env["USERNAME"], this.signal),
+        [STOP_SWITCH_BY]: by,
         [STOP_SWITCH_SINCE]: toTime(nowMs),
         ...(forMs !== undefined && { [STOP_SWITCH_UNTIL]: toTime(nowMs + forMs) }),
       };
-      return writeSwitch(client, options.namespace, data, this.signal);
+      const stored = await writeSwitch(client, options.namespace, data, this.signal);
+      const pause = stoppedBy(stored, latestServerTimeMs(runtime));
+      if (pause !== undefined) return pause.reason;
+      throw new CommandFailure("the pause has ended already, so power-offs are sent: choose a longer --for");
     });
-    printLine(this, `no new power-off is sent: ${stoppedBy(stored, nowMs)?.reason ?? "the pause has ended already"}`);
+    printLine(this, `no new power-off is sent: ${why}`);
     printLine(this, "a host that is off already is still powered on");
     printLine(this, `${forMs === undefined ? "end the pause with" : "end it sooner with"}: ironfence resume`);
   },
@@ -63,7 +72,7 @@ export const pauseCommand = buildCommand<FlagTexts, [], CliContext>({
     fullDescription: [
       "Remediations that would power a host off wait and say so. A host that was powered off is still powered on;",
       "spec.maintenance of its FencingTarget holds that, too. `ironfence status` shows who paused, since when and why. With",
-      "`--for` the pause ends by itself, by the clock of the agent's machine. Pausing again replaces reason and end.",
+      "`--for` the pause ends by itself, by the clock of the API server. Pausing again replaces reason and end.",
     ].join("\n"),
     customUsage: [
       { input: '--reason "rack 4 is being rewired"', brief: "with a reason that everybody sees" },
@@ -84,6 +93,11 @@ export const resumeCommand = buildCommand<FlagTexts, [], CliContext>({
   parameters: { flags: flagsOf(CLUSTER_OPTIONS), aliases: { n: "namespace" } },
   docs: { brief: "Release the stop switch" },
 });
+
+/** The time by the API server's clock, no sooner than it is: a pause must not end before its time. */
+function latestServerTimeMs(runtime: KubeRuntime): number {
+  return runtime.clock.nowMs() + (runtime.clockOffset?.()?.maxMs ?? 0);
+}
 
 const SELF_SUBJECT_REVIEWS: ResourceType = {
   group: "authentication.k8s.io",

@@ -17,7 +17,9 @@ import { findObject } from "../kube/find-object.ts";
 import type { Lease } from "../kube/lease-record.ts";
 import { holderOf, LEASE } from "../kube/lease-record.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
+import type { KubeRuntime } from "../kube/runtime.ts";
 import { keyOf, keyText } from "../kube/watched.ts";
+import { serverTimeMs } from "../remediator/stop-switch.ts";
 import { parseTimeMs } from "../runtime/time.ts";
 import type { ClusterName } from "./cluster.ts";
 import type { Listed } from "./status-foreign.ts";
@@ -70,15 +72,17 @@ export interface Overview {
 
 /** Reads each section by itself: what may not be read costs that section only. @throws KubeError where the cluster is away. */
 export async function readOverview(
-  client: KubeClient,
+  runtime: KubeRuntime,
   { namespace, leaseName }: ClusterOptions & { leaseName: string },
-  { cluster, nowMs }: { cluster: ClusterName; nowMs: number },
+  cluster: ClusterName,
   signal: AbortSignal,
 ): Promise<Overview> {
+  const { client } = runtime;
+  const nowMs = runtime.clock.nowMs();
   const [agent, stopSwitch, nodes, healthChecks, machines, remediations, targets, bareMetalHosts, requests] =
     await Promise.all([
       readAgent(client, { namespace, name: leaseName }, nowMs, signal),
-      readSwitch(client, namespace, nowMs, signal),
+      readSwitch(runtime, namespace, signal),
       list<Node>(client, NODES, {}, signal),
       list<NodeHealthCheck>(client, NODE_HEALTH_CHECKS, {}, signal),
       listMachineHealthChecks(client, signal),
@@ -129,15 +133,14 @@ async function readAgent(
 const CLOCKS_APART_MS = 5_000;
 
 async function readSwitch(
-  client: KubeClient,
+  runtime: KubeRuntime,
   namespace: string,
-  nowMs: number,
   signal: AbortSignal,
 ): Promise<Overview["stopSwitch"]> {
   try {
     const key = { namespace, name: STOP_SWITCH_NAME };
-    const present = await findObject<ConfigMap>(client, CONFIG_MAPS, key, signal);
-    const pause = stoppedBy(present, nowMs);
+    const present = await findObject<ConfigMap>(runtime.client, CONFIG_MAPS, key, signal);
+    const pause = stoppedBy(present, serverTimeMs(runtime));
     if (pause === undefined) return { paused: false };
     const until = present?.data?.["until"];
     return { paused: true, reason: pause.reason, ...(until !== undefined && { until }) };

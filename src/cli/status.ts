@@ -3,7 +3,7 @@ import { requireOption } from "../config/option.ts";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../config/run-options.ts";
 import { sleep } from "../runtime/clock.ts";
 import { toTime } from "../runtime/time.ts";
-import { withCluster } from "./cluster.ts";
+import { withRuntime } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
 import { printLine } from "./context.ts";
 import { CommandFailure } from "./failures.ts";
@@ -47,11 +47,11 @@ export const statusCommand = buildCommand<StatusFlags, [], CliContext>({
       for (const line of lines) printLine(this, line);
       shown = text;
     };
-    const found = await withCluster(this, options, async (client, cluster) => {
+    const found = await withRuntime(this, options, async (runtime, cluster) => {
       let problems: Problem[] = [];
       try {
         for (;;) {
-          const overview = await readOverview(client, options, { cluster, nowMs: this.clock.nowMs() }, this.signal);
+          const overview = await readOverview(runtime, options, cluster, this.signal);
           problems = problemsOf(overview);
           show(overview, problems);
           if (!watch) return problems;

@@ -8,6 +8,7 @@ import { openDevice } from "../bmc/open-device.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { outOfServiceOf, isReady } from "../remediator/marks.ts";
+import { serverTimeMs } from "../remediator/stop-switch.ts";
 import type { FencingTargetDirectory } from "../remediator/targets/fencing-target.ts";
 import { createFencingTargetDirectory } from "../remediator/targets/fencing-target.ts";
 import { isLive } from "../remediator/targets/target-store.ts";
@@ -68,7 +69,7 @@ export async function readPause(
 ): Promise<string | undefined> {
   const key = { namespace, name: STOP_SWITCH_NAME };
   const present = await runtime.client.get<ConfigMap>(CONFIG_MAPS, key, signal).catch(absent);
-  const pause = stoppedBy(present, runtime.clock.nowMs());
+  const pause = stoppedBy(present, serverTimeMs(runtime));
   return pause === undefined ? undefined : `ironfence is ${pause.reason}`;
 }
 

@@ -91,7 +91,7 @@ function stopSwitchOf(
 }
 
 /** The time by the API server's clock, no later than it is: an agent whose clock is ahead must not end a pause too soon. */
-function serverTimeMs(runtime: KubeRuntime): number {
+export function serverTimeMs(runtime: KubeRuntime): number {
   return runtime.clock.nowMs() + (runtime.clockOffset?.()?.minMs ?? 0);
 }
 

@@ -100,6 +100,33 @@ describe("a command on a cluster", () => {
     await ironfence("resume");
   });
 
+  for (const [aheadMs, where] of [
+    [-2_400_000, "behind"],
+    [2_400_000, "ahead of"],
+  ] as const) {
+    it(`pauses by the API server's clock on a machine that is 40 minutes ${where} it`, async () => {
+      const { out, code, err } = await cli(["pause", "--for", "30m", "--kubeconfig", kubeconfig], { aheadMs });
+      assert.equal(code, 0, err);
+      const { since = "", until = "" } = stopSwitch() ?? {};
+      assert.ok(Math.abs(Date.parse(until) - Date.now() - 1_800_000) < 10_000, until);
+      assert.ok(Math.abs(Date.parse(since) - Date.now()) < 10_000, since);
+      assert.match(out, new RegExp(`^no new power-off is sent: paused by .* until ${until} `));
+      const shown = await cli(["status", "--kubeconfig", kubeconfig], { aheadMs });
+      assert.match(shown.out, /^PAUSED: no new power-off is sent: /m, "so does status");
+      await ironfence("resume");
+    });
+  }
+
+  it("fails where the pause has ended before it was written", async () => {
+    const match = { method: "PATCH", pathPrefix: `/api/v1/namespaces/${NAMESPACE}/configmaps` };
+    kube.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 4_000 } });
+    const { out, code, err } = await ironfence("pause", "--for", "1s");
+    assert.equal(out, "");
+    assert.match(err, /^ironfence: the pause has ended already, so power-offs are sent: choose a longer --for\n$/);
+    assert.equal(code, 1);
+    await ironfence("resume");
+  });
+
   it("pauses although somebody else writes the switch at the same moment", async () => {
     kube.server.faults.inject({
       match: { method: "PATCH", pathPrefix: `/api/v1/namespaces/${NAMESPACE}/configmaps` },

@@ -203,6 +203,18 @@ describe("ironfence power --target", () => {
     assert.deepEqual(orders("node-3"), []);
   });
 
+  test("asks during a pause that has an end, though this machine's clock is past it", async () => {
+    assert.equal((await ironfence("pause --for 30m --reason rewiring")).code, 0);
+    try {
+      const { code, err } = await ironfence("power off --target node-3", { answers: ["no"], aheadMs: 2_400_000 });
+      assert.equal(code, EXIT_REFUSED);
+      assert.match(err, /! ironfence is paused .*rewiring/);
+    } finally {
+      assert.equal((await ironfence("resume")).code, 0);
+    }
+    assert.deepEqual(orders("node-3"), []);
+  });
+
   test("takes no credentials beside a target, and names what is missing", async () => {
     const { code, err } = await ironfence("power status --target node-1 --username somebody");
     assert.equal(code, EXIT_USAGE);

@@ -18,6 +18,8 @@ export interface CliOptions {
   /** Answers of the person at the terminal, in turn; absent where nobody is there. */
   answers?: readonly string[];
   signal?: AbortSignal;
+  /** How far the wall clock of this machine is ahead of the API server's, in milliseconds. */
+  aheadMs?: number;
   /** Called with what goes to standard output, as it comes. */
   onLine?: (text: string) => void;
   /** Called with each line on standard error. */
@@ -53,7 +55,7 @@ export async function cli(inputs: readonly string[], options: CliOptions = {}): 
   };
   await runCli(inputs, {
     process,
-    clock: systemClock,
+    clock: { ...systemClock, nowMs: () => systemClock.nowMs() + (options.aheadMs ?? 0) },
     random: systemRandom,
     signal: options.signal ?? new AbortController().signal,
     terminal: options.answers === undefined ? undefined : terminal,
