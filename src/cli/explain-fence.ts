@@ -6,8 +6,9 @@ import { readyOf } from "../remediator/targets/target-status.ts";
 import { HostIndex } from "../remediator/targets/bare-metal-host/host-index.ts";
 import { hostText, refusalOf, maintenanceOf } from "../remediator/targets/bare-metal-host/power-path.ts";
 import { localNode } from "../remediator/subject.ts";
+import { parseTimeMs } from "../runtime/time.ts";
 import type { NodeExplanation } from "./explain-words.ts";
-import { itemsOf, problemsOf, saidOf } from "./status-problems.ts";
+import { conditionOf, itemsOf, problemsOf, saidOf } from "./status-problems.ts";
 import type { Overview } from "./status-read.ts";
 
 /** One thing that a fence of a node has to pass. */
@@ -25,8 +26,10 @@ const STARTS: ReadonlySet<string> = new Set(["create", "remediating"]);
 
 /** What a fence of the node passes, in the order in which it would be held back, by both halves. Pure. */
 export function fenceSteps(overview: Overview, nodeName: string, checks: readonly NodeExplanation[]): FenceStep[] {
-  const remediation = itemsOf(overview.remediations).find(
-    (candidate) => nodeOf(candidate) === nodeName && candidate.status?.node?.cluster === undefined,
+  const remediation = currentOf(
+    itemsOf(overview.remediations).filter(
+      (candidate) => nodeOf(candidate) === nodeName && candidate.status?.node?.cluster === undefined,
+    ),
   );
   const target = itemsOf(overview.targets).find(
     ({ spec }) => spec.nodeName === nodeName && spec.clusterRef === undefined,
@@ -40,6 +43,20 @@ export function fenceSteps(overview: Overview, nodeName: string, checks: readonl
     pauseStep(overview),
     turnStep(remediation),
   ];
+}
+
+/** The remediation that counts for a node with several, as after an escalation: one without a verdict, then the youngest. */
+function currentOf(candidates: readonly BareMetalRemediation[]): BareMetalRemediation | undefined {
+  const made = ({ metadata }: BareMetalRemediation): number => parseTimeMs(metadata.creationTimestamp) ?? 0;
+  const [current] = candidates.toSorted(
+    (one, other) => Number(hasVerdict(one)) - Number(hasVerdict(other)) || made(other) - made(one),
+  );
+  return current;
+}
+
+function hasVerdict({ status }: BareMetalRemediation): boolean {
+  const succeeded = conditionOf(status?.conditions, "Succeeded");
+  return succeeded !== undefined && succeeded.status !== "Unknown";
 }
 
 function agentStep(overview: Overview): FenceStep {
@@ -106,10 +123,8 @@ function maintenanceStep(overview: Overview, nodeName: string, target: FencingTa
   const found = host === undefined ? undefined : maintenanceOf(host);
   if (found !== undefined) return { step, state: "holds", found };
   if (target?.spec.maintenance !== true) return { step, state: "ok", found: "none" };
-  const ready = readyOf(target.status);
-  const since = ready?.reason === "Maintenance" ? ` since ${ready.lastTransitionTime}` : "";
   const what = `spec.maintenance of FencingTarget ${overview.namespace}/${target.metadata.name}`;
-  return { step, state: "holds", found: `${what} is true${since}: set it to false when the work is done` };
+  return { step, state: "holds", found: `${what} is true: set it to false when the work is done` };
 }
 
 function pauseStep({ stopSwitch }: Overview): FenceStep {

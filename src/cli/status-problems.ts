@@ -111,7 +111,9 @@ function remediationProblems(remediation: BareMetalRemediation): Problem[] {
   if (!isFailed && !isHeld) return [];
   const { reason, message } = said;
   const node = remediation.status?.node?.name ?? name;
-  const text = `node ${node} ${isFailed ? "was not fenced" : "is not fenced yet"}: ${message}`;
+  const text = isFailed
+    ? `the remediation of node ${node} has failed: ${message}. Once the cause is mended, delete it: kubectl delete baremetalremediation ${name} -n ${namespace}`
+    : `node ${node} is not fenced yet: ${message}`;
   return [{ severity: "error", kind: "BareMetalRemediation", name: `${namespace}/${name}`, reason, message: text }];
 }
 
@@ -120,8 +122,7 @@ function targetProblems(target: FencingTarget): Problem[] {
   const { namespace = "", name } = target.metadata;
   const found = { kind: "FencingTarget", name: `${namespace}/${name}` };
   if (target.spec.maintenance) {
-    const since = ready?.reason === "Maintenance" ? ` since ${ready.lastTransitionTime}` : "";
-    const message = `node ${nodeText(target)} is in maintenance${since}, so its host is neither powered off nor on: set spec.maintenance to false when the work is done`;
+    const message = `node ${nodeText(target)} is in maintenance, so its host is neither powered off nor on: set spec.maintenance to false when the work is done`;
     return [{ severity: "error", ...found, reason: "Maintenance", message }];
   }
   if (ready === undefined) return [];

@@ -122,8 +122,8 @@ function machineSection(healthChecks: Listed, withoutCluster: readonly string[])
     const counts = [expectedMachines, currentHealthy, remediationsAllowed].map((count) => String(count ?? "-"));
     const isWaiting =
       withoutCluster.includes(`${namespace}/${name}`) && raw.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`);
-    const held = allowed?.status === "False" ? allowed.message || allowed.reason : "";
-    return [namespace, name, ...counts, isWaiting ? "its Cluster is not there" : held];
+    const said = allowed?.message || (allowed?.status === "False" ? allowed.reason : "");
+    return [namespace, name, ...counts, isWaiting ? "its Cluster is not there" : said];
   });
 }
 

@@ -147,6 +147,13 @@ describe("ironfence in a management cluster", () => {
     assert.match(out, /^ *tenant +workers +3 +2 +0 +too many$/m);
   });
 
+  it("shows what a MachineHealthCheck says though remediation is allowed", async () => {
+    create("MachineHealthCheck", "misspelt", { clusterName: "prod", selector: { matchLabels: {} } }, [
+      { ...condition("RemediationAllowed", "True", 1), message: "No Machine is selected: compare" },
+    ]);
+    assert.match((await ironfence("status")).out, /^ *tenant +misspelt +- +- +- +No Machine is selected: compare$/m);
+  });
+
   it("does not take a cluster for away whose first connection breaks", async () => {
     const { hostname, port } = new URL(workload.url);
     let connections = 0;

@@ -1,39 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { NODE_NAME } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { fenceSteps } from "../../../src/cli/explain-fence.ts";
 import type { FenceStep } from "../../../src/cli/explain-fence.ts";
 import type { NodeExplanation } from "../../../src/cli/explain-words.ts";
 import type { Overview } from "../../../src/cli/status-read.ts";
-
-const AT = "2026-01-01T00:00:00Z";
-
-const OVERVIEW: Overview = {
-  cluster: { server: "https://api", source: "context prod" },
-  namespace: "ironfence-system",
-  nowMs: Date.parse(AT),
-  agent: {
-    state: "leading",
-    leader: "agent-1",
-    leaseAgeSeconds: 1,
-    leadsSince: AT,
-    version: "1.0.0",
-    components: ["detector", "remediator"],
-    families: ["node-health-check"],
-    notReady: "",
-  },
-  stopSwitch: { paused: false },
-  nodes: [],
-  healthChecks: [],
-  machineHealthChecks: undefined,
-  withoutCluster: [],
-  bareMetalHosts: undefined,
-  requests: { metal3Remediations: undefined, okdMachines: undefined },
-  remediations: [],
-  targets: [],
-  strayTargets: [],
-};
+import { AT, OVERVIEW } from "./overview-fixture.ts";
 
 function target(namespace: string, ready: { status: "True" | "False"; reason: string }, maintenance = false) {
   const object: FencingTarget = {
@@ -81,7 +55,7 @@ test("what holds a fence back is named in the order in which it would", () => {
     ["agent", "health check", "remediation", "target", "maintenance", "pause", "turn"],
   );
   assert.deepEqual(holdingIn(steps), ["agent", "maintenance", "pause", "turn"]);
-  assert.match(steps.at(4)?.found ?? "", /is true since 2026-01-01T00:00:00Z: set it to false/);
+  assert.match(steps.at(4)?.found ?? "", /is true: set it to false/, "when it began is not known");
   assert.match(steps.at(5)?.found ?? "", /^paused by ann: end it with ironfence resume$/);
 });
 
@@ -118,4 +92,24 @@ test("what may not be read is unknown, not fine", () => {
     steps.filter(({ state }) => state === "unknown").map(({ step }) => step),
     ["remediation", "target", "pause"],
   );
+});
+
+test("the remediation that runs is shown, the youngest of several, and not one that has ended", () => {
+  const seconds = (found: number): string => `2026-01-01T00:00:0${found}Z`;
+  const made = (name: string, second: number, succeeded: "True" | "False" | "Unknown"): BareMetalRemediation => {
+    const running = remediation(name);
+    const ended = { type: "Succeeded", status: succeeded, reason: name, message: "said", lastTransitionTime: AT };
+    return {
+      ...running,
+      metadata: { ...running.metadata, name, creationTimestamp: seconds(second), annotations: { [NODE_NAME]: "n1" } },
+      status: { ...running.status, conditions: [...(running.status?.conditions ?? []), ended] },
+    };
+  };
+  const found = (...remediations: BareMetalRemediation[]): string | undefined =>
+    fenceSteps({ ...OVERVIEW, remediations }, "n1", check("create"))
+      .find(({ step }) => step === "remediation")
+      ?.found.replace(/^BareMetalRemediation ironfence-system\/(\w+): .*$/, "$1");
+  assert.equal(found(made("failed", 3, "False"), made("running", 1, "Unknown"), made("done", 2, "True")), "running");
+  assert.equal(found(made("older", 1, "Unknown"), made("younger", 2, "Unknown")), "younger");
+  assert.equal(found(made("first", 1, "False"), made("last", 2, "False")), "last");
 });
