@@ -3,7 +3,8 @@ import { printNote, withoutControls } from "./context.ts";
 
 /** How often somebody who reads a log instead of a terminal is told that the waiting goes on. */
 const NOTE_PERIOD_MS = 30_000;
-const WIDTH_MAX = 100;
+/** One less than the 80 columns of the narrowest usual terminal: a line that wraps is not written over. */
+const WIDTH_MAX = 79;
 
 /**
  * Shows that a command waits, for how long and for what: one line on the terminal that is written over and over, without colours;

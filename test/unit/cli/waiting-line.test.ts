@@ -38,3 +38,10 @@ test("in a log the waiting is told every 30 s, in lines of their own", async () 
   line.clear();
   assert.deepEqual(written, ["  waiting for 30 s: WaitingForTurn\n", "  waiting for 60 s: WaitingForTurn\n"]);
 });
+
+test("a long line does not wrap on a terminal of 80 columns", () => {
+  const { written, line } = start(true);
+  line.show("BMCUnreachable: ".padEnd(200, "x"));
+  assert.match(written[0] ?? "", /^\r {2}waiting for 0 s: .{59}…$/);
+  assert.equal(written[0]?.length, 80, "the carriage return and 79 columns");
+});
