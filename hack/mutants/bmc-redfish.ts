@@ -462,6 +462,30 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
 
   mutant(
+    "hidden-reset-forgotten",
+    "redfish-driver",
+    "a host that is off and hides its Reset action is powered on by the one that it has shown",
+    "const reset = system.reset ?? this.#resets.of(this.#resetKey(system));",
+    "const reset = system.reset;",
+    BMC_OFF_WAY,
+  ),
+  mutant(
+    "hidden-reset-of-another-host",
+    "redfish-driver",
+    "a hidden Reset action is never taken from another host of the BMC",
+    "return `${this.#service.origin}${path}`;",
+    "return `${this.#service.origin}${typeof path}`;",
+    BMC_OFF_WAY,
+  ),
+  mutant(
+    "hidden-reset-an-obstacle",
+    "redfish-driver",
+    "a host that is off and hides its Reset action is no obstacle to fencing",
+    'if (reset === undefined && power.state === "Off") return undefined;',
+    "",
+    BMC_OFF_WAY,
+  ),
+  mutant(
     "vanished-host-powered-off",
     "redfish-driver",
     "a host that has lost its whole identity is powered on by it, never off",

@@ -2,6 +2,7 @@ import { ProvenSuites } from "./ipmi/proven-suites.ts";
 import { LoginBreaker } from "./login-breaker.ts";
 import { Pace } from "./pace.ts";
 import { Recent } from "./recent.ts";
+import { ResetMemory } from "./redfish/reset-memory.ts";
 import { Silences } from "./silences.ts";
 import { Turn } from "./turn.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -41,6 +42,8 @@ export interface Shared {
   rights: Recent;
   /** Hosts whose System was read. */
   systems: Recent;
+  /** How Systems are reset that may not show it while their host is off. */
+  resets: ResetMemory;
   /** Hosts that were ordered on, by whatever type of reset. */
   ordersOn: Recent;
   /** The turns of one BMC: it gets one IPMI command, or one Redfish login, at a time. Held until `release`. */
@@ -64,6 +67,7 @@ export function sharedOn(clock: Clock): Shared {
     noBasic: new Recent(clock, NO_BASIC_MS),
     rights: new Recent(clock, RIGHTS_MS),
     systems: new Recent(clock, SYSTEM_SEEN_MS),
+    resets: new ResetMemory(),
     ordersOn: new Recent(clock, ON_SETTLE_MS),
     turnOf: (bmc) => {
       const entry = turns.get(bmc) ?? { turn: new Turn(), users: 0 };

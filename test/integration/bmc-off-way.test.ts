@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../src/runtime/system.ts";
+import type { HostIdentity } from "../../src/bmc/driver.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { CHASSIS, forever, hasCode, ok, openFake, redfishError, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json } from "./bmc-fixture.ts";
@@ -323,6 +324,68 @@ describe("the reset types as they are offered now", () => {
     await device.identify(forever());
     await device.forceOff(forever());
     assert.ok(!bmc.log().some((line) => line.includes("ResetActionInfo")), bmc.log().join("\n"));
+  });
+});
+
+describe("a Reset action that is hidden while the host is off", () => {
+  const hide = (bmc: FakeBmc): void => {
+    bmc.override = ({ method, path }) =>
+      method === "GET" && path === SYSTEM && bmc.system["PowerState"] === "Off"
+        ? ok({ ...bmc.system, Actions: {} })
+        : undefined;
+  };
+
+  for (const [types, sent] of [
+    [["On", "ForceOff"], "On"],
+    [["ForceOn", "ForceOff"], "ForceOn"],
+    [["ForceOff", "GracefulShutdown"], "On"],
+    [["ForceOff", "PushPowerButton"], "PushPowerButton"],
+  ] as const) {
+    it(`is known to the next device, which sends ${sent}: the BMC has listed ${types.join(", ")}`, async () => {
+      await using bmc = await startFakeBmc();
+      list(bmc, ...types);
+      hide(bmc);
+      const earlier = openFake(bmc);
+      await earlier.forceOff(forever());
+      await earlier.close();
+      await using device = openFake(bmc);
+      await device.on(forever());
+      assert.equal(bmc.system["PowerState"], "On");
+      assert.equal(bmc.requests.findLast(({ path }) => path === RESET)?.body["ResetType"], sent);
+    });
+  }
+
+  it("is no obstacle to a power-off, seen while the host is off", async () => {
+    await using bmc = await startFakeBmc();
+    bmc.system["PowerState"] = "Off";
+    hide(bmc);
+    await using device = openFake(bmc);
+    assert.equal(await device.findOffObstacle?.(forever()), undefined);
+  });
+
+  it("is never taken from another host of the BMC", async () => {
+    await using bmc = await startFakeBmc();
+    const second = "/redfish/v1/Systems/2";
+    const twin = {
+      ...bmc.system,
+      "@odata.id": second,
+      SerialNumber: "SN-0002",
+      UUID: "4c4c4544-0042-3510-8052-b4c04f4e3732",
+      Actions: {},
+    };
+    bmc.override = ({ method, path }) => {
+      if (path === "/redfish/v1/Systems") return ok({ Members: [{ "@odata.id": SYSTEM }, { "@odata.id": second }] });
+      return method === "GET" && path === second ? ok({ ...twin, PowerState: "Off" }) : undefined;
+    };
+    const isHost =
+      (serial: string) =>
+      ({ serialNumber }: HostIdentity) =>
+        serialNumber === serial;
+    await using first = openFake(bmc, { isHost: isHost("SN-0001") });
+    await first.identify(forever());
+    await using other = openFake(bmc, { isHost: isHost("SN-0002") });
+    await assert.rejects(other.on(forever()), hasCode("Unsupported", /no Reset action/));
+    assert.deepEqual(orders(bmc), []);
   });
 });
 

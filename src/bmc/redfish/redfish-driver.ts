@@ -80,6 +80,7 @@ export class RedfishDriver implements PowerDriver {
   readonly #ordersOn: Shared["ordersOn"];
   readonly #rights: Shared["rights"];
   readonly #systems: Shared["systems"];
+  readonly #resets: Shared["resets"];
   /** Who answered when asked last, and in which log-in: the power of anybody else is not this host's. */
   #identified: { identity: HostIdentity; login: number } | undefined;
   // Learned at the first read and kept while the driver is open; the power state never is.
@@ -105,10 +106,11 @@ export class RedfishDriver implements PowerDriver {
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.clock;
     this.#offCheck = new OffCheck(service, options.clock, options.powerChassis);
-    const { ordersOn, rights, systems } = sharedOn(options.clock);
+    const { ordersOn, rights, systems, resets } = sharedOn(options.clock);
     this.#ordersOn = ordersOn;
     this.#rights = rights;
     this.#systems = systems;
+    this.#resets = resets;
   }
 
   get lastReset(): string | undefined {
@@ -196,6 +198,8 @@ export class RedfishDriver implements PowerDriver {
       reason: "OffNotOffered",
       message: `${this.address}: ${what}`,
     });
+    // Some show the action of a host that is on alone.
+    if (reset === undefined && power.state === "Off") return undefined;
     if (reset === undefined) return notOffered("the System has no Reset action: use IPMI, or another device");
     this.#targetOf(reset);
     // Some list what they take in the present state alone: of a host that is off, a missing ForceOff says nothing.
@@ -277,6 +281,7 @@ export class RedfishDriver implements PowerDriver {
     const system = parseSystem(this.#service.origin, await this.#readSystemResource(signal));
     // Some show no action to a host that is off.
     this.#reset = system.reset ?? this.#reset;
+    if (system.reset !== undefined) this.#resets.note(this.#resetKey(system), system.reset);
     this.#lastReset = system.lastReset;
     this.#offCheck.noteState(system.power.state);
     return system;
@@ -349,15 +354,24 @@ export class RedfishDriver implements PowerDriver {
     const knownType = known && (await this.#chooseType(wanted, known, signal));
     if (known !== undefined && knownType !== undefined) return { target: this.#targetOf(known), type: knownType };
     // Some list what they take in the present state alone: a list that was read before the last order is no answer.
-    const { power, reset } = await this.#readSystem(signal);
+    const system = await this.#readSystem(signal);
+    const { power } = system;
+    const reset = system.reset ?? this.#resets.of(this.#resetKey(system));
     if (reset === undefined) throw new BmcError("Unsupported", `${this.address}: the System has no Reset action`);
     const type = await this.#chooseType(wanted, reset, signal);
     if (type !== undefined) return { target: this.#targetOf(reset), type };
     if (power.state === wanted) return undefined;
     const allowed = await this.#listedTypes(reset, signal);
     if (wanted === "On" && allowed?.includes(POWER_BUTTON) === true) return this.#pushButton(reset, signal);
+    // Nor is one that was listed in another state, where none is shown in this one.
+    if (system.reset === undefined) return { target: this.#targetOf(reset), type: RESET_TYPES[wanted][0] };
     const offered = allowed?.join(", ").slice(0, 200) ?? "";
     throw new BmcError("Unsupported", `${this.address}: the BMC offers no ${RESET_TYPES[wanted][0]}, only: ${offered}`);
+  }
+
+  /** By the System that answers: an address that names none may stand for each host of its BMC. */
+  #resetKey({ path }: System): string {
+    return `${this.#service.origin}${path}`;
   }
 
   #targetOf({ target }: ResetAction): string {
