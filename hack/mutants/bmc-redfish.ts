@@ -486,6 +486,22 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     BMC_OFF_WAY,
   ),
   mutant(
+    "starting-bmc-unsupported",
+    "service",
+    "a BMC that has served Redfish and does not now is busy: it may be starting",
+    "if (!this.#shared.served.isRecent(this.origin)) return",
+    'if (!this.#shared.served.isRecent("")) return',
+    BMC_STRAY_401,
+  ),
+  mutant(
+    "starting-bmc-believed",
+    "service",
+    "no Off is believed of a BMC right after it has served no Redfish for a while",
+    '    this.#silences.note(this.origin);\n    return new BmcError("Busy"',
+    '    return new BmcError("Busy"',
+    BMC_STRAY_401,
+  ),
+  mutant(
     "vanished-host-powered-off",
     "redfish-driver",
     "a host that has lost its whole identity is powered on by it, never off",

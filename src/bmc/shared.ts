@@ -21,8 +21,8 @@ const NO_BASIC_MS = 600_000;
 /** The rights of an account are looked at so often: it can take a request for each account that the BMC has. */
 const RIGHTS_MS = 3_600_000;
 
-/** A BMC that starts may not know its System for a while, which it has shown before. */
-const SYSTEM_SEEN_MS = 3_600_000;
+/** A BMC that starts may not know its System for a while, nor serve Redfish at all, though it has before. */
+const SYSTEM_SEEN_MS = 24 * 3_600_000;
 
 /** What all drivers of one process share, since a BMC does not care which of them speaks to it. */
 export interface Shared {
@@ -40,6 +40,8 @@ export interface Shared {
   noBasic: Recent;
   /** Accounts that nothing was found to keep from powering a host. */
   rights: Recent;
+  /** Origins that have served a resource of Redfish. */
+  served: Recent;
   /** Hosts whose System was read. */
   systems: Recent;
   /** How Systems are reset that may not show it while their host is off. */
@@ -66,6 +68,7 @@ export function sharedOn(clock: Clock): Shared {
     elsewhere: new Recent(clock, ELSEWHERE_MS),
     noBasic: new Recent(clock, NO_BASIC_MS),
     rights: new Recent(clock, RIGHTS_MS),
+    served: new Recent(clock, SYSTEM_SEEN_MS),
     systems: new Recent(clock, SYSTEM_SEEN_MS),
     resets: new ResetMemory(),
     ordersOn: new Recent(clock, ON_SETTLE_MS),

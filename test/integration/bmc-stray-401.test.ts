@@ -339,6 +339,42 @@ describe("a password that was changed while basic authentication was in use", ()
   });
 });
 
+describe("a BMC that starts, and whose web server is up before Redfish is", () => {
+  const notYet = (): Reply => ({ status: 404 });
+
+  for (const [what, aheadMs, code] of [
+    ["is busy, where it has served Redfish before", 0, "Busy"],
+    ["is busy, where it last did 23 hours ago", 23 * 3_600_000, "Busy"],
+    ["is none of Redfish, where it last did 25 hours ago", 25 * 3_600_000, "Unsupported"],
+  ] as const) {
+    it(what, async () => {
+      await using bmc = await startFakeBmc();
+      let now = 0;
+      const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + now };
+      const earlier = openFake(bmc, { clock, path: SYSTEM });
+      await earlier.readPower(forever());
+      await earlier.close();
+      now = aheadMs;
+      bmc.override = notYet;
+      await using device = openFake(bmc, { clock, path: SYSTEM });
+      await assert.rejects(device.readPower(forever()), hasCode(code, /serves no Redfish/));
+    });
+  }
+
+  it("is believed no Off yet: it may have restarted", async () => {
+    await using bmc = await startFakeBmc();
+    const earlier = openFake(bmc, { path: SYSTEM });
+    await earlier.forceOff(forever());
+    assert.equal((await earlier.readPower(forever())).state, "Off");
+    await earlier.close();
+    await using device = openFake(bmc, { path: SYSTEM });
+    bmc.override = notYet;
+    await assert.rejects(device.readPower(forever()), hasCode("Busy"));
+    bmc.override = () => undefined;
+    assert.equal((await device.readPower(forever())).state, "Unknown");
+  });
+});
+
 describe("stray 401s that lie far apart", () => {
   it("never add up to a refusal, however many come to basic authentication", async () => {
     await using bmc = await startFakeBmc();

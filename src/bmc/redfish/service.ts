@@ -156,11 +156,18 @@ export class Service {
     }
     // DSP0266 wants the root open to all. Where it is not, the well-known places and basic authentication must do.
     if (answer.status === 401) return EMPTY;
-    if (answer.status === 404)
-      throw new BmcError("Unsupported", `${this.origin} serves no Redfish (HTTP 404 at ${ROOT})`);
+    if (answer.status === 404) throw this.#servesNothing();
     if (answer.status !== 200) throw failure(`GET ${this.origin}${ROOT}`, answer);
     this.#root = answer.body;
     return answer.body;
+  }
+
+  #servesNothing(): BmcError {
+    const what = `${this.origin} serves no Redfish (HTTP 404 at ${ROOT})`;
+    if (!this.#shared.served.isRecent(this.origin)) return new BmcError("Unsupported", what);
+    this.#interruptions += 1;
+    this.#silences.note(this.origin);
+    return new BmcError("Busy", `${what}: it did a short time ago, and a BMC that starts may not yet`);
   }
 
   /** Reads a resource freshly. @throws BmcError for everything but a JSON object. */
@@ -186,6 +193,7 @@ export class Service {
     }
     if (answer.status === 404 || answer.status === 410) return undefined;
     if (answer.status !== 200) throw failure(`GET ${this.origin}${at}`, answer);
+    this.#shared.served.note(this.origin);
     const { body } = answer;
     const etag = answer.header("etag") ?? stringAt(body, "@odata.etag");
     const isStale = Number(answer.header("age") ?? 0) > 0;
