@@ -22,6 +22,7 @@ export interface RemediationView {
     uid: string;
     resourceVersion: string;
     annotations?: Record<string, string>;
+    finalizers?: string[];
   };
   status?: {
     phase?: string;
