@@ -24,7 +24,7 @@ function readNamed(document: string): Named[] {
     return rows.flatMap((cells) =>
       (cells.at(-1) ?? "").split("<br>").map((entry): Named => {
         const match = /^`([^`]+)` (.+)$/.exec(entry);
-        return { behaviour: cells[1] ?? "", file: match?.[1] ?? "", test: match?.[2] ?? "" };
+        return { behaviour: cells.slice(0, -1).join(" | "), file: match?.[1] ?? "", test: match?.[2] ?? "" };
       }),
     );
   });
