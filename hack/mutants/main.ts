@@ -7,11 +7,11 @@ import { MutantWorkshop } from "./workshop.ts";
 
 const HELP = `Breaks our own code on purpose, one rule at a time, and runs the tests that must notice.
 
-  npm run mutants -- [--sample N [--seed S]] [--only ID] [--list]
+  npm run mutants -- [--sample N [--seed S]] [--only ID]... [--list]
 
   --sample N   so many mutants by chance; all where absent
   --seed S     which ones; printed, so that a run can be repeated
-  --only ID    this one alone
+  --only ID    this mutant; give the option again for each further one
   --list       prints them, and runs nothing
 
 It works in copies of the tree. Each test file that is named runs once on the code as it is, then once for each mutant of its own, up to
@@ -24,15 +24,17 @@ const { values } = parseArgs({
     list: { type: "boolean", default: false },
     sample: { type: "string" },
     seed: { type: "string" },
-    only: { type: "string" },
+    only: { type: "string", multiple: true },
   },
 });
 
 function choose(): readonly Mutant[] {
   if (values.only !== undefined) {
-    const chosen = MUTANTS.filter(({ id }) => id === values.only);
-    if (chosen.length === 0) throw new Error(`there is no mutant ${values.only}: see --list`);
-    return chosen;
+    return values.only.map((wanted) => {
+      const mutant = MUTANTS.find(({ id }) => id === wanted);
+      if (mutant === undefined) throw new Error(`there is no mutant ${wanted}: see --list`);
+      return mutant;
+    });
   }
   if (values.sample === undefined) return MUTANTS;
   const count = Number(values.sample);
