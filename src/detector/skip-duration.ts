@@ -9,7 +9,7 @@ import type { Health, HealthRule } from "./health.ts";
 import type { Policy } from "./policy.ts";
 import { SKEW_NOTABLE_MS } from "./steady-time.ts";
 
-// Whether the rest of a duration may be skipped, since the node's host is proven off. Pure; docs/detector.md says why each.
+// Whether the rest of a duration may be skipped, since the node's host is proven off. Pure; docs/explanation/detector.md says why each.
 
 /** A proof that is older may be of a host that was switched on since. */
 const PROOF_AGE_MAX_MS = 30_000;

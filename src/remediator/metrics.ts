@@ -27,7 +27,7 @@ export type HostProbeState = "usable" | "failing" | "unprobed";
 
 const STEP_BUCKETS_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600];
 
-/** The remediator's metrics; docs/remediation.md lists them. */
+/** The remediator's metrics; docs/reference/metrics.md lists them. */
 export function createMetrics(registry: Registry): RemediatorMetrics {
   const registers = [registry];
   const finished = new Counter({

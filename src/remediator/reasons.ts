@@ -2,7 +2,7 @@ import type { BmcErrorCode } from "../bmc/errors.ts";
 import { BmcError } from "../bmc/errors.ts";
 import { HostRefusal, TargetError } from "./targets/host.ts";
 
-/** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/remediation.md lists them. */
+/** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/reference/reasons.md lists them. */
 export const REASONS = [
   "InputUnread",
   "UnknownState",

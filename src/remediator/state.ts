@@ -4,7 +4,7 @@ import { parseTimeMs, toMicroTime } from "../runtime/time.ts";
 import type { Reason } from "./reasons.ts";
 
 /**
- * The states of a remediation, in the order of a walk that goes well; `status.phase` holds the name. docs/remediation.md
+ * The states of a remediation, in the order of a walk that goes well; `status.phase` holds the name. docs/explanation/remediation.md
  * tells their story, and a test keeps the two together.
  */
 export const STATE_NAMES = [

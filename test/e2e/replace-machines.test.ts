@@ -67,9 +67,9 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
     }
   }
 
-  /** Applies the FencingTarget of docs/cluster-api.md for a node of this world's workload cluster. */
+  /** Applies the FencingTarget of docs/reference/cluster-api.md for a node of this world's workload cluster. */
   async function applyTarget(name: string): Promise<void> {
-    const document = await readFile(repositoryPath("docs/cluster-api.md"), "utf8");
+    const document = await readFile(repositoryPath("docs/reference/cluster-api.md"), "utf8");
     const block = [...document.matchAll(/```yaml\n([^`]*clusterRef:[^`]*)```/gu)].map(([, yaml = ""]) => yaml)[0];
     const text = JSON.stringify(parse(block ?? ""))
       .replace('"worker-3"', `"${name}"`)

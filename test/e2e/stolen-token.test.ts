@@ -9,7 +9,7 @@ import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 
 // What somebody can do who has stolen the agent's token, and what the shipped rights and admission policies refuse
-// (docs/threat-model.md).
+// (docs/explanation/threat-model.md).
 
 const NODE = "/api/v1/nodes/n1";
 const POD = "/api/v1/namespaces/default/pods/p";

@@ -35,9 +35,9 @@ test("the matrix is the product of its lists, and large enough", () => {
 });
 
 test("the documented matrix is this one", () => {
-  const page = readFileSync(new URL("../../docs/bmc-faults.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../docs/evidence/bmc-faults.md", import.meta.url), "utf8");
   for (const table of [tableOf(REDFISH_FAULTS, OPERATION_NAMES), tableOf(IPMI_FAULTS, IPMI_OPERATIONS)]) {
-    assert.ok(page.includes(table), `docs/bmc-faults.md must hold this table:\n\n${table}`);
+    assert.ok(page.includes(table), `docs/evidence/bmc-faults.md must hold this table:\n\n${table}`);
   }
 });
 

@@ -23,7 +23,7 @@ export interface Metal3Snapshot {
   host: BareMetalHost | undefined;
 }
 
-/** Why ironfence does not serve a request, or not any more. docs/metal3.md lists them. */
+/** Why ironfence does not serve a request, or not any more. docs/reference/metal3.md lists them. */
 export const REFUSALS = [
   "ConflictingController",
   "InvalidStrategy",
@@ -79,7 +79,7 @@ export function decideMetal3(snapshot: Metal3Snapshot): Metal3Step {
   }
   const other = otherController(snapshot);
   if (other !== undefined) {
-    const message = `${other}: two controllers must not serve one request; tell the Metal3 provider's to leave them (docs/metal3.md), then delete this request`;
+    const message = `${other}: two controllers must not serve one request; tell the Metal3 provider's to leave them (docs/reference/metal3.md), then delete this request`;
     return { do: "refuse", reason: "ConflictingController", message };
   }
   if (annotations[SERVED_BY] === undefined) return isEnded(request) ? { do: "wait" } : begin(snapshot);

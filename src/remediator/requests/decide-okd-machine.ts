@@ -69,7 +69,7 @@ export function decideOkdMachine(snapshot: OkdMachineSnapshot): OkdMachineStep {
   if (child?.metadata.deletionTimestamp !== undefined) return { do: "wait" };
   if (machine.metadata.deletionTimestamp !== undefined) return terminating(child);
   if (otherActor !== undefined) {
-    const message = `${otherActor}. Let only one of both remediate: see docs/okd.md`;
+    const message = `${otherActor}. Let only one of both remediate: see docs/reference/okd.md`;
     return child === undefined || isEnded(child)
       ? { do: "hold", reason: "ConflictingController", message }
       : { do: "remove", reason: "ConflictingController", message };

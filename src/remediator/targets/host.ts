@@ -152,7 +152,7 @@ export interface HostPower {
 
 /**
  * Why a host cannot be fenced as it is, although its devices may be well: shown as the reason of a remediation's Processing
- * condition. docs/metal3.md tells each.
+ * condition. docs/reference/metal3.md tells each.
  */
 export type HostRefusalReason =
   | "HostAttached"

@@ -15,7 +15,7 @@ import { rackOf, walkOf, worldOf } from "./walk.ts";
 const USAGE = `npm run sim -- [options]
 
 Plays fences in simulated clusters with faults of every kind, and checks the safety rules after every step
-(docs/simulation.md). Ends with 1 where a rule is broken.
+(docs/evidence/simulation.md). Ends with 1 where a rule is broken.
 
   --budget 30m        how long (1m)
   --mode NAME         one kind of exploration, may be given several times: ${Object.keys(MODES).join(", ")}

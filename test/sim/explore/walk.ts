@@ -332,7 +332,7 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
         ]),
       ];
     },
-    // An agent without a lease does not look for the signs of it (docs/remediation.md).
+    // An agent without a lease does not look for the signs of it (docs/explanation/remediation.md).
     () => {
       const machine = shape.agents !== undefined;
       return [{ do: "suspend", agent, forMs: pick(random, [4_000, 12_000, 40_000, 120_000]), machine }];

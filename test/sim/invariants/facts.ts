@@ -109,7 +109,7 @@ export interface Change {
   previous?: KubeObject;
 }
 
-/** A safety rule of docs/simulation.md. */
+/** A safety rule of docs/evidence/simulation.md. */
 export interface Invariant {
   name: string;
   /** The rule in one sentence. */

@@ -99,11 +99,11 @@ describe("options of `ironfence run`", () => {
     }
   });
 
-  it("stands in docs/cli.md, as far as it is about BMCs", () => {
-    const docs = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+  it("stands in docs/reference/cli.md, as far as it is about BMCs", () => {
+    const docs = readFileSync(new URL("../../../docs/reference/cli.md", import.meta.url), "utf8");
     for (const option of Object.values<Option<unknown>>(BMC_OPTIONS)) {
       const row = `| \`${flagName(option.name)}\` | \`${option.env}\` | ${option.defaultText === undefined ? "" : `\`${option.defaultText}\``} |`;
-      assert.ok(docs.includes(row), `docs/cli.md lacks: ${row}`);
+      assert.ok(docs.includes(row), `docs/reference/cli.md lacks: ${row}`);
     }
     for (const option of [POWER_TIMEOUT_OPTION, FENCE_TIMEOUT_OPTION]) {
       assert.ok(docs.includes(`\`${flagName(option.name)}\` (\`$${option.env}\`, ${option.defaultText})`), option.env);

@@ -37,7 +37,7 @@ describe("the documents", () => {
   });
 
   it("say of every folder what is in it", () => {
-    const architecture = read("docs/architecture.md");
+    const architecture = read("docs/contributing/architecture.md");
     for (const parent of ["src", "hack", "test"]) {
       const folders = readdirSync(join(ROOT, parent), { withFileTypes: true }).filter((entry) => entry.isDirectory());
       for (const { name } of folders.filter((folder) => folder.name !== "lib" || parent !== "test")) {

@@ -9,10 +9,10 @@ import type { Plan } from "../../../src/remediator/plan.ts";
 import { planOf } from "../../../src/remediator/plan.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 
-// docs/migration.md says what stands for the fields of the older sketch. Each row is taken as printed, as YAML, through the CRD
+// docs/how-to/migrate.md says what stands for the fields of the older sketch. Each row is taken as printed, as YAML, through the CRD
 // to what the state machine goes by.
 
-const DOCUMENT = readFileSync(new URL("../../../docs/migration.md", import.meta.url), "utf8");
+const DOCUMENT = readFileSync(new URL("../../../docs/how-to/migrate.md", import.meta.url), "utf8");
 const RETRIES = 3;
 const SECONDS = 45;
 const MEANINGS: Readonly<Record<string, Partial<Plan>>> = {

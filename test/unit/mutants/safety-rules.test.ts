@@ -15,7 +15,7 @@ interface Rule {
   scenarios: string[];
 }
 
-const document = readFileSync(new URL("../../../docs/safety-rules.md", import.meta.url), "utf8");
+const document = readFileSync(new URL("../../../docs/explanation/safety-rules.md", import.meta.url), "utf8");
 
 const tables = document
   .split("\n\n")
@@ -47,7 +47,7 @@ function repeated(texts: readonly string[]): string[] {
   return texts.filter((text, index) => texts.indexOf(text) !== index);
 }
 
-describe("docs/safety-rules.md", () => {
+describe("docs/explanation/safety-rules.md", () => {
   it("has tables of two kinds alone, and in each row a cell for each heading", () => {
     for (const { heading, rows } of tables) {
       assert.deepEqual(heading, heading[0] === "invariant" ? INVARIANT_HEADING : FENCE_HEADING);
@@ -74,7 +74,7 @@ describe("docs/safety-rules.md", () => {
   });
 });
 
-describe("each rule of docs/safety-rules.md", () => {
+describe("each rule of docs/explanation/safety-rules.md", () => {
   const known = new Set(MUTANTS.map(({ id }) => id));
   for (const { says, mutants, scenarios } of [...fenceRows, ...invariantRows.map((cells) => cells.slice(1))].map(
     readRule,

@@ -226,8 +226,8 @@ describe("whatever was stored and seen, decide", () => {
       return acts || rests.includes(given.state.name) || given.stop !== undefined;
     }));
 
-  it("moves only along the arrows of docs/remediation.md", () => {
-    const text = readFileSync(new URL("../../../docs/remediation.md", import.meta.url), "utf8");
+  it("moves only along the arrows of docs/explanation/remediation.md", () => {
+    const text = readFileSync(new URL("../../../docs/explanation/remediation.md", import.meta.url), "utf8");
     check((given, decision) => {
       const to = decision.status?.phase;
       const from = given.state.name;

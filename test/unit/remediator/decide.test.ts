@@ -374,7 +374,7 @@ describe("a power-off order", () => {
   });
 });
 
-describe("the diagram in docs/remediation.md", () => {
+describe("the diagram in docs/explanation/remediation.md", () => {
   it("draws the moves that these cases make, all of them and no other", () => {
     const pairs = STATE_NAMES.flatMap((state) =>
       Object.keys(EVENTS).flatMap((event) => [changesOf(state, event, false), changesOf(state, event, true)]),

@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 
-/** docs/remediation.md. */
-export const REMEDIATION_DOC = readFileSync(new URL("../../../docs/remediation.md", import.meta.url), "utf8");
+/** docs/explanation/remediation.md. */
+export const REMEDIATION_DOC = readFileSync(
+  new URL("../../../docs/explanation/remediation.md", import.meta.url),
+  "utf8",
+);
 
 const diagram = /```mermaid\n([\s\S]*?)```/.exec(REMEDIATION_DOC)?.[1] ?? "";
 

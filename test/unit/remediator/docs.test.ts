@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { Registry } from "prom-client";
 import { createMetrics } from "../../../src/remediator/metrics.ts";
@@ -6,24 +7,26 @@ import { REASONS } from "../../../src/remediator/reasons.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import { ARROWS as arrows, REMEDIATION_DOC as text } from "./diagram.ts";
 
+const read = (page: string): string => readFileSync(new URL(`../../../docs/${page}`, import.meta.url), "utf8");
+
 /** First cells of the table under a heading. */
-function rowsUnder(heading: string): string[] {
+function rowsUnder(text: string, heading: string): string[] {
   const section = text.slice(text.indexOf(heading) + heading.length).split("\n## ")[0] ?? "";
   return [...section.matchAll(/^\| ([A-Z][A-Za-z]+) \|/gm)].map(([, name = ""]) => name);
 }
 
-describe("docs/remediation.md", () => {
+describe("docs/explanation/remediation.md", () => {
   it("draws every state, and no other", () => {
     const drawn = new Set(arrows.flatMap(({ from, to }) => [from, to]).filter((name) => name !== "[*]"));
     assert.deepEqual([...drawn].sort(), [...STATE_NAMES].sort());
   });
 
   it("lists every state in its table, in order", () => {
-    assert.deepEqual(rowsUnder("## States"), [...STATE_NAMES]);
+    assert.deepEqual(rowsUnder(text, "## States"), [...STATE_NAMES]);
   });
 
   it("lists every reason in its table", () => {
-    assert.deepEqual(rowsUnder("## Reasons").sort(), [...REASONS].sort());
+    assert.deepEqual(rowsUnder(read("reference/reasons.md"), "## Of a remediation").sort(), [...REASONS].sort());
   });
 
   it("gives every state that is not final a way to Undoing or out of it", () => {
@@ -39,6 +42,7 @@ describe("docs/remediation.md", () => {
   it("lists every metric", async () => {
     const registry = new Registry();
     createMetrics(registry);
-    for (const { name } of await registry.getMetricsAsJSON()) assert.ok(text.includes(`\`${name}\``), name);
+    const page = read("reference/metrics.md");
+    for (const { name } of await registry.getMetricsAsJSON()) assert.ok(page.includes(`\`${name}\``), name);
   });
 });

@@ -232,7 +232,7 @@ describe("OKD's own remediator", () => {
   test("at work on the same Machine keeps ours out, with a message", () => {
     const step = decide({ otherActor });
     assert.equal(step.do === "hold" && step.reason, "ConflictingController");
-    assert.match(step.do === "hold" ? step.message : "", /^annotation x on the Machine\. .*docs\/okd\.md$/);
+    assert.match(step.do === "hold" ? step.message : "", /^annotation x on the Machine\. .*docs\/reference\/okd\.md$/);
   });
 
   test("that begins beside ours makes ours step back", () => {

@@ -461,9 +461,9 @@ describe("the family's rights", () => {
   });
 });
 
-describe("docs/metal3.md", () => {
+describe("docs/reference/metal3.md", () => {
   test("lists every reason for which a request is not served", () => {
-    const text = readFileSync(new URL("../../../docs/metal3.md", import.meta.url), "utf8");
+    const text = readFileSync(new URL("../../../docs/reference/metal3.md", import.meta.url), "utf8");
     for (const reason of REFUSALS) assert.ok(text.includes(`\n| ${reason} |`), reason);
   });
 });

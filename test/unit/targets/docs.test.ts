@@ -4,14 +4,14 @@ import { test } from "node:test";
 
 const read = (path: string): Promise<string> => readFile(new URL(`../../../${path}`, import.meta.url), "utf8");
 
-test("every condition reason of a FencingTarget is explained in docs/fencing-targets.md, and none that does not exist", async () => {
+test("every condition reason of a FencingTarget is explained in docs/reference/reasons.md, and none that does not exist", async () => {
   const [status, probe, errors, driver, docs] = await Promise.all(
     [
       "src/remediator/targets/target-status.ts",
       "src/remediator/targets/probe.ts",
       "src/bmc/errors.ts",
       "src/bmc/driver.ts",
-      "docs/fencing-targets.md",
+      "docs/reference/reasons.md",
     ].map(read),
   );
   const reasons = new Set<string>();
