@@ -9,7 +9,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   // The last looks before a remediation is created.
   mutant(
     "lease-of-spared-kept",
-    "plan-node",
+    "nodes/decide/decide-node",
     "the lease of a node that was spared at the last look is given back",
     "if (entry === undefined && leased) {",
     "if (entry === undefined && facts.previous !== undefined && leased) {",
@@ -17,7 +17,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "create-without-live-look",
-    "actions",
+    "nodes/effects/actions",
     "a node is read live before a remediation of it begins, whatever a watch that is held back shows",
     "if (node === undefined || !stillNeeds(deps, context, action.node, node, sight)) return leave();",
     "if (node === undefined) return leave();",
@@ -25,7 +25,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "namesake-node-remediated",
-    "actions",
+    "nodes/effects/actions",
     "a node is not remediated for an outage of another one of its name",
     "    uid === decided.metadata.uid &&\n",
     '    uid !== "" &&\n',
@@ -33,7 +33,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "relabelled-meanwhile",
-    "actions",
+    "nodes/effects/actions",
     "a node that is no longer selected by then is not remediated",
     "    policy.selects(labels) &&\n",
     "",
@@ -41,7 +41,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "excluded-meanwhile",
-    "actions",
+    "nodes/effects/actions",
     "a node that people have excluded by then is not remediated",
     '    labels?.[EXCLUDE_FROM_REMEDIATION] !== "true" &&\n',
     "",
@@ -49,7 +49,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unseen-change-judged",
-    "actions",
+    "nodes/effects/actions",
     "a condition that was not seen to change does not prove for how long it has stood",
     "...(seen !== undefined && { conditions: seen })",
     "",
@@ -57,7 +57,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-look-skipped",
-    "actions",
+    "nodes/effects/actions",
     "a node that is well, excluded or gone by the time its lease is taken is not remediated",
     ".every((look) => stillNeeds(deps, context, action.node, look, lastSight))",
     ".every(() => true)",
@@ -65,7 +65,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-look-by-view-alone",
-    "action-runner",
+    "nodes/effects/action-runner",
     "the last look at a node is one at the list, too, where the watch may be behind",
     "[seen] : [seen, listed.get(name)]",
     "[seen] : [seen]",
@@ -73,7 +73,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-look-by-list-alone",
-    "action-runner",
+    "nodes/effects/action-runner",
     "the last look at a node is one at the watched view where there is no list",
     "listed === undefined ? [seen] :",
     "listed === undefined ? [] :",
@@ -81,7 +81,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-meanwhile",
-    "action-runner",
+    "nodes/effects/action-runner",
     "nothing starts under a spec that has changed since the decision, as by a pause",
     "!isStateOf(state, current) || ",
     "",
@@ -89,7 +89,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "etcd-guard-open",
-    "etcd-guard",
+    "nodes/effects/etcd-guard",
     "on OKD no control plane node is remediated where nobody can tell whether etcd keeps its quorum",
     "if (budget === undefined || others.length > 0) {",
     "if (budget === undefined) return undefined;\n  if (others.length > 0) {",
@@ -97,7 +97,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "etcd-guard-absent-allows",
-    "etcd-guard",
+    "nodes/effects/etcd-guard",
     "a disruption budget that says nothing allows no disruption",
     "(budget.status?.disruptionsAllowed ?? 0) > 0",
     "(budget.status?.disruptionsAllowed ?? 1) > 0",
@@ -106,7 +106,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   // Who else is at work.
   mutant(
     "rival-remediating-ignored",
-    "snapshot",
+    "nodes/snapshot/snapshot",
     "a node that another health check is remediating is left to it",
     "if (remediating !== undefined && remediating !== check.metadata.name) {",
     "if (remediating === null) {",
@@ -114,7 +114,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rival-about-to-ignored",
-    "snapshot",
+    "nodes/snapshot/snapshot",
     "a node for which another health check is making a remediation is left to it",
     "this.#remediating.get(nodeName) ?? starting.get(nodeName)",
     "this.#remediating.get(nodeName)",
@@ -122,7 +122,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "plane-by-label-alone",
-    "snapshot",
+    "nodes/snapshot/snapshot",
     "no control plane node is remediated beside another one, though nothing on that one's remediation says what it is for",
     "if (isForControlPlane(object) || isControlPlaneNode(nodeName)) busy.add(nodeName);",
     "if (isForControlPlane(object)) busy.add(nodeName);",
@@ -130,7 +130,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "plane-about-to-ignored",
-    "snapshot",
+    "nodes/snapshot/snapshot",
     "no control plane node is remediated while another health check is making a remediation of another one",
     "for (const name of world.starting.keys()) if (isControlPlaneNode(name)) busy.add(name);",
     "",
@@ -139,7 +139,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   // The lease of a node.
   mutant(
     "lease-unguarded",
-    "node-lease",
+    "nodes/effects/node-lease",
     "a node's lease is not taken from a tool that has renewed it meanwhile",
     "mergePatch<Lease>(LEASES, key, { uid, resourceVersion }, { spec }",
     "mergePatch<Lease>(LEASES, key, { uid }, { spec }",
@@ -147,7 +147,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-race-is-held",
-    "node-lease",
+    "nodes/effects/node-lease",
     "a node whose lease somebody else has just taken is not remediated",
     'return { held: false, reason: "its lease has just changed" };',
     "return { held: true };",
@@ -155,7 +155,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "release-unguarded",
-    "node-lease",
+    "nodes/effects/node-lease",
     "no lease is given back that somebody else has taken meanwhile",
     "client.delete(LEASES, key, { guard: { uid, resourceVersion } }, signal)",
     "client.delete(LEASES, key, { guard: { uid } }, signal)",
@@ -164,7 +164,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   // What is done to remediations.
   mutant(
     "removed-though-ill",
-    "actions",
+    "nodes/effects/actions",
     "the remediation of a node that is ill again is not deleted",
     'node !== undefined && judgeHealth(policy.rules, node.status.conditions, deps.clock.nowMs()).state === "healthy"',
     "node !== undefined",
@@ -172,7 +172,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "removed-though-selected",
-    "actions",
+    "nodes/effects/actions",
     "the remediation of a node that is selected again is not deleted",
     "!policy.selects(node.metadata.labels);",
     "true;",
@@ -180,7 +180,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "removed-though-node-there",
-    "actions",
+    "nodes/effects/actions",
     "the remediation of a node that is there again is not deleted for its absence",
     "if (node !== undefined) return false;",
     "",
@@ -188,7 +188,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "restarted-though-running",
-    "actions",
+    "nodes/effects/actions",
     "a remediation that is at work again is not deleted for the list of steps to start anew",
     "return live.uid === remediation.uid && (live.timedOut !== undefined || isFinished(live));",
     "return live.uid === remediation.uid;",
@@ -196,7 +196,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deletion-unguarded",
-    "actions",
+    "nodes/effects/actions",
     "no remediation is deleted that somebody else has made under the same name meanwhile",
     "{ guard: { uid: remediation.uid } }",
     "{ guard: { uid: undefined as unknown as string } }",
@@ -204,7 +204,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "annotated-unguarded",
-    "actions",
+    "nodes/effects/actions",
     "a remediation that has succeeded meanwhile is not marked as timed out",
     "deps.client.patch(type, key, { uid, resourceVersion }, operations",
     "deps.client.patch(type, key, { uid }, operations",
@@ -212,7 +212,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-word-unread",
-    "actions",
+    "nodes/effects/actions",
     "a remediation that deletes its Node itself is not deleted for that, however late its word arrives",
     'return !nodeDeletionExpected || succeeded === "True";',
     "return true;",
@@ -220,15 +220,15 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "owned-by-name",
-    "remediation",
+    "shared/model/remediation",
     "a remediation that an earlier health check of the same name has made is somebody else's",
     "owner.kind === HEALTH_CHECK_KIND && owner.uid === uid",
     'owner.kind === HEALTH_CHECK_KIND && uid !== ""',
-    "test/unit/detector/remediation.test.ts",
+    "test/unit/detector/shared/remediation.test.ts",
   ),
   mutant(
     "created-anew-after-delete",
-    "write-through",
+    "shared/views/write-through",
     "a remediation that was deleted before the answer to its creation came is not taken to be there",
     "    if (this.#deleted.has(uid)) return;\n",
     "",
@@ -236,7 +236,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "write-forgotten",
-    "write-through",
+    "shared/views/write-through",
     "a remediation counts from the answer to its creation on, though no watch shows it yet",
     "else this.#written.set(uid, { object, replaced, atMs });",
     "else this.#written.delete(uid);",

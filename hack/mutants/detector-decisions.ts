@@ -9,7 +9,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   // What keeps a health check from being edited or deleted.
   mutant(
     "failed-counts-as-in-flight",
-    "remediation",
+    "shared/model/remediation",
     "a health check whose only remediation has failed can be corrected and deleted",
     'return terminating || (succeeded !== "True" && succeeded !== "False");',
     'return terminating || succeeded !== "True";',
@@ -17,7 +17,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-not-in-flight",
-    "remediation",
+    "shared/model/remediation",
     "a health check is not deleted while a remediation of it is being undone",
     'return terminating || (succeeded !== "True" && succeeded !== "False");',
     'return succeeded !== "True" && succeeded !== "False";',
@@ -25,7 +25,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unseen-not-in-flight",
-    "plan-node",
+    "nodes/decide/decide-node",
     "a remediation that cannot be seen now counts as under way until it was given up",
     "(!snapshot.canSee(record) && record.timedOut === undefined)",
     "(snapshot.canSee(record) && record.timedOut === undefined && busy.size > 0)",
@@ -35,7 +35,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   // Which step is taken, and when.
   mutant(
     "terminating-counts-as-gone",
-    "plan-node",
+    "nodes/decide/decide-node",
     "no remediation starts beside one that is still being undone",
     'verdict(pass, facts, "waiting", "Its last remediation is still being deleted");',
     "start(pass, facts, node, next, skipped);",
@@ -43,7 +43,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "given-up-early",
-    "plan-node",
+    "nodes/decide/decide-node",
     "the next step does not start before the time of the one before is over",
     'if (nowMs < dueMs && remediation.succeeded !== "False") {',
     'if (nowMs < dueMs - step.timeoutMs / 2 && remediation.succeeded !== "False") {',
@@ -51,7 +51,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-attempt-spent",
-    "escalation",
+    "nodes/decide/escalation",
     "an attempt whose remediation somebody has deleted is not given up: it never happened",
     "return record.timedOut !== undefined || !canSee(record) ? [record] : [];",
     "return [record];",
@@ -59,7 +59,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unseen-attempt-forgotten",
-    "escalation",
+    "nodes/decide/escalation",
     "an attempt whose remediation cannot be seen now is not forgotten",
     "return record.timedOut !== undefined || !canSee(record) ? [record] : [];",
     "return record.timedOut !== undefined ? [record] : [];",
@@ -67,7 +67,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "restart-at-once",
-    "escalation",
+    "nodes/decide/escalation",
     "a list of steps that has failed rests before it starts anew",
     "restartAtMs: failedMs + restartWaitMs(rounds)",
     "restartAtMs: failedMs",
@@ -76,7 +76,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   // The budget of attempts.
   mutant(
     "power-ordered-is-free",
-    "attempts",
+    "shared/model/attempts",
     "an attempt that has ordered power counts",
     "&& !powerOrdered;",
     ";",
@@ -84,7 +84,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "running-is-free",
-    "attempts",
+    "shared/model/attempts",
     "an attempt that is under way counts",
     'return tells && (terminating || succeeded === "False" || succeeded === "True") && !powerOrdered;',
     "return tells && !powerOrdered;",
@@ -92,7 +92,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "attempts-of-others-uncounted",
-    "plan-attempts",
+    "nodes/decide/retries",
     "the attempts of other health checks count",
     "[...facts.attempts, ...facts.attemptsOfOthers]",
     "[...facts.attempts]",
@@ -100,7 +100,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "mended-unheeded",
-    "plan-attempts",
+    "nodes/decide/retries",
     "what a remediation failed for being mended, the next one does not wait for the clock",
     "return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;",
     "return fenceableSinceMs > failedMs ? Infinity : Infinity;",
@@ -108,7 +108,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "fenceable-is-mended",
-    "plan-attempts",
+    "nodes/decide/retries",
     "a host that could be fenced all the time is not tried at once after each failure",
     "return fenceableSinceMs > failedMs ?",
     "return fenceableSinceMs > -Infinity ?",
@@ -116,7 +116,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-round-forgotten",
-    "plan-attempts",
+    "nodes/decide/retries",
     "a round is stored as failed before its remediations are deleted: the waits between rounds double",
     'if (isStored || isLeftover) remove(pass, remediation, "startedAnew");',
     'if (isStored || !isLeftover) remove(pass, remediation, "startedAnew");',
@@ -124,7 +124,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-unremembered",
-    "plan-attempts",
+    "nodes/decide/retries",
     "no remediation is deleted before it is remembered as an attempt",
     "if (!remediation.terminating && !isUnrecorded) actions.push",
     "if (!remediation.terminating) actions.push",
@@ -133,7 +133,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   // Hosts that are proven off.
   mutant(
     "skip-cordoned",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped of a node that is cordoned, as for work on it",
     "if (node.spec.unschedulable === true) return unproven",
     "if (node.spec.unschedulable === undefined && problem === null) return unproven",
@@ -141,7 +141,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-stopped",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped under the stop switch",
     "if (stopped !== undefined) return unproven(stopped);",
     "",
@@ -149,7 +149,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-blind",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped where targets or the stop switch cannot be read",
     "if (problem !== undefined) return unproven(problem);",
     "",
@@ -157,7 +157,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-ambiguous",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped where several targets name the node",
     "if (targets.length > 1) {",
     "if (targets.length > 9) {",
@@ -165,7 +165,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-other-outage",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped by a proof of another outage",
     "if (!isSameOutage(offProof, outage)) return",
     "if (outage === null) return",
@@ -173,7 +173,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-old-proof",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped by a proof that is old",
     "if (leftMs < 0) return unproven",
     "if (leftMs < -Infinity) return unproven",
@@ -181,7 +181,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-age-by-one-clock",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "a proof that nobody has seen come is not fresh, whatever its time says",
     "PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity)",
     "PROOF_AGE_MAX_MS - ageMs",
@@ -189,7 +189,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-age-by-sight-alone",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "a proof that is old by its time is not fresh, whenever it was seen to come",
     "PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity)",
     "PROOF_AGE_MAX_MS - (seenAgoMs ?? Infinity)",
@@ -197,7 +197,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-maintenance",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped under a target in maintenance",
     'if (maintenance) return "is in maintenance";',
     "",
@@ -205,7 +205,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-owned",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped of a host that a remediation may be switching",
     'if (isOwned) return "belongs to a remediation";',
     "",
@@ -213,7 +213,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-unobserved",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped by a target that was edited since its probe",
     'if (!isObserved) return "has changed since it was probed";',
     "",
@@ -221,7 +221,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-unready-target",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped by a target that is not Ready",
     'if (ready?.status !== "True") return',
     'if (ready?.status === "False" && ready.message === null) return',
@@ -229,7 +229,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-unverified",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped by a target whose host was not identified",
     'if (identityVerified?.status !== "True") {',
     "if (identityVerified === null) {",
@@ -237,7 +237,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-on",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped of a host that was read on since",
     'return powerState === "Off" ? undefined :',
     "return powerState !== undefined ? undefined :",
@@ -245,7 +245,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-any-condition",
-    "skip-duration",
+    "nodes/decide/skip-duration",
     "no duration is skipped of any condition but Ready",
     'rules.find((rule) => rule.type === "Ready" && rule.status === ready?.status)',
     "rules.find((rule) => rule.status === ready?.status)",
@@ -253,7 +253,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "skip-unseen-proof",
-    "host-power",
+    "shared/views/fencing-target-watch",
     "the age of one proof says nothing of another one's, which a live read shows",
     "live.metadata.uid === target.metadata.uid && live.offProof?.time === target.offProof?.time",
     "live.metadata.uid === target.metadata.uid",
@@ -261,7 +261,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "workload-target-in-own-cluster",
-    "host-power",
+    "shared/views/fencing-target-watch",
     "a target of a node of another cluster is not taken for one of this cluster's",
     "clusterRef === undefined ? nodeName :",
     "clusterRef !== null ? nodeName :",

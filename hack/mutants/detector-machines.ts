@@ -8,7 +8,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   // Health checks over machines.
   mutant(
     "machines-live-look",
-    "actions",
+    "effects/actions",
     "nothing is done to a machine that a live read shows otherwise",
     "if (live.health.state !== needed) {",
     "if (live.health.state === undefined) {",
@@ -16,7 +16,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-live-count",
-    "check-states",
+    "snapshot/check-states",
     "no machine is remediated that a live list of the nodes forbids",
     "if (listed === undefined) return undefined;",
     "if (listed === undefined || listed.size > 0) return undefined;",
@@ -24,7 +24,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-same-machine",
-    "actions",
+    "effects/actions",
     "a machine is known by its UID, not by its name",
     "if (raw?.metadata.uid !== uid ||",
     "if (raw === undefined || uid === undefined ||",
@@ -32,7 +32,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-retried-at-once",
-    "plan-target",
+    "decide/decide-machine",
     "a request that failed is made again after a pause that grows",
     "const isWaiting = pass.nowMs < restartMs;",
     "const isWaiting = pass.nowMs < failedMs;",
@@ -40,7 +40,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-pause-stays-short",
-    "plan-target",
+    "decide/decide-machine",
     "the pause before a request that failed is as long as the machine had been unhealthy",
     "Math.min(Math.max(outageMs, RETRY_MIN_MS), RETRY_MAX_MS)",
     "RETRY_MIN_MS",
@@ -48,7 +48,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-mended-unheeded",
-    "plan-target",
+    "decide/decide-machine",
     "what a request failed for being mended, the next one does not wait for the clock",
     "fenceableSinceMs > failedMs ? Math.min(dueMs, fenceableSinceMs) : dueMs;",
     "fenceableSinceMs > failedMs ? dueMs : dueMs;",
@@ -56,7 +56,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-fenceable-is-mended",
-    "plan-target",
+    "decide/decide-machine",
     "a machine whose host could be fenced all the time is not tried at once after each failure",
     "fenceableSinceMs > failedMs ? Math.min",
     "fenceableSinceMs > -Infinity ? Math.min",
@@ -64,7 +64,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-renewed-against-gate",
-    "plan-target",
+    "decide/decide-machine",
     "a request that failed is made again only where a first one might be made",
     "isWaiting ? undefined : (pass.gate ?? findObstacle(pass, facts, remedy));",
     "undefined as string | undefined;",
@@ -72,7 +72,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-gone-by-word",
-    "cluster-nodes",
+    "snapshot/cluster-nodes",
     "a node is gone only by the cluster's own word",
     'if (isKubeError(error, "NotFound")) return { state: "gone" };',
     'if (isKubeError(error)) return { state: "gone" };',
@@ -80,7 +80,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-away-is-not-gone",
-    "cluster-nodes",
+    "snapshot/cluster-nodes",
     "the nodes of a cluster that is away are not gone",
     'if (connection.state !== "connected") return { state: "unknown", reason: this.away ?? "" };\n    const node',
     'if (connection.state !== "connected") return { state: "gone" };\n    const node',
@@ -88,7 +88,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-away-starts-nothing",
-    "decide",
+    "decide/decide",
     "nothing starts while the machines' nodes cannot be known",
     "if (away !== undefined) {",
     "if (away === null) {",
@@ -96,15 +96,15 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-share-rounds-down",
-    "trigger",
+    "decide/threshold",
     "a share of unhealthy machines is rounded down",
     "Math.floor((expected * amount.percent) / 100)",
     "Math.ceil((expected * amount.percent) / 100)",
-    "test/unit/detector/machines/trigger.test.ts",
+    "test/unit/detector/machines/threshold.test.ts",
   ),
   mutant(
     "machines-control-plane-in-turn",
-    "plan-target",
+    "decide/decide-machine",
     "one machine of a control plane is remediated at a time",
     "? (controlPlaneBusy ?? pass.controlPlaneStarts)",
     "? undefined",
@@ -112,7 +112,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-one-remediation",
-    "plan-target",
+    "decide/decide-machine",
     "a machine that has a request gets no other",
     "if (request !== undefined) {",
     "if (request === null) {",
@@ -120,7 +120,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-needed-by-others",
-    "plan-target",
+    "decide/decide-machine",
     "a request stays that another health check still needs",
     "if (neededBy !== undefined) {",
     "if (neededBy === null) {",
@@ -128,7 +128,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-stale-view",
-    "check-states",
+    "snapshot/check-states",
     "nothing starts on a stale view of machines",
     "const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;",
     "const isStale = false;",
@@ -136,7 +136,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-replacements-count",
-    "plan-target",
+    "decide/decide-machine",
     "replacements that all fail are not asked for for ever",
     "if (allowedMs <= pass.nowMs) return undefined;",
     "if (allowedMs !== undefined) return undefined;",
@@ -146,7 +146,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   // OKD.
   mutant(
     "machines-okd-master-kept",
-    "okd",
+    "vendors/okd",
     "a Machine of OKD's control plane is never deleted",
     "if (machine.isControlPlane)\n",
     "if (machine.phase === undefined)\n",
@@ -154,7 +154,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-okd-owner-needed",
-    "okd",
+    "vendors/okd",
     "a Machine that nobody would make anew is not deleted",
     "if (!ownerReferences.some(({ controller }) => controller === true)) {",
     "if (ownerReferences === undefined) {",
@@ -162,7 +162,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-okd-live-remedy",
-    "actions",
+    "effects/actions",
     "a Machine is deleted only where it is still to be, by a live look",
     'if (!isStillRemedy(deps, context, live, "delete") || !context.mayStart(machine)) return;',
     "if (!context.mayStart(machine)) return;",
@@ -170,7 +170,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-okd-one-deletion",
-    "plan-target",
+    "decide/decide-machine",
     "one Machine is deleted after the other",
     "if (first !== undefined) return verdict(",
     "if (first === null) return verdict(",
@@ -180,7 +180,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "namesake-node-judged",
-    "check-state",
+    "snapshot/check-state",
     "a machine is not judged by a namesake of its node",
     "mayBeNodeOf(sight.node, machine)",
     "mayBeNodeOf(sight.node, { providerID: undefined })",
@@ -188,7 +188,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "strange-cluster-believed",
-    "check-states",
+    "snapshot/check-states",
     "a cluster that has none of the nodes that its Machines name has not lost them",
     "return this.nodesOf(check)?.hasOnlyOthers(nodeNames()) === true;",
     "return false;",

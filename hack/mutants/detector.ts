@@ -7,16 +7,16 @@ const mutant = mutantsOf("src/detector");
 export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "remediation-news-unheard",
-    "remediation",
+    "shared/model/remediation",
     "what bears on a health check in a remediation is heard at once",
     "return !isDeepStrictEqual(unversioned(before), unversioned(after));",
     "return false;",
-    "test/unit/detector/remediation.test.ts",
+    "test/unit/detector/shared/remediation.test.ts",
   ),
   // The health budget.
   mutant(
     "budget-off-by-one",
-    "budget",
+    "nodes/decide/threshold",
     "nothing starts below minHealthy",
     "holds: census.healthy >= required }",
     "holds: census.healthy + 1 >= required }",
@@ -24,24 +24,24 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "under-way-counts-healthy",
-    "budget",
+    "nodes/decide/threshold",
     "a node with a remediation left does not count as healthy",
     'health.state !== "healthy" || remediations.length > 0);',
     'health.state !== "healthy");',
     BUDGET,
-    "test/unit/detector/budget-property.test.ts",
+    "test/unit/detector/nodes/threshold-property.test.ts",
   ),
   mutant(
     "late-view-believed",
-    "view-freshness",
+    "shared/views/view-freshness",
     "nodes are counted by a watched view only while it is proven to show how things are",
     "if (!this.isFresh(nowMs)) this.#isProven = false;",
     "if (!this.isFresh(nowMs)) this.#isProven = nowMs > this.#heardMs;",
-    "test/unit/detector/view-freshness.test.ts",
+    "test/unit/detector/shared/view-freshness.test.ts",
   ),
   mutant(
     "live-list-ignored",
-    "budget",
+    "nodes/decide/threshold",
     "nothing starts that a live list of the nodes forbids",
     "judgeThreshold(threshold, live).holds ? seen : live",
     "judgeThreshold(threshold, seen).holds ? seen : live",
@@ -49,10 +49,10 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "storm-without-cooldown",
-    "storm",
+    "nodes/decide/storm",
     "after a storm nothing starts before its cooldown has passed",
     "sinceMs + cooldownMs <= nowMs ?",
     "sinceMs <= nowMs ?",
-    "test/unit/detector/storm.test.ts",
+    "test/unit/detector/nodes/storm.test.ts",
   ),
 ];

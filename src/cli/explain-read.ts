@@ -1,6 +1,6 @@
-import type { DetectorOptions } from "../detector/detector.ts";
-import type { LiveDecisions } from "../detector/live.ts";
-import { decideLive } from "../detector/live.ts";
+import type { DetectorOptions } from "../detector/nodes/run.ts";
+import type { LiveDecisions } from "../detector/nodes/live.ts";
+import { decideLive } from "../detector/nodes/live.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { KubeError } from "../kube/errors.ts";
 import { isKubeError } from "../kube/errors.ts";

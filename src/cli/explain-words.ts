@@ -2,14 +2,14 @@ import { MANUALLY_CONFIRMED_HEALTHY } from "../api/annotations.ts";
 import type { Node } from "../api/core.ts";
 import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
 import type { RemediationRecord } from "../api/node-health-check.ts";
-import { judgeThreshold, takeCensus } from "../detector/budget.ts";
-import type { Action, NodeFacts, Snapshot } from "../detector/decision.ts";
-import { isOfStep } from "../detector/escalation.ts";
-import type { HealthRule } from "../detector/health.ts";
-import type { LiveCheck, LiveDecisions } from "../detector/live.ts";
-import { judgeOff } from "../detector/skip-duration.ts";
-import { readStorm } from "../detector/status.ts";
-import { isControlPlane } from "../detector/template.ts";
+import { judgeThreshold, takeCensus } from "../detector/nodes/decide/threshold.ts";
+import type { Action, NodeFacts, Snapshot } from "../detector/nodes/decide/decision.ts";
+import { isOfStep } from "../detector/nodes/decide/escalation.ts";
+import type { HealthRule } from "../detector/nodes/decide/health.ts";
+import type { LiveCheck, LiveDecisions } from "../detector/nodes/live.ts";
+import { judgeOff } from "../detector/nodes/decide/skip-duration.ts";
+import { readStorm } from "../detector/nodes/decide/status.ts";
+import { isControlPlane } from "../detector/shared/model/template.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
 
 /** Actions that are told by their kind alone. */

@@ -1,7 +1,7 @@
 import { buildCommand, buildRouteMap } from "@stricli/core";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../config/run-options.ts";
 import { requireOption } from "../config/option.ts";
-import type { LiveDecisions } from "../detector/live.ts";
+import type { LiveDecisions } from "../detector/nodes/live.ts";
 import { toTime } from "../runtime/time.ts";
 import { withRuntime } from "./cluster.ts";
 import type { CliContext } from "./context.ts";

@@ -1,8 +1,8 @@
 import { NODE_HEALTH_CHECKS } from "../api/node-health-check.ts";
 import { OKD_MACHINES } from "../api/okd-machine.ts";
 import type { Family } from "../config/parsers.ts";
-import { CLUSTER_API_CHECKS } from "../detector/machines/cluster-api.ts";
-import { OKD_CHECKS } from "../detector/machines/okd.ts";
+import { CLUSTER_API_CHECKS } from "../detector/machines/vendors/cluster-api.ts";
+import { OKD_CHECKS } from "../detector/machines/vendors/okd.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import type { KindVersions } from "../kube/served-kind.ts";

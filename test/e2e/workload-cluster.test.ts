@@ -14,7 +14,7 @@ import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 import { NODES } from "../../src/api/core-types.ts";
 import type { ClusterConnection, HeldCluster, WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../src/clusters/workload-clusters.ts";
-import { CLUSTER_API_CHECKS } from "../../src/detector/machines/cluster-api.ts";
+import { CLUSTER_API_CHECKS } from "../../src/detector/machines/vendors/cluster-api.ts";
 import { runMachineHealthChecks } from "../../src/detector/machines/run.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { loadCluster } from "../../src/kube/credentials.ts";

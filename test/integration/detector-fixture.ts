@@ -9,7 +9,7 @@ import type { Lease, Node } from "../../src/api/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
 import { trimNode } from "../../src/api/trim.ts";
-import { runDetector } from "../../src/detector/detector.ts";
+import { runDetector } from "../../src/detector/nodes/run.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";

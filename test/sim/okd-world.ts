@@ -3,7 +3,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts
 import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { trimNode } from "../../src/api/trim.ts";
-import { runOkdHealthChecks } from "../../src/detector/machines/okd-run.ts";
+import { runOkdHealthChecks } from "../../src/detector/machines/run-okd.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";

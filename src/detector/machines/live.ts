@@ -5,13 +5,13 @@ import { findServed } from "../../kube/served-kind.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { sleep } from "../../runtime/clock.ts";
-import { RemediationStore } from "../remediation-store.ts";
-import { SteadyTimes } from "../steady-time.ts";
-import { TemplateResolver } from "../template-resolver.ts";
-import { MachineCheckStates } from "./check-states.ts";
-import type { ClusterNodes } from "./cluster-nodes.ts";
-import { decide, decideUnusable, pausedCondition } from "./decide.ts";
-import type { MachineDecision, MachineSnapshot } from "./decision.ts";
+import { RemediationStore } from "../shared/views/remediation-store.ts";
+import { SteadyTimes } from "../shared/views/condition-times.ts";
+import { TemplateResolver } from "../shared/views/template-resolver.ts";
+import { MachineCheckStates } from "./snapshot/check-states.ts";
+import type { ClusterNodes } from "./snapshot/cluster-nodes.ts";
+import { decide, decideUnusable, pausedCondition } from "./decide/decide.ts";
+import type { MachineDecision, MachineSnapshot } from "./decide/decision.ts";
 import type { MachineHealthChecksDeps } from "./run.ts";
 
 /** How often what is being found out is looked at. */

@@ -3,9 +3,9 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { awaitServed } from "../../kube/served-kind.ts";
 import type { Watched } from "../../kube/watched.ts";
-import type { MachineMetrics } from "./metrics.ts";
+import type { MachineMetrics } from "./effects/metrics.ts";
 import { MachineHealthCheckController } from "./controller.ts";
-import type { MachineHealthCheckKind } from "./kind.ts";
+import type { MachineHealthCheckKind } from "./decide/kind.ts";
 
 export interface MachineHealthChecksDeps {
   /** Of the cluster that the health checks and machines are objects of. */

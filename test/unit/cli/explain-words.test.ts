@@ -4,12 +4,21 @@ import { explainCheck, explainNode, tellDuration, tellTime } from "../../../src/
 import { listedView } from "../../../src/cli/listed.ts";
 import { SKIP_DURATION_IF_OFF } from "../../../src/api/annotations.ts";
 import type { Node } from "../../../src/api/core.ts";
-import type { NodeFacts, Snapshot } from "../../../src/detector/decision.ts";
-import type { LiveDecisions } from "../../../src/detector/live.ts";
-import { decide, decideInvalid } from "../../../src/detector/plan.ts";
-import type { HostSight } from "../../../src/detector/skip-duration.ts";
+import type { NodeFacts, Snapshot } from "../../../src/detector/nodes/decide/decision.ts";
+import type { LiveDecisions } from "../../../src/detector/nodes/live.ts";
+import { decide, decideInvalid } from "../../../src/detector/nodes/decide/decide.ts";
+import type { HostSight } from "../../../src/detector/shared/model/host-sight.ts";
 import { toTime } from "../../../src/runtime/time.ts";
-import { escalation, factsOf, nodeOf, policyOf, remediationOf, sightOf, snapshotOf, T0 } from "../detector/world.ts";
+import {
+  escalation,
+  factsOf,
+  nodeOf,
+  policyOf,
+  remediationOf,
+  sightOf,
+  snapshotOf,
+  T0,
+} from "../detector/nodes/world.ts";
 
 function checkOf(snapshot: Snapshot | undefined) {
   const metadata = { name: "check", uid: "check-1", resourceVersion: "1" };

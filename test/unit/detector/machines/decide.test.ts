@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { toTime } from "../../../../src/runtime/time.ts";
-import { decideUnusable } from "../../../../src/detector/machines/decide.ts";
+import { decideUnusable } from "../../../../src/detector/machines/decide/decide.ts";
 import {
   checkOf,
   conditionsOf,

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Checks } from "../../../../src/detector/machines/machine-health.ts";
-import { judgeMachine } from "../../../../src/detector/machines/machine-health.ts";
-import type { MachineHealth, Target } from "../../../../src/detector/machines/target.ts";
+import type { Checks } from "../../../../src/detector/machines/decide/machine-health.ts";
+import { judgeMachine } from "../../../../src/detector/machines/decide/machine-health.ts";
+import type { MachineHealth, Target } from "../../../../src/detector/machines/decide/target.ts";
 import { clusterOf, conditionsOf, machineOf, MINUTE, nodeOf, T0, targetOf } from "./world.ts";
 
 const CHECKS: Checks = {

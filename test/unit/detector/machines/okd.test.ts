@@ -5,9 +5,9 @@ import type { Node } from "../../../../src/api/core.ts";
 import { readOkdMachineHealthCheck } from "../../../../src/api/okd-machine-health-check.ts";
 import { readOkdMachine } from "../../../../src/api/okd-machine.ts";
 import type { ObjectMeta } from "../../../../src/kube/resource.ts";
-import { chooseRemedy, judgeOkdMachine } from "../../../../src/detector/machines/okd.ts";
-import type { NodeSight } from "../../../../src/detector/machines/target.ts";
-import { compileTrigger, judgeTrigger } from "../../../../src/detector/machines/trigger.ts";
+import { chooseRemedy, judgeOkdMachine } from "../../../../src/detector/machines/vendors/okd.ts";
+import type { NodeSight } from "../../../../src/detector/machines/decide/target.ts";
+import { compileTrigger, judgeTrigger } from "../../../../src/detector/machines/decide/threshold.ts";
 import { parseTimeMs, toTime } from "../../../../src/runtime/time.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1, 12);

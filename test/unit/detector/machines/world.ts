@@ -3,15 +3,19 @@ import { readCluster, readMachine } from "../../../../src/api/cluster-api.ts";
 import type { Node } from "../../../../src/api/core.ts";
 import type { MachineHealthCheck } from "../../../../src/api/machine-health-check.ts";
 import { readMachineHealthCheck } from "../../../../src/api/machine-health-check.ts";
-import { CLUSTER_API_CHECKS } from "../../../../src/detector/machines/cluster-api.ts";
-import { decide } from "../../../../src/detector/machines/decide.ts";
-import type { MachineDecision, MachineSnapshot, TargetFacts } from "../../../../src/detector/machines/decision.ts";
-import { compileMachinePolicy } from "../../../../src/detector/machines/policy.ts";
-import type { MachinePolicy } from "../../../../src/detector/machines/policy.ts";
-import type { Fault, Target } from "../../../../src/detector/machines/target.ts";
-import type { Remediation } from "../../../../src/detector/remediation.ts";
-import { readRemediation } from "../../../../src/detector/remediation.ts";
-import type { Template } from "../../../../src/detector/template.ts";
+import { CLUSTER_API_CHECKS } from "../../../../src/detector/machines/vendors/cluster-api.ts";
+import { decide } from "../../../../src/detector/machines/decide/decide.ts";
+import type {
+  MachineDecision,
+  MachineSnapshot,
+  TargetFacts,
+} from "../../../../src/detector/machines/decide/decision.ts";
+import { compileMachinePolicy } from "../../../../src/detector/machines/decide/policy.ts";
+import type { MachinePolicy } from "../../../../src/detector/machines/decide/policy.ts";
+import type { Fault, Target } from "../../../../src/detector/machines/decide/target.ts";
+import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
+import { readRemediation } from "../../../../src/detector/shared/model/remediation.ts";
+import type { Template } from "../../../../src/detector/shared/model/template.ts";
 import type { KubeObject } from "../../../../src/kube/resource.ts";
 import { parseTimeMs, toTime } from "../../../../src/runtime/time.ts";
 

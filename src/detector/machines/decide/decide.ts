@@ -1,0 +1,179 @@
+import type { ConditionWrite } from "../../../api/machine-conditions.ts";
+import type { Cluster } from "../../../api/cluster-api.ts";
+import { CLUSTER_API_GROUP, PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../../api/cluster-api.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
+import { MACHINE_HEALTH_CHECK_KIND } from "../../../api/machine-health-check.ts";
+import type { MachineAnnouncement, MachineDecision, MachineSnapshot } from "./decision.ts";
+import type { MachineHealthCheckKind } from "./kind.ts";
+import { planTarget } from "./decide-machine.ts";
+import type { TargetPass } from "./decide-machine.ts";
+import { judgeTrigger } from "./threshold.ts";
+
+/** A selector that is misspelt looks like a cluster in which all is well. */
+const NOTHING_SELECTED =
+  "No Machine is selected: compare spec.selector and spec.clusterName with the labels of Machines";
+
+/** Why a MachineHealthCheck starts nothing new. */
+interface Gate {
+  outcome: "standstill" | "away" | "tooManyUnhealthy";
+  /** Of the condition RemediationAllowed. */
+  reason: string;
+  message: string;
+}
+
+/**
+ * Decides what one MachineHealthCheck does now. It does no I/O and never looks at a clock: the same snapshot and time give the
+ * same answer, here and in `explain`.
+ *
+ * A gate keeps new remediations from starting and nothing else: requests of machines that are well again are withdrawn all the
+ * same, and every machine is told about, whatever became of the ones before it.
+ */
+export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, nowMs: number): MachineDecision {
+  const { check, policy, targetNames, healthy } = snapshot;
+  const expected = targetNames.length;
+  const trigger = judgeTrigger(policy.trigger, expected, expected - healthy);
+  const gate = findGate(snapshot, trigger.allowed ? undefined : trigger.message);
+  const pass: TargetPass = {
+    kind,
+    snapshot,
+    nowMs,
+    gate: gate?.message,
+    attempts: new Map(),
+    controlPlaneStarts: undefined,
+    decision: { actions: [], standing: [], machines: [], nextCheckMs: undefined },
+  };
+  for (const facts of snapshot.targets) planTarget(pass, facts);
+  const { decision } = pass;
+  const isAnyUnhealthy = snapshot.targets.some(
+    ({ health }) => health.state === "unhealthy" || health.state === "unknown",
+  );
+  // Where nobody is unhealthy the event would mislead: machines that have not started yet count too.
+  if (gate !== undefined && isAnyUnhealthy) {
+    decision.standing.push(announce("Warning", "RemediationRestricted", gate.message));
+  }
+  if (expected === 0) decision.standing.push(announce("Normal", "NoMachineSelected", NOTHING_SELECTED));
+  for (const problem of check.spec.problems) {
+    decision.standing.push(announce("Warning", "HealthCheckIncomplete", problem));
+  }
+  const template = snapshot.template;
+  if (template !== undefined && "reason" in template) {
+    const isInvalid = template.reason === "RemediationTemplateInvalid";
+    const reason = isInvalid ? "RemediationTemplateInvalid" : "RemediationTemplateNotFound";
+    decision.standing.push(announce("Warning", reason, template.message));
+  }
+  const counted: MachineHealthCheckStatus = {
+    ...check.status,
+    expectedMachines: expected,
+    currentHealthy: healthy,
+    targets: targetNames,
+    observedGeneration: check.metadata.generation,
+    remediationsAllowed: gate === undefined ? trigger.remaining : 0,
+  };
+  return {
+    ...decision,
+    gate: gate === undefined ? undefined : { outcome: gate.outcome, reason: gate.message },
+    // What was counted last is what is known of machines whose cluster is away.
+    status: snapshot.away === undefined ? counted : { ...check.status, remediationsAllowed: 0 },
+    conditions: [remediationAllowed(gate, expected === 0 ? NOTHING_SELECTED : ""), ...templateConditions(snapshot)],
+  };
+}
+
+/** What a MachineHealthCheck shows whose spec cannot be used. What it has under way is left alone. */
+export function decideUnusable({ status, metadata }: MachineHealthCheck, problem: string): MachineDecision {
+  return {
+    gate: { outcome: "specInvalid", reason: problem },
+    actions: [],
+    status: { ...status, remediationsAllowed: 0, observedGeneration: metadata.generation },
+    conditions: [remediationAllowed({ outcome: "standstill", reason: "SpecInvalid", message: problem })],
+    nextCheckMs: undefined,
+    standing: [announce("Warning", "RemediationRestricted", problem)],
+    machines: [],
+  };
+}
+
+/**
+ * What a MachineHealthCheck shows that is paused, or whose cluster is: it does nothing else. The annotation with our name keeps
+ * upstream's controller away and not us.
+ */
+export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Cluster | undefined): ConditionWrite {
+  const annotation = metadata.annotations?.[PAUSED_ANNOTATION];
+  const causes = [
+    ...(cluster?.paused === true ? ["Cluster spec.paused is set to true"] : []),
+    ...(annotation === undefined || annotation === PAUSED_FOR_OTHERS
+      ? []
+      : [`${MACHINE_HEALTH_CHECK_KIND} has the ${PAUSED_ANNOTATION} annotation`]),
+  ];
+  const reason = causes.length > 0 ? "Paused" : "NotPaused";
+  const message = causes.join(", ");
+  return {
+    type: "Paused",
+    status: causes.length > 0 ? "True" : "False",
+    reason,
+    message,
+    v1beta1: undefined,
+  };
+}
+
+/** Whether we tell that it is paused or not: v1beta1 has no such condition, and where upstream leaves it to us, upstream tells. */
+export function showsPaused({ apiVersion, metadata }: MachineHealthCheck): boolean {
+  return (
+    apiVersion === `${CLUSTER_API_GROUP}/v1beta2` && metadata.annotations?.[PAUSED_ANNOTATION] !== PAUSED_FOR_OTHERS
+  );
+}
+
+function findGate({ standstill, away }: MachineSnapshot, tooMany: string | undefined): Gate | undefined {
+  if (standstill !== undefined)
+    return { outcome: "standstill", reason: "ViewStale", message: `Nothing new starts: ${standstill}` };
+  if (away !== undefined) {
+    const message = `Nothing new starts: how the machines' nodes are cannot be known: ${away}`;
+    return { outcome: "away", reason: "WorkloadClusterUnreachable", message };
+  }
+  return tooMany === undefined
+    ? undefined
+    : { outcome: "tooManyUnhealthy", reason: "TooManyUnhealthy", message: tooMany };
+}
+
+/** @param hint what is worth knowing though remediation is allowed. */
+function remediationAllowed(gate: Gate | undefined, hint = ""): ConditionWrite {
+  const { reason = "RemediationAllowed", message = hint } = gate ?? {};
+  return {
+    type: "RemediationAllowed",
+    status: gate === undefined ? "True" : "False",
+    reason,
+    message,
+    v1beta1: { reason, message, severity: "Warning" },
+  };
+}
+
+/** What v1beta1 shows on the health check itself, and v1beta2 on each machine. */
+function templateConditions({ check, template, targets }: MachineSnapshot): ConditionWrite[] {
+  if (template === undefined || !check.apiVersion.endsWith("/v1beta1")) return [];
+  const missing = "reason" in template ? template.message : undefined;
+  const refused = targets.find(({ hold }) => hold?.refused === true)?.hold?.reason;
+  return [
+    availability("ExternalRemediationTemplateAvailable", "ExternalRemediationTemplateNotFound", missing),
+    availability("ExternalRemediationRequestAvailable", "ExternalRemediationRequestCreationFailed", refused),
+  ].filter(
+    // Upstream writes neither before something fails.
+    ({ type, status }) =>
+      status === "False" || check.status.v1beta1Conditions.some((condition) => condition.type === type),
+  );
+}
+
+function availability(type: string, reason: string, problem: string | undefined): ConditionWrite {
+  return {
+    type,
+    status: problem === undefined ? "True" : "False",
+    reason: problem === undefined ? type : reason,
+    message: problem ?? "",
+    v1beta1: { reason, message: problem ?? "", severity: "Error" },
+  };
+}
+
+function announce(
+  type: MachineAnnouncement["type"],
+  reason: MachineAnnouncement["reason"],
+  note: string,
+): MachineAnnouncement {
+  return { key: `${reason}/${note}`, machine: undefined, type, reason, note };
+}

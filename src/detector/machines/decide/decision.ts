@@ -1,0 +1,128 @@
+import type { Machine } from "../../../api/cluster-api.ts";
+import type { ConditionWrite } from "../../../api/machine-conditions.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
+import type { CountedAttempt } from "../../shared/model/attempts.ts";
+import type { Remediation } from "../../shared/model/remediation.ts";
+import type { Template, TemplateProblem } from "../../shared/model/template.ts";
+import type { MachinePolicy } from "./policy.ts";
+import type { MachineHealth } from "./target.ts";
+
+// What `decide` is given of one MachineHealthCheck, and what it answers.
+
+/** Keeps a machine from a remediation for a while, by what was learned when one was tried. */
+export interface MachineHold {
+  reason: string;
+  untilMs: number;
+  /** Whether its request was refused, which a condition of the machine tells. */
+  refused: boolean;
+}
+
+/** All that bears on one target. */
+export interface TargetFacts {
+  machine: Machine;
+  health: MachineHealth;
+  /** Requests that are the machine's own, of any kind: by its UID, not by its name. */
+  requests: readonly Remediation[];
+  /** In words: something has the name that a request would get, or remediates the machine at another's word. */
+  foreign: string | undefined;
+  /** Another health check that still finds the machine unhealthy; its name. */
+  neededBy: string | undefined;
+  /** Another machine of its control plane that is in remediation; its name. */
+  controlPlaneBusy: string | undefined;
+  /** What the health check remembers of remediations that count with this one; see `attemptKey`. */
+  attempts: readonly CountedAttempt[];
+  hold: MachineHold | undefined;
+  /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nothing has failed. */
+  fenceableSinceMs: number | undefined;
+}
+
+/** The world as one MachineHealthCheck sees it, at one moment. */
+export interface MachineSnapshot {
+  check: MachineHealthCheck;
+  policy: MachinePolicy;
+  /** Machines that it covers, sorted by name. */
+  targetNames: readonly string[];
+  /** Those of them that are healthy. */
+  healthy: number;
+  /** The first machine that it covers and that is being deleted; its name. */
+  deleting: string | undefined;
+  /** Every target of which there is something to say, sorted by name. */
+  targets: readonly TargetFacts[];
+  /** Undefined where the health check names none. */
+  template: Template | TemplateProblem | undefined;
+  /** Why nothing may start just now though all is known, in words: e.g. a view is stale. */
+  standstill: string | undefined;
+  /** Why the machines' nodes cannot be known, in words. */
+  away: string | undefined;
+  /** Whether no further attempt can be remembered: then none is waited for. */
+  isBookFull: boolean;
+}
+
+export type MachineAction =
+  /** Make a request from the template. */
+  | { type: "request"; machine: Machine; template: Template }
+  /** `because` the machine is healthy: to be seen live again. */
+  | { type: "withdraw"; machine: Machine; request: Remediation }
+  /** Delete a request that failed, so that another one follows. */
+  | { type: "renew"; machine: Machine; request: Remediation }
+  /** Have the machine say `wanted`, and no more have conditions of the types `unwanted`. `health` must be so live. */
+  | {
+      type: "conditions";
+      machine: Machine;
+      health: MachineHealth["state"];
+      wanted: readonly ConditionWrite[];
+      unwanted: readonly string[];
+      /** Tell that the machine was found unhealthy. */
+      marks: boolean;
+    }
+  /** Have the machine bear an annotation. */
+  | { type: "annotate"; machine: Machine; annotation: string }
+  /** Delete the machine. */
+  | { type: "delete"; machine: Machine }
+  /** Remember these attempts under the key, and no others. */
+  | { type: "recordAttempts"; key: string; attempts: readonly CountedAttempt[] };
+
+/** Something to tell people as long as its key stands. */
+export interface MachineAnnouncement {
+  key: string;
+  /** The machine that it is about; undefined: the health check. */
+  machine: Machine | undefined;
+  type: "Normal" | "Warning";
+  reason: MachineEventReason;
+  note: string;
+}
+
+/** Reasons of events; the first three are upstream's. */
+export type MachineEventReason =
+  | "RemediationRestricted"
+  | "MachineMarkedUnhealthy"
+  | "DetectedUnhealthy"
+  | "RemediationSkipped"
+  | "RemediationFailed"
+  | "SkippedMaster"
+  | "SkippedNoController"
+  | "RemediationTemplateNotFound"
+  | "RemediationTemplateInvalid"
+  | "HealthCheckIncomplete"
+  | "NoMachineSelected";
+
+/** What holds for one machine, and why; for logs and `explain`. */
+export interface MachineVerdict {
+  name: string;
+  /** One word for what is done, e.g. `remediating`. */
+  outcome: string;
+  reason: string;
+}
+
+export interface MachineDecision {
+  /** Why nothing new may start, whatever the machine; undefined where it may. */
+  gate: { outcome: string; reason: string } | undefined;
+  actions: MachineAction[];
+  status: MachineHealthCheckStatus;
+  /** What the health check's own conditions are to say. */
+  conditions: readonly ConditionWrite[];
+  /** When the answer changes though nothing else does, on the clock of `nowMs`. */
+  nextCheckMs: number | undefined;
+  standing: MachineAnnouncement[];
+  machines: MachineVerdict[];
+}

@@ -1,0 +1,51 @@
+import type { Cluster, Machine } from "../../../api/cluster-api.ts";
+import type { ConditionWrite } from "../../../api/machine-conditions.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import type { KindVersions } from "../../../kube/served-kind.ts";
+import type { Checks } from "./machine-health.ts";
+import type { MachineHealth, Target } from "./target.ts";
+
+/**
+ * What differs between the vendors of MachineHealthChecks. The core (`tracker`, `decide`, `actions`, `controller`) knows
+ * neither Cluster API nor OKD: it is handed one of these, and an adapter for another vendor is one more file beside
+ * `cluster-api.ts` and one more call of `runMachineHealthChecks`.
+ *
+ * A vendor whose machines' nodes are in the very cluster of the agent hands in `WorkloadClusters` that are always connected
+ * to it, and names no kind of `clusters`. What is done to an unhealthy machine is a `Remedy`: `planTarget` says when, and
+ * `takeMachineAction` does it.
+ */
+export interface MachineHealthCheckKind {
+  /** For logs and the queue: the name of the family, e.g. `machine-health-check`. */
+  name: string;
+  checks: KindVersions;
+  machines: KindVersions;
+  /** Undefined where there is none: machines are of the cluster that they are objects of. */
+  clusters: KindVersions | undefined;
+  readCheck: (raw: KubeObject) => MachineHealthCheck;
+  readMachine: (raw: KubeObject) => Machine;
+  readCluster: (raw: KubeObject) => Cluster;
+  /** Whether a machine of the check's namespace that its selector matches is one of its targets. */
+  covers: (check: MachineHealthCheck, machine: Machine) => boolean;
+  /** Whether an empty selector selects everything; it is refused otherwise. */
+  emptySelectsAll: boolean;
+  judge: (target: Target, checks: Checks, nowMs: number) => MachineHealth;
+  /** What is done about an unhealthy machine, once remediation is allowed. */
+  remedy: (check: MachineHealthCheck, machine: Machine) => Remedy;
+  /** Fields of the status that the kind has: an unknown one would be dropped by the server, and written over and over. */
+  statusFields: readonly (keyof MachineHealthCheckStatus)[];
+  /** The conditions that a machine is to have for its health; none where it has no condition for that. */
+  healthConditions: (health: MachineHealth) => readonly ConditionWrite[];
+}
+
+export type Remedy =
+  /** A request from the health check's template. */
+  | { type: "request" }
+  /** The machine's owner is asked to replace it, by conditions of the machine that `ask` says. */
+  | { type: "askOwner"; ask: ConditionWrite }
+  /** The machine is annotated, for whoever does power fencing. */
+  | { type: "annotate"; annotation: string }
+  /** The machine is deleted, so that its owner makes a new one. */
+  | { type: "delete" }
+  /** Nothing, and why; with the reason of an event where people are to be told. */
+  | { type: "none"; reason: string; event?: "SkippedMaster" | "SkippedNoController" };

@@ -1,0 +1,170 @@
+import type { Cluster, Machine } from "../../../api/cluster-api.ts";
+import { REMEDIATE_MACHINE_ANNOTATION } from "../../../api/cluster-api.ts";
+import type { MachineHealthCheckSpec, UnhealthyCondition } from "../../../api/machine-health-check.ts";
+import { formatDuration } from "../../../runtime/duration.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+import type { Fault, MachineHealth, Target } from "./target.ts";
+
+/** The checks of a spec. */
+export type Checks = Pick<
+  MachineHealthCheckSpec,
+  "nodeStartupTimeoutMs" | "unhealthyNodeConditions" | "unhealthyMachineConditions"
+>;
+
+/**
+ * Judges a machine of Cluster API at `nowMs`, in upstream's order and with upstream's words; whoever is paused or told to be
+ * skipped is no target and not asked for.
+ *
+ * Transition times have whole seconds, rounded down, so a timeout is over at most one second early and never late.
+ */
+export function judgeMachine(target: Target, checks: Checks, nowMs: number): MachineHealth {
+  const said = findSaid(target.machine);
+  if (said !== undefined) return { state: "unhealthy", fault: said };
+  const wait = findWait(target.machine, target.cluster);
+  if (wait !== undefined) return { state: "unsettled", reason: wait };
+  return judgeNode(target, checks, nowMs);
+}
+
+/** Judges a machine by its Node and by conditions alone: what vendors have in common. */
+export function judgeNode(target: Target, checks: Checks, nowMs: number): MachineHealth {
+  const { machine, node } = target;
+  if (node.state === "unknown") return { state: "unknown", reason: node.reason };
+
+  const onMachine = judgeConditions(checks.unhealthyMachineConditions, machineConditions(machine), nowMs, (condition) =>
+    parseTimeMs(condition.lastTransitionTime),
+  );
+  const machineFaults = onMachine.over.map((rule) => tell("Machine", rule));
+  if (node.state === "gone") {
+    const message = `Node ${machine.nodeName ?? ""} has been deleted`;
+    return unhealthy([message], machineFaults, {
+      reason: "NodeDeleted",
+      v1beta1: { reason: "NodeNotFound", message: "" },
+    });
+  }
+  if (node.state === "none") {
+    if (machineFaults.length > 0) return unhealthy([], machineFaults);
+    return judgeStartup(target, checks.nodeStartupTimeoutMs, onMachine.nextMs, nowMs);
+  }
+  const onNode = judgeConditions(
+    checks.unhealthyNodeConditions,
+    node.node.status.conditions ?? [],
+    nowMs,
+    target.nodeSinceMs,
+  );
+  const nodeFaults = onNode.over.map((rule) => tell("Node", rule));
+  if (nodeFaults.length + machineFaults.length > 0) {
+    return unhealthy(nodeFaults, machineFaults, { reason: "UnhealthyNode" });
+  }
+  const untilMs = Math.min(onNode.nextMs, onMachine.nextMs);
+  if (untilMs !== Infinity) return { state: "waiting", reason: "an unhealthy condition stands", untilMs };
+  return machine.metadata.deletionTimestamp === undefined
+    ? { state: "healthy" }
+    : { state: "unsettled", reason: "it is being deleted" };
+}
+
+/** What somebody said of the machine, which needs no look at anything else. */
+function findSaid({ metadata, failureReason, failureMessage }: Machine): Fault | undefined {
+  if (metadata.annotations?.[REMEDIATE_MACHINE_ANNOTATION] !== undefined) {
+    return {
+      reason: "HasRemediateAnnotation",
+      message: `Health check failed: marked for remediation via ${REMEDIATE_MACHINE_ANNOTATION} annotation`,
+      v1beta1: {
+        reason: "HasRemediateMachineAnnotation",
+        message: "Marked for remediation via remediate-machine annotation",
+      },
+    };
+  }
+  if (failureReason === undefined && failureMessage === undefined) return undefined;
+  const message =
+    failureReason === undefined ? `FailureMessage: ${failureMessage ?? ""}` : `FailureReason: ${failureReason}`;
+  return {
+    reason: "MachineHasFailure",
+    message: `Health check failed:\n  * ${message}`,
+    v1beta1: { reason: "MachineHasFailure", message },
+  };
+}
+
+/** Why the machine is not looked at yet. The first machine of a control plane may be what keeps it from being initialised. */
+function findWait({ isControlPlane }: Machine, cluster: Cluster | undefined): string | undefined {
+  if (cluster === undefined) return undefined;
+  if (!cluster.controlPlaneInitialized && !isControlPlane) return "the cluster's control plane is not initialized yet";
+  return cluster.infrastructureReady ? undefined : "the cluster's infrastructure is not ready";
+}
+
+function judgeStartup(target: Target, timeoutMs: number, conditionMs: number, nowMs: number): MachineHealth {
+  const reason = "it has no node yet";
+  if (timeoutMs === 0) {
+    return conditionMs === Infinity
+      ? { state: "unsettled", reason }
+      : { state: "waiting", reason: "an unhealthy condition stands", untilMs: conditionMs };
+  }
+  const sinceMs = startupSinceMs(target);
+  // Without any time there is no proof that it has had its time.
+  if (sinceMs === undefined) return { state: "unsettled", reason };
+  const untilMs = sinceMs + timeoutMs;
+  if (untilMs > nowMs) return { state: "waiting", reason, untilMs: Math.min(untilMs, conditionMs) };
+  const message = `Node failed to report startup in ${formatDuration(timeoutMs)}`;
+  return unhealthy([message], [], { reason: "NodeStartupTimeout" });
+}
+
+/** From when on the machine's node may be expected: the latest of four times, or OKD's only one. */
+function startupSinceMs({ machine, cluster }: Target): number | undefined {
+  const times = [
+    machine.metadata.creationTimestamp,
+    machine.lastUpdated,
+    cluster?.infrastructureReadySince,
+    cluster?.controlPlaneInitializedSince,
+    machine.infrastructureReadySince,
+  ].flatMap((time) => parseTimeMs(time) ?? []);
+  return times.length === 0 ? undefined : Math.max(...times);
+}
+
+/** Conditions of either form: a rule names a type that only one of them may have. */
+function machineConditions({ conditions, v1beta1Conditions }: Machine) {
+  const types = new Set(conditions.map(({ type }) => type));
+  return [...conditions, ...v1beta1Conditions.filter(({ type }) => !types.has(type))];
+}
+
+/** Which rules' time is over, and when the next one's is. */
+function judgeConditions<C extends { type: string; status: string }>(
+  rules: readonly UnhealthyCondition[],
+  conditions: readonly C[],
+  nowMs: number,
+  sinceOf: (condition: C) => number | undefined,
+): { over: UnhealthyCondition[]; nextMs: number } {
+  const over: UnhealthyCondition[] = [];
+  let nextMs = Infinity;
+  for (const rule of rules) {
+    const condition = conditions.find(({ type }) => type === rule.type);
+    if (condition?.status !== rule.status) continue;
+    const sinceMs = sinceOf(condition);
+    if (sinceMs === undefined) continue;
+    const untilMs = sinceMs + rule.durationMs;
+    if (untilMs <= nowMs) over.push(rule);
+    else nextMs = Math.min(nextMs, untilMs);
+  }
+  return { over, nextMs };
+}
+
+function tell(where: "Machine" | "Node", { type, status, durationMs }: UnhealthyCondition): string {
+  return `Condition ${type} on ${where} is reporting status ${status} for more than ${formatDuration(durationMs)}`;
+}
+
+/** A fault of the machine's conditions beside another one lends its reason to both. */
+function unhealthy(
+  faults: readonly string[],
+  machineFaults: readonly string[],
+  own?: { reason: string; v1beta1?: Fault["v1beta1"] },
+): MachineHealth {
+  const messages = [...faults, ...machineFaults];
+  const reason = own === undefined || machineFaults.length > 0 ? "UnhealthyMachine" : own.reason;
+  const v1beta1 = machineFaults.length > 0 ? undefined : own?.v1beta1;
+  return {
+    state: "unhealthy",
+    fault: {
+      reason,
+      message: ["Health check failed:", ...messages.map((message) => `  * ${message}`)].join("\n"),
+      v1beta1: v1beta1 ?? { reason, message: messages.join("; ") },
+    },
+  };
+}

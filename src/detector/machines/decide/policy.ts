@@ -1,0 +1,67 @@
+import { ATTEMPT_BUDGET, ONE_MACHINE_AT_A_TIME } from "../../../api/annotations.ts";
+import type { Machine } from "../../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { AttemptBudget } from "../../shared/model/attempts.ts";
+import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "../../shared/model/attempts.ts";
+import type { Step } from "../../shared/model/template-reference.ts";
+import { TEMPLATE_SUFFIX } from "../../shared/model/template-reference.ts";
+import type { LabelMatcher } from "../../../api/label-selector.ts";
+import { compileSelector, isEmpty, SelectorError } from "../../../api/label-selector.ts";
+import type { MachineHealthCheckKind } from "./kind.ts";
+import type { Trigger } from "./threshold.ts";
+import { compileTrigger } from "./threshold.ts";
+
+/** A MachineHealthCheck's spec, checked and compiled. */
+export interface MachinePolicy {
+  /** Whether a machine is one of its targets. */
+  covers: (machine: Machine) => boolean;
+  trigger: Trigger;
+  /** The template of its requests; undefined where it names none. */
+  step: Step | undefined;
+  attemptBudget: AttemptBudget;
+  /** Whether no Machine is deleted while another one that it covers is being deleted. */
+  oneAtATime: boolean;
+}
+
+/** @returns what is wrong with the spec, in words, where it cannot be used. */
+export function compileMachinePolicy(kind: MachineHealthCheckKind, check: MachineHealthCheck): MachinePolicy | string {
+  const { spec, metadata } = check;
+  const trigger = compileTrigger(spec);
+  if (typeof trigger === "string") return trigger;
+  const selects = compileTargets(kind, check);
+  if (typeof selects === "string") return selects;
+  const { template } = spec;
+  if (
+    template !== undefined &&
+    (!template.kind.endsWith(TEMPLATE_SUFFIX) || template.apiVersion === "" || template.name === "")
+  ) {
+    return `the remediation template must have apiVersion, name and a kind that ends in ${TEMPLATE_SUFFIX}`;
+  }
+  const budgetText = metadata.annotations?.[ATTEMPT_BUDGET];
+  const attemptBudget = budgetText === undefined ? DEFAULT_ATTEMPT_BUDGET : parseAttemptBudget(budgetText);
+  if (attemptBudget === undefined) return `annotation ${ATTEMPT_BUDGET}: ${budgetText ?? ""} is none such as 5/24h`;
+  const oneAtATime = metadata.annotations?.[ONE_MACHINE_AT_A_TIME] ?? "false";
+  if (oneAtATime !== "true" && oneAtATime !== "false") {
+    return `annotation ${ONE_MACHINE_AT_A_TIME}: "${oneAtATime}" is neither "true" nor "false"`;
+  }
+  return {
+    covers: (machine) =>
+      machine.metadata.namespace === metadata.namespace &&
+      selects(machine.metadata.labels) &&
+      kind.covers(check, machine),
+    trigger,
+    step: template && { template: { ...template, namespace: metadata.namespace } },
+    attemptBudget,
+    oneAtATime: oneAtATime === "true",
+  };
+}
+
+function compileTargets(kind: MachineHealthCheckKind, { spec }: MachineHealthCheck): LabelMatcher | string {
+  if (kind.emptySelectsAll && isEmpty(spec.selector)) return () => true;
+  try {
+    return compileSelector(spec.selector);
+  } catch (error) {
+    if (error instanceof SelectorError) return `spec.selector: ${error.message}`;
+    throw error;
+  }
+}

@@ -1,0 +1,37 @@
+import type { Machine } from "../../../api/cluster-api.ts";
+import { CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CLUSTER_NAME_LABEL } from "../../../api/cluster-api.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import { apiVersionOf } from "../../../kube/resource.ts";
+import type { NewRemediation, Template } from "../../shared/model/template.ts";
+
+/**
+ * The remediation request for a machine, by the contract that infrastructure providers' remediators rely on: it bears the
+ * machine's name, so that a machine never has two of one kind, and is the machine's own.
+ */
+export function buildRequest(template: Template, machine: Machine): NewRemediation {
+  const { type, labels, annotations, remediationSpec } = template;
+  const { apiVersion, kind, metadata, clusterName } = machine;
+  return {
+    apiVersion: apiVersionOf(type),
+    kind: type.kind,
+    metadata: {
+      name: metadata.name,
+      namespace: metadata.namespace,
+      labels: { ...labels, ...(clusterName !== "" && { [CLUSTER_NAME_LABEL]: clusterName }) },
+      annotations: {
+        ...annotations,
+        [CLONED_FROM_NAME]: template.name,
+        [CLONED_FROM_GROUP_KIND]: `${type.kind}Template.${type.group}`,
+      },
+      ownerReferences: [{ apiVersion, kind, name: metadata.name, uid: metadata.uid }],
+    },
+    spec: remediationSpec,
+  };
+}
+
+/** The machine that a request is for, by UID; undefined for what a health check over machines did not make. */
+export function machineUidOf(object: KubeObject): string | undefined {
+  const { annotations, ownerReferences = [] } = object.metadata;
+  if (annotations?.[CLONED_FROM_GROUP_KIND] === undefined) return undefined;
+  return ownerReferences.find(({ kind }) => kind === "Machine")?.uid;
+}

@@ -1,0 +1,53 @@
+import type { MachineHealthCheckSpec } from "../../../api/machine-health-check.ts";
+import type { Amount } from "../../shared/model/amount.ts";
+import { parseAmount } from "../../shared/model/amount.ts";
+
+/** How many machines may be unhealthy for remediation to start; `text` is what the spec says. */
+export type Trigger =
+  | { kind: "range"; min: number; max: number; text: string }
+  | { kind: "max"; amount: Amount; text: string };
+
+export interface TriggerVerdict {
+  allowed: boolean;
+  /** How many more machines may become unhealthy before nothing starts any more. */
+  remaining: number;
+  /** Upstream's words, where it is not allowed. */
+  message: string;
+}
+
+const RANGE = /^\[([0-9]{1,9})-([0-9]{1,9})\]$/;
+
+/** @returns what is wrong with it, in words, where it cannot be understood. */
+export function compileTrigger(
+  spec: Pick<MachineHealthCheckSpec, "unhealthyInRange" | "unhealthyLessThanOrEqualTo">,
+): Trigger | string {
+  const { unhealthyInRange: range, unhealthyLessThanOrEqualTo: max = "100%" } = spec;
+  if (range !== undefined) {
+    const match = RANGE.exec(range);
+    const [low, high] = [Number(match?.[1]), Number(match?.[2])];
+    if (match === null) return `the range of unhealthy machines ${range} is none such as [3-5]`;
+    if (high < low) return `the range of unhealthy machines ${range} ends before it begins`;
+    return { kind: "range", min: low, max: high, text: range };
+  }
+  const amount = parseAmount(max);
+  if (amount === undefined)
+    return `the number of unhealthy machines ${max} is neither a number nor a share such as 40%`;
+  return { kind: "max", amount, text: String(max) };
+}
+
+/** Whether remediation may start with so many of the expected machines unhealthy. Shares are rounded down, as upstream does. */
+export function judgeTrigger(trigger: Trigger, expected: number, unhealthy: number): TriggerVerdict {
+  const start = "Remediation is not allowed, the number of not started or unhealthy machines";
+  const counts = `total: ${expected}, unhealthy: ${unhealthy}`;
+  if (trigger.kind === "range") {
+    const allowed = unhealthy >= trigger.min && unhealthy <= trigger.max;
+    const message = `${start} does not fall within the range (${counts}, unhealthyRange: ${trigger.text})`;
+    return { allowed, remaining: allowed ? trigger.max - unhealthy : 0, message };
+  }
+  const { amount } = trigger;
+  // Integers in and out: `expected * percent` is exact.
+  const max = amount.unit === "nodes" ? amount.count : Math.floor((expected * amount.percent) / 100);
+  const allowed = unhealthy <= max;
+  const message = `${start} exceeds maxUnhealthy (${counts}, maxUnhealthy: ${trigger.text})`;
+  return { allowed, remaining: allowed ? max - unhealthy : 0, message };
+}

@@ -1,0 +1,130 @@
+import type { Machine } from "../../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import { nameOf, parseKey } from "../../../kube/watched.ts";
+import { sideBySide } from "../../shared/shell/parallel.ts";
+import type { MachineActionContext, MachineActionDeps, SingleMachineAction } from "./actions.ts";
+import { machineActionKey, takeMachineAction } from "./actions.ts";
+import type { MachineCheckState } from "../snapshot/check-state.ts";
+import { judgeNow, stateKey } from "../snapshot/check-state.ts";
+import type { MachineCheckStates } from "../snapshot/check-states.ts";
+import type { MachineCheckStore } from "./check-store.ts";
+import { pausedCondition } from "../decide/decide.ts";
+import { machineUidOf } from "../decide/request.ts";
+import { judgeTrigger } from "../decide/threshold.ts";
+
+/** Requests of one pass under way at a time: many machines may fail at once. */
+const ACTIONS_PARALLEL_MAX = 16;
+
+export interface MachineActionRunnerDeps extends MachineActionDeps {
+  store: MachineCheckStore;
+  states: MachineCheckStates;
+  tell: MachineActionContext["tell"];
+}
+
+/** Takes the actions that a pass has decided on. */
+export class MachineActionRunner {
+  readonly #deps: MachineActionRunnerDeps;
+  /** Machines whose remediation is being started, by UID: two passes must not both start. */
+  readonly #starting = new Map<string, Machine>();
+
+  constructor(deps: MachineActionRunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Machines whose remediation is being started at this moment. */
+  get starting(): Iterable<Machine> {
+    return this.#starting.values();
+  }
+
+  /** Takes actions side by side. @returns what failed; one failure never keeps the others from being taken. */
+  takeAll(
+    check: MachineHealthCheck,
+    state: MachineCheckState,
+    actions: readonly SingleMachineAction[],
+    signal: AbortSignal,
+  ): Promise<unknown[]> {
+    const { logger } = this.#deps;
+    const context = this.#contextOf(check, state);
+    return sideBySide(actions, ACTIONS_PARALLEL_MAX, async (action) => {
+      try {
+        await takeMachineAction(this.#deps, context, action, signal);
+      } catch (error) {
+        const fields = { machineHealthCheck: nameOf(check), action: machineActionKey(action) };
+        if (!signal.aborted) logger.warn({ err: error, ...fields }, "an action failed");
+        throw error;
+      } finally {
+        this.#starting.delete(action.machine.metadata.uid);
+      }
+    });
+  }
+
+  #contextOf(check: MachineHealthCheck, state: MachineCheckState): MachineActionContext {
+    const { states, tell } = this.#deps;
+    const { compiled } = state;
+    return {
+      check,
+      covers: (machine) => "policy" in compiled && compiled.policy.covers(machine),
+      holds: state.holds,
+      judge: (machine, cluster, node) => judgeNow(states.world, check, machine, cluster, node),
+      readNode: async ({ nodeName }, cluster, signal) => {
+        const nodes = states.nodesOf(check);
+        const isBefore = cluster !== undefined && !cluster.controlPlaneInitialized;
+        if (nodeName === undefined || nodes === undefined || isBefore) return { state: "none" };
+        return nodes.readSight(nodeName, signal);
+      },
+      findObjection: (signal) => this.#findObjection(check, state, signal),
+      mayStart: (machine) => this.#mayStart(check, state, machine),
+      wrote: (machine) => {
+        if ("tracker" in compiled) compiled.tracker.observe({ type: "updated", object: machine, previous: machine });
+      },
+      tell,
+    };
+  }
+
+  /** Why the threshold lets nothing start by the nodes as they are now, in words, where the view of them may be behind. */
+  async #findObjection(
+    check: MachineHealthCheck,
+    { compiled }: MachineCheckState,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const { states } = this.#deps;
+    if ("problem" in compiled) return undefined;
+    await states.nodesOf(check)?.confirm(signal);
+    const { size } = compiled.tracker;
+    const healthy = states.healthyByList(check, compiled) ?? compiled.tracker.healthy;
+    const verdict = judgeTrigger(compiled.policy.trigger, size, size - healthy);
+    return verdict.allowed ? undefined : verdict.message;
+  }
+
+  /**
+   * Whether a remediation that was decided on may still start: same spec, not paused, the threshold holds as things are now,
+   * and neither the machine nor another one of its control plane has one. One that may counts as started at once.
+   */
+  #mayStart(check: MachineHealthCheck, state: MachineCheckState, machine: Machine): boolean {
+    const { store, states, remediations } = this.#deps;
+    const { compiled } = state;
+    const current = store.get(parseKey(nameOf(check)));
+    if (current === undefined || stateKey(current) !== state.key || "problem" in compiled) return false;
+    if (pausedCondition(current, states.clusterOf(current)).status === "True") return false;
+    const { uid, namespace, name } = machine.metadata;
+    const { policy, tracker } = compiled;
+    tracker.advance(states.world.nowMs());
+    const { size, healthy } = tracker;
+    if (!judgeTrigger(policy.trigger, size, size - healthy).allowed) return false;
+    if (states.standstillOf(current) !== undefined || states.nodesOf(current)?.away !== undefined) return false;
+    if (this.#starting.has(uid)) return false;
+    // Looked for by its name, which a request of the machine bears: this is asked for each of very many machines.
+    if (remediations.named({ namespace, name }).some(({ object }) => machineUidOf(object) === uid)) return false;
+    if (policy.step !== undefined && machine.isControlPlane && this.#isControlPlaneBusy(current, state, uid))
+      return false;
+    this.#starting.set(uid, machine);
+    return true;
+  }
+
+  #isControlPlaneBusy(check: MachineHealthCheck, { compiled, holds }: MachineCheckState, uid: string): boolean {
+    if ("problem" in compiled) return true;
+    const { targets } = this.#deps.states.snapshot(check, compiled, holds, undefined, this.starting);
+    const facts = targets.find(({ machine }) => machine.metadata.uid === uid);
+    return facts === undefined || facts.controlPlaneBusy !== undefined;
+  }
+}

@@ -1,0 +1,30 @@
+import type { Registry } from "prom-client";
+import type { Node } from "../../api/core.ts";
+import { ownCluster } from "../../clusters/own-cluster.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { OkdMetrics } from "./effects/okd-metrics.ts";
+import { OKD_CHECKS } from "./vendors/okd.ts";
+import { runMachineHealthChecks } from "./run.ts";
+
+/**
+ * Serves every MachineHealthCheck of OKD until `signal` aborts; nothing of it runs after it has settled. Call it only while the
+ * agent's lease is held.
+ */
+export async function runOkdHealthChecks(
+  {
+    runtime,
+    nodes,
+    registry,
+    namespace,
+  }: { runtime: KubeRuntime; nodes: Watched<Node>; registry: Registry; namespace: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const metrics = new OkdMetrics(registry);
+  try {
+    const clusters = ownCluster(runtime, nodes, signal);
+    await runMachineHealthChecks({ runtime, clusters, kind: OKD_CHECKS, namespace, metrics }, signal);
+  } finally {
+    metrics.close();
+  }
+}

@@ -1,0 +1,94 @@
+import { ATTEMPT_BUDGET } from "../../../api/annotations.ts";
+import type { Cluster, Machine } from "../../../api/cluster-api.ts";
+import { mayBeNodeOf } from "../../../api/cluster-api.ts";
+import { conditionOf } from "../../../api/foreign.ts";
+import { agrees } from "../../../api/machine-conditions.ts";
+import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { ClusterNodes } from "./cluster-nodes.ts";
+import type { MachineHold } from "../decide/decision.ts";
+import type { MachineHealthCheckKind } from "../decide/kind.ts";
+import type { MachinePolicy } from "../decide/policy.ts";
+import { compileMachinePolicy } from "../decide/policy.ts";
+import type { MachineHealth, NodeSight } from "../decide/target.ts";
+import { MachineTracker } from "./machine-tracker.ts";
+
+/** A spec that can be used, and the machines that it covers. */
+export interface Compiled {
+  policy: MachinePolicy;
+  tracker: MachineTracker;
+}
+
+/** What is remembered of one MachineHealthCheck. All of it can be lost: a restart finds it anew. */
+export interface MachineCheckState {
+  /** What it was made for: this very health check and spec. */
+  key: string;
+  /** The compiled spec and the machines it covers, or what is wrong with it. */
+  compiled: Compiled | { problem: string };
+  /** By the machine's UID. */
+  holds: Map<string, MachineHold>;
+  /** Keys of the announcements that were told. */
+  told: ReadonlySet<string>;
+}
+
+/** How the world looks that a health check's machines are in. */
+export interface MachineWorld {
+  kind: MachineHealthCheckKind;
+  nowMs: () => number;
+  /** The Cluster of a health check; undefined where its kind knows none. */
+  clusterOf: (check: MachineHealthCheck) => Cluster | undefined;
+  /** The nodes of its machines; undefined where there are none yet. */
+  nodesOf: (check: MachineHealthCheck) => ClusterNodes | undefined;
+}
+
+export function newMachineCheckState(
+  world: MachineWorld,
+  check: MachineHealthCheck,
+  machines: Iterable<Machine>,
+): MachineCheckState {
+  const policy = compileMachinePolicy(world.kind, check);
+  const isSettled = (machine: Machine, health: MachineHealth): boolean =>
+    world.kind.healthConditions(health).every((condition) => agrees(machine, condition)) &&
+    conditionOf(machine.conditions, "ExternallyRemediated")?.status !== "False";
+  const judge = (machine: Machine): MachineHealth =>
+    judgeNow(world, check, machine, world.clusterOf(check), sightOf(world, check, machine));
+  return {
+    key: stateKey(check),
+    compiled:
+      typeof policy === "string"
+        ? { problem: policy }
+        : { policy, tracker: new MachineTracker({ covers: policy.covers, judge, isSettled }, machines) },
+    holds: new Map(),
+    told: new Set(),
+  };
+}
+
+/** Names a health check and what its policy is made of. */
+export function stateKey({ metadata, apiVersion }: MachineHealthCheck): string {
+  return JSON.stringify([metadata.uid, metadata.generation, apiVersion, metadata.annotations?.[ATTEMPT_BUDGET]]);
+}
+
+/** How a machine is, by what is handed in of it. */
+export function judgeNow(
+  { kind, nowMs, nodesOf }: MachineWorld,
+  check: MachineHealthCheck,
+  machine: Machine,
+  cluster: Cluster | undefined,
+  node: NodeSight,
+): MachineHealth {
+  const nodeSinceMs: Parameters<typeof kind.judge>[0]["nodeSinceMs"] = (condition) =>
+    machine.nodeName === undefined ? undefined : nodesOf(check)?.sinceMs(machine.nodeName, condition);
+  return kind.judge({ machine, cluster, node: ownSight(machine, node), nodeSinceMs }, check.spec, nowMs());
+}
+
+/** A namesake of the machine's node tells nothing of the machine. */
+function ownSight(machine: Machine, sight: NodeSight): NodeSight {
+  if (sight.state !== "there" || mayBeNodeOf(sight.node, machine)) return sight;
+  const reason = `Node ${sight.node.metadata.name} has another providerID than the machine: look whether the kubeconfig leads to the machine's cluster`;
+  return { state: "unknown", reason };
+}
+
+/** What the view of its cluster's nodes shows of a machine's node. Before there is an API server there is no node either. */
+function sightOf({ nodesOf }: MachineWorld, check: MachineHealthCheck, { nodeName }: Machine): NodeSight {
+  const nodes = nodesOf(check);
+  return nodeName === undefined || nodes === undefined ? { state: "none" } : nodes.sight(nodeName);
+}

@@ -1,0 +1,236 @@
+import type { Cluster, Machine } from "../../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { ClusterRef, WorkloadClusters } from "../../../clusters/workload-clusters.ts";
+import type { Change, Watched } from "../../../kube/watched.ts";
+import { keyText, nameOf, parseKey } from "../../../kube/watched.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { isBookFull, readAttempts } from "../../shared/model/attempts.ts";
+import type { RemediationStore } from "../../shared/views/remediation-store.ts";
+import type { SteadyTimes } from "../../shared/views/condition-times.ts";
+import type { Compiled, MachineCheckState, MachineWorld } from "./check-state.ts";
+import { judgeNow, newMachineCheckState, stateKey } from "./check-state.ts";
+import { ClusterNodes } from "./cluster-nodes.ts";
+
+import type { MachineSnapshot } from "../decide/decision.ts";
+import type { MachineHealthCheckKind } from "../decide/kind.ts";
+import { takeMachineSnapshot } from "./snapshot.ts";
+import type { NodeSight } from "../decide/target.ts";
+
+/** Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute where nothing changes. */
+const VIEW_STALE_MS = 180_000;
+
+export interface MachineCheckStatesDeps {
+  kind: MachineHealthCheckKind;
+  clock: Clock;
+  /** The clock that machines are judged by. */
+  times: SteadyTimes;
+  clusters: WorkloadClusters;
+  checks: Watched<MachineHealthCheck>;
+  machines: Watched<Machine>;
+  /** Undefined where the kind knows none. */
+  clusterObjects: Watched<Cluster> | undefined;
+  remediations: RemediationStore;
+  /** Since when the FencingTarget of the machine's node has said that its host can be fenced. */
+  fenceableSinceMs: (machine: Machine) => number | undefined;
+  /** Is told which health check's decision may have changed, by `namespace/name`. */
+  onChange: (check: string) => void;
+}
+
+/** What is remembered of each MachineHealthCheck, kept up to date as machines, clusters and nodes change. */
+export class MachineCheckStates {
+  readonly #deps: MachineCheckStatesDeps;
+  /** By the health check's `namespace/name`. */
+  readonly #states = new Map<string, MachineCheckState>();
+  /** By the cluster's `namespace/name`. */
+  readonly #nodes = new Map<string, ClusterNodes>();
+  readonly world: MachineWorld;
+
+  constructor(deps: MachineCheckStatesDeps) {
+    this.#deps = deps;
+    this.world = {
+      kind: deps.kind,
+      nowMs: () => deps.times.nowMs(),
+      clusterOf: (check) => this.clusterOf(check),
+      nodesOf: (check) => this.nodesOf(check),
+    };
+    deps.machines.subscribe((change) => this.#onMachine(change));
+    deps.clusterObjects?.subscribe((change) => this.#onCluster(change));
+  }
+
+  /** What is remembered of this very health check and spec; made anew where there is nothing. */
+  of(check: MachineHealthCheck): MachineCheckState {
+    const key = nameOf(check);
+    const known = this.#states.get(key);
+    if (known?.key === stateKey(check)) return known;
+    const state = newMachineCheckState(this.world, check, this.#deps.machines.values());
+    state.told = known?.told ?? state.told;
+    this.#states.set(key, state);
+    return state;
+  }
+
+  values(): IterableIterator<MachineCheckState> {
+    return this.#states.values();
+  }
+
+  forget(check: string): void {
+    this.#states.delete(check);
+    const used = new Set([...this.#deps.checks.values()].map((other) => keyText(clusterRef(other))));
+    for (const [cluster, nodes] of this.#nodes) {
+      if (used.has(cluster)) continue;
+      nodes.close();
+      this.#nodes.delete(cluster);
+    }
+  }
+
+  /** The Cluster of a health check; undefined where there is none. */
+  clusterOf(check: MachineHealthCheck): Cluster | undefined {
+    return this.#deps.clusterObjects?.get(clusterRef(check));
+  }
+
+  nodesOf(check: MachineHealthCheck): ClusterNodes | undefined {
+    return this.#nodes.get(keyText(clusterRef(check)));
+  }
+
+  /** Sees to it that the nodes of a health check's cluster are seen, once there is an API server to see them by. */
+  holdNodes(check: MachineHealthCheck, cluster: Cluster | undefined): ClusterNodes | undefined {
+    const known = this.nodesOf(check);
+    if (known !== undefined || (cluster !== undefined && !cluster.controlPlaneInitialized)) return known;
+    const ref = clusterRef(check);
+    const key = keyText(ref);
+    const onChange = (nodeName: string | undefined): void => this.#judge(key, nodeName);
+    const nodes = new ClusterNodes({ ...this.#deps, onChange }, ref);
+    this.#nodes.set(key, nodes);
+    // Whatever its machines were judged by before, it was without their nodes.
+    this.#judge(key);
+    return nodes;
+  }
+
+  /**
+   * @param template what its template has resolved to; undefined where it names none.
+   * @param starting machines whose remediation is being started at this moment.
+   */
+  snapshot(
+    check: MachineHealthCheck,
+    { policy, tracker }: Compiled,
+    holds: MachineCheckState["holds"],
+    template: MachineSnapshot["template"],
+    starting: Iterable<Machine>,
+  ): MachineSnapshot {
+    tracker.advance(this.world.nowMs());
+    const attempts = readAttempts(check);
+    return takeMachineSnapshot({
+      check,
+      policy,
+      tracker,
+      holds,
+      template,
+      remediations: [...this.#deps.remediations.values()],
+      machineOf: (key) => this.#deps.machines.get(key),
+      starting: [...starting],
+      isUnhealthyToOthers: (machine) => this.#findOther(check, machine),
+      fenceableSinceMs: (machine) => this.#deps.fenceableSinceMs(machine),
+      attemptsOf: (key) => attempts.get(key) ?? [],
+      isBookFull: isBookFull(check),
+      standstill: this.standstillOf(check),
+      away: this.nodesOf(check)?.away,
+    });
+  }
+
+  /** How many targets are healthy by a list of nodes of this moment; undefined where there is none. */
+  healthyByList(check: MachineHealthCheck, { tracker }: Compiled): number | undefined {
+    const listed = this.nodesOf(check)?.listed;
+    if (listed === undefined) return undefined;
+    const cluster = this.clusterOf(check);
+    const isHealthy = (name: string): boolean => {
+      const { machine } = tracker.get(name) ?? {};
+      if (machine === undefined) return false;
+      const node = machine.nodeName === undefined ? undefined : listed.get(machine.nodeName);
+      const sight: NodeSight = node === undefined ? { state: absence(machine) } : { state: "there", node };
+      return judgeNow(this.world, check, machine, cluster, sight).state === "healthy";
+    };
+    return tracker.names.filter(isHealthy).length;
+  }
+
+  /** Why nothing may start just now though all is known, in words. */
+  standstillOf(check: MachineHealthCheck): string | undefined {
+    const { clock, machines, clusterObjects } = this.#deps;
+    if (this.clusterOf(check)?.metadata.deletionTimestamp !== undefined) return "the cluster is being deleted";
+    const lastMs = Math.min(machines.lastContactMs, clusterObjects?.lastContactMs ?? Infinity);
+    const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;
+    if (isStale) return "the API server has not told of machines for minutes";
+    return this.#isStrangeCluster(check)
+      ? "the cluster has nodes, but none that a Machine names: look whether the kubeconfig leads to another cluster"
+      : undefined;
+  }
+
+  /** Whether the nodes that are seen are another cluster's: then all of the machines' own would be taken for deleted. */
+  #isStrangeCluster(check: MachineHealthCheck): boolean {
+    const { clusterObjects, machines } = this.#deps;
+    // Machines of a kind without clusters are of the very cluster that they are objects of.
+    if (clusterObjects === undefined) return false;
+    const { namespace, name } = clusterRef(check);
+    const nodeNames = function* (): Generator<string> {
+      for (const { metadata, clusterName, nodeName } of machines.values()) {
+        if (metadata.namespace === namespace && clusterName === name && nodeName !== undefined) yield nodeName;
+      }
+    };
+    return this.nodesOf(check)?.hasOnlyOthers(nodeNames()) === true;
+  }
+
+  close(): void {
+    for (const nodes of this.#nodes.values()) nodes.close();
+  }
+
+  /** Another health check that finds the machine unhealthy; its name. */
+  #findOther(check: MachineHealthCheck, machine: Machine): string | undefined {
+    for (const [key, { compiled }] of this.#states) {
+      if (key === nameOf(check) || "problem" in compiled) continue;
+      const tracked = compiled.tracker.get(machine.metadata.name);
+      if (tracked?.machine.metadata.uid === machine.metadata.uid && tracked.health.state === "unhealthy") return key;
+    }
+    return undefined;
+  }
+
+  #onMachine(change: Change<Machine>): void {
+    const { namespace } = change.object.metadata;
+    for (const [key, { compiled }] of this.#states) {
+      if ("problem" in compiled || parseKey(key).namespace !== namespace) continue;
+      if (compiled.tracker.observe(change)) this.#deps.onChange(key);
+    }
+  }
+
+  #onCluster(change: Change<Cluster>): void {
+    // Its status tells much that is of no interest here.
+    if (change.type === "updated" && factsOf(change.previous) === factsOf(change.object)) return;
+    this.#judge(nameOf(change.object));
+  }
+
+  /** Judges the machines of a cluster again. @param nodeName of that node alone, where it is given. */
+  #judge(cluster: string, nodeName?: string): void {
+    for (const check of this.#deps.checks.values()) {
+      if (keyText(clusterRef(check)) !== cluster) continue;
+      const key = nameOf(check);
+      const compiled = this.#states.get(key)?.compiled;
+      if (compiled !== undefined && "tracker" in compiled) {
+        if (nodeName === undefined) compiled.tracker.judgeAll();
+        else if (!compiled.tracker.observeNode(nodeName)) continue;
+      }
+      this.#deps.onChange(key);
+    }
+  }
+}
+
+function absence({ nodeName }: Machine): "none" | "gone" {
+  return nodeName === undefined ? "none" : "gone";
+}
+
+function clusterRef({ metadata, spec }: MachineHealthCheck): ClusterRef {
+  return { namespace: metadata.namespace, name: spec.clusterName };
+}
+
+/** What of a Cluster bears on its machines. */
+function factsOf({ metadata, paused, ...rest }: Cluster): string {
+  const { infrastructureReady, infrastructureReadySince, controlPlaneInitialized, controlPlaneInitializedSince } = rest;
+  const ready = [infrastructureReady, infrastructureReadySince, controlPlaneInitialized, controlPlaneInitializedSince];
+  return JSON.stringify([metadata.uid, metadata.deletionTimestamp, paused, ...ready]);
+}

@@ -1,0 +1,149 @@
+import { NODES } from "../../../api/core-types.ts";
+import type { Node, NodeCondition } from "../../../api/core.ts";
+import { trimNode } from "../../../api/trim.ts";
+import type { ClusterRef, HeldCluster, WorkloadClusters } from "../../../clusters/workload-clusters.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import type { Watched } from "../../../kube/watched.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { differs } from "../../shared/views/node-changes.ts";
+import type { ListedNodes } from "../../shared/views/current-nodes.ts";
+import { PresentNodes } from "../../shared/views/current-nodes.ts";
+import { SteadyTimes } from "../../shared/views/condition-times.ts";
+import { ViewFreshness } from "../../shared/views/view-freshness.ts";
+import type { NodeSight } from "../decide/target.ts";
+
+export interface ClusterNodesDeps {
+  clusters: WorkloadClusters;
+  clock: Clock;
+  /** The clock that machines are judged by. */
+  times: SteadyTimes;
+  /** Is told of each change that bears on a node's health; undefined: of any node. */
+  onChange: (nodeName: string | undefined) => void;
+}
+
+/** The nodes of one cluster, as the health checks over its machines see them. */
+export class ClusterNodes {
+  readonly #deps: ClusterNodesDeps;
+  readonly #held: HeldCluster;
+  /** What is listened to at present, and since when its conditions stand: the cluster has a clock of its own. */
+  #heard: { nodes: Watched<Node>; times: SteadyTimes; present: PresentNodes; unsubscribe: () => void } | undefined;
+
+  constructor(deps: ClusterNodesDeps, ref: ClusterRef) {
+    this.#deps = deps;
+    this.#held = deps.clusters.hold(ref, () => this.#onConnection());
+    this.#listen();
+  }
+
+  /** Whether it is not known yet how the cluster can be reached. */
+  get isPending(): boolean {
+    return this.#held.connection.state === "connecting";
+  }
+
+  /** Why the cluster's nodes cannot be known, in words. */
+  get away(): string | undefined {
+    const { connection, ref } = this.#held;
+    if (connection.state === "connected") return undefined;
+    const cluster = `cluster ${ref.namespace}/${ref.name}`;
+    return connection.state === "away" ? `${cluster}: ${connection.message}` : `${cluster} is being connected to`;
+  }
+
+  /** Whether there are nodes, and none of these names, of which there is one at least. */
+  hasOnlyOthers(nodeNames: Iterable<string>): boolean {
+    const { connection } = this.#held;
+    if (connection.state !== "connected" || connection.nodes.values().next().done === true) return false;
+    let isAnyNamed = false;
+    for (const name of nodeNames) {
+      if (connection.nodes.get({ name }) !== undefined) return false;
+      isAnyNamed = true;
+    }
+    return isAnyNamed;
+  }
+
+  sight(nodeName: string): NodeSight {
+    const { connection } = this.#held;
+    if (connection.state !== "connected") return { state: "unknown", reason: this.away ?? "" };
+    const node = connection.nodes.get({ name: nodeName });
+    return node === undefined ? { state: "gone" } : { state: "there", node };
+  }
+
+  /** Lists the nodes unless the view is proven to show how they are. @throws KubeError where they cannot be listed. */
+  async confirm(signal: AbortSignal): Promise<void> {
+    if (this.#held.connection.state === "connected") await this.#heard?.present.confirm(signal);
+  }
+
+  /** What was listed a moment ago; undefined where nothing was. */
+  get listed(): ListedNodes | undefined {
+    return this.#heard?.present.listed;
+  }
+
+  /**
+   * Reads a node now. What differs from the view has not been seen to change yet: those conditions are left out, and judged
+   * once they have.
+   */
+  async readSight(nodeName: string, signal: AbortSignal): Promise<NodeSight> {
+    const { connection } = this.#held;
+    if (connection.state !== "connected") return { state: "unknown", reason: this.away ?? "" };
+    const shown = connection.nodes.get({ name: nodeName });
+    try {
+      const live = trimNode(await connection.runtime.client.get(NODES, { name: nodeName }, signal));
+      const conditions = (live.status.conditions ?? []).filter((condition) =>
+        shown?.status.conditions?.some(
+          ({ type, status, lastTransitionTime }) =>
+            type === condition.type &&
+            status === condition.status &&
+            lastTransitionTime === condition.lastTransitionTime,
+        ),
+      );
+      return { state: "there", node: { ...live, status: { ...live.status, conditions } } };
+    } catch (error) {
+      // Only the cluster's own word that there is none counts.
+      if (isKubeError(error, "NotFound")) return { state: "gone" };
+      throw error;
+    }
+  }
+
+  /** Since when a condition counts as standing, on the clock that machines are judged by. */
+  sinceMs(nodeName: string, condition: NodeCondition): number | undefined {
+    const { times } = this.#heard ?? {};
+    const sinceMs = times?.sinceMs(nodeName, condition);
+    return sinceMs === undefined || times === undefined
+      ? undefined
+      : sinceMs + this.#deps.times.nowMs() - times.nowMs();
+  }
+
+  close(): void {
+    this.#heard?.unsubscribe();
+    this.#held.release();
+  }
+
+  #onConnection(): void {
+    this.#listen();
+    this.#deps.onChange(undefined);
+  }
+
+  /** Listens to the nodes that there are now; a cluster that is away may come back with the same ones. */
+  #listen(): void {
+    const { connection } = this.#held;
+    if (connection.state !== "connected" || this.#heard?.nodes === connection.nodes) return;
+    this.#heard?.unsubscribe();
+    const { nodes, runtime } = connection;
+    const { clock } = this.#deps;
+    const times = new SteadyTimes(clock, runtime.clockOffset?.());
+    const freshness = new ViewFreshness();
+    // The nodes that are there already: nobody saw when their conditions changed.
+    let isNews = false;
+    const unsubscribe = nodes.subscribe((change) => {
+      if (!isNews) return;
+      freshness.heard(clock.monotonicMs(), times.observe(change));
+      if (change.type === "updated" && !differs(change.previous, change.object)) return;
+      this.#deps.onChange(change.object.metadata.name);
+    });
+    isNews = true;
+    this.#heard = {
+      nodes,
+      times,
+      present: new PresentNodes({ client: runtime.client, clock }, freshness),
+      unsubscribe,
+    };
+  }
+}

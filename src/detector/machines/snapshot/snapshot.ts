@@ -1,0 +1,105 @@
+import type { Machine } from "../../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { KubeObject, OwnerReference } from "../../../kube/resource.ts";
+import type { CountedAttempt } from "../../shared/model/attempts.ts";
+import type { Remediation } from "../../shared/model/remediation.ts";
+import type { MachineHold, MachineSnapshot, TargetFacts } from "../decide/decision.ts";
+import { attemptKey } from "../decide/decide-machine.ts";
+import type { MachinePolicy } from "../decide/policy.ts";
+import { machineUidOf } from "../decide/request.ts";
+import type { MachineTracker } from "./machine-tracker.ts";
+
+/** What a snapshot is taken of. */
+export interface MachineSnapshotWorld {
+  check: MachineHealthCheck;
+  policy: MachinePolicy;
+  tracker: MachineTracker;
+  holds: ReadonlyMap<string, MachineHold>;
+  template: MachineSnapshot["template"];
+  /** Every remediation there is, whoever made it. */
+  remediations: readonly Remediation[];
+  machineOf: (key: { namespace: string; name: string }) => Machine | undefined;
+  /** Machines whose remediation is being started at this moment. */
+  starting: readonly Machine[];
+  /** Another health check that finds the machine unhealthy; its name. */
+  isUnhealthyToOthers: (machine: Machine) => string | undefined;
+  /** Since when the FencingTarget of the machine's node has said that its host can be fenced. */
+  fenceableSinceMs: (machine: Machine) => number | undefined;
+  attemptsOf: (key: string) => readonly CountedAttempt[];
+  isBookFull: boolean;
+  standstill: string | undefined;
+  away: string | undefined;
+}
+
+/** Puts together all that bears on one health check now. */
+export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapshot {
+  const { check, policy, tracker, template, isBookFull, standstill, away } = world;
+  const namespace = check.metadata.namespace;
+  const requests = world.remediations.filter(({ object }) => object.metadata.namespace === namespace);
+  const byMachine = Map.groupBy(requests, ({ object }) => machineUidOf(object) ?? "");
+  const byName = Map.groupBy(requests, ({ object }) => object.metadata.name);
+  const byOwner = Map.groupBy(requests, ({ object }) => ownerOf(object)?.uid ?? "");
+  const names = new Set([...tracker.notable, ...byName.keys()]);
+  const busy = busyControlPlanes(world, requests);
+  const targets = [...names].sort().flatMap((name): TargetFacts[] => {
+    const tracked = tracker.get(name);
+    if (tracked === undefined) return [];
+    const { machine, health } = tracked;
+    const own = byMachine.get(machine.metadata.uid) ?? [];
+    // What has the name that a request would get, or remediates the machine at another's word.
+    const rival = [...(byName.get(name) ?? []), ...(byOwner.get(machine.metadata.uid) ?? [])].find(
+      ({ object }) => machineUidOf(object) !== machine.metadata.uid,
+    );
+    const key = attemptKey(machine, policy.step === undefined ? "askOwner" : "request");
+    return [
+      {
+        machine,
+        health,
+        requests: own,
+        foreign:
+          rival && `${rival.object.kind} ${rival.object.metadata.name} is there, and no health check has made it`,
+        neededBy: own.length > 0 ? world.isUnhealthyToOthers(machine) : undefined,
+        controlPlaneBusy: busy.find(
+          ({ metadata, clusterName }) => clusterName === machine.clusterName && metadata.name !== name,
+        )?.metadata.name,
+        attempts: key === undefined ? [] : world.attemptsOf(key),
+        hold: world.holds.get(machine.metadata.uid),
+        fenceableSinceMs: own.some(({ succeeded }) => succeeded === "False")
+          ? world.fenceableSinceMs(machine)
+          : undefined,
+      },
+    ];
+  });
+  return {
+    check,
+    policy,
+    targetNames: tracker.names,
+    healthy: tracker.healthy,
+    deleting: tracker.names.find((name) => tracker.get(name)?.machine.metadata.deletionTimestamp !== undefined),
+    targets,
+    template,
+    standstill,
+    away,
+    isBookFull,
+  };
+}
+
+/** The machine that a remediation belongs to, whoever made it. */
+function ownerOf({ metadata }: KubeObject): OwnerReference | undefined {
+  return metadata.ownerReferences?.find(({ kind }) => kind === "Machine");
+}
+
+/** The control plane machines in remediation, whichever health check saw to it. */
+function busyControlPlanes(
+  { machineOf, starting, check }: MachineSnapshotWorld,
+  requests: readonly Remediation[],
+): Machine[] {
+  const { namespace } = check.metadata;
+  const owners = requests.flatMap(({ object }) => {
+    const owner = ownerOf(object);
+    return (owner && machineOf({ namespace, name: owner.name })) ?? [];
+  });
+  return [...owners, ...starting.filter(({ metadata }) => metadata.namespace === namespace)].filter(
+    ({ isControlPlane }) => isControlPlane,
+  );
+}

@@ -1,0 +1,67 @@
+import type { Machine } from "../../../api/cluster-api.ts";
+import { readCluster } from "../../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import {
+  OKD_MACHINE_HEALTH_CHECKS,
+  readOkdMachineHealthCheck,
+  wantsExternalRemediation,
+} from "../../../api/okd-machine-health-check.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION, OKD_MACHINES, readOkdMachine } from "../../../api/okd-machine.ts";
+import type { MachineHealthCheckKind, Remedy } from "../decide/kind.ts";
+import type { Checks } from "../decide/machine-health.ts";
+import { judgeNode } from "../decide/machine-health.ts";
+import type { MachineHealth, Target } from "../decide/target.ts";
+
+/** The phase of a machine that its provider has given up. */
+const FAILED = "Failed";
+
+/** OKD's MachineHealthCheck over its Machines, whose nodes are those of the agent's own cluster. */
+export const OKD_CHECKS: MachineHealthCheckKind = {
+  name: "okd-machine-health-check",
+  checks: OKD_MACHINE_HEALTH_CHECKS,
+  machines: OKD_MACHINES,
+  clusters: undefined,
+  readCheck: readOkdMachineHealthCheck,
+  readMachine: readOkdMachine,
+  readCluster,
+  covers: () => true,
+  emptySelectsAll: true,
+  judge: judgeOkdMachine,
+  remedy: chooseRemedy,
+  statusFields: ["expectedMachines", "currentHealthy", "remediationsAllowed"],
+  healthConditions: () => [],
+};
+
+/** Upstream's order: a failed machine needs no look at its Node. */
+export function judgeOkdMachine(target: Target, checks: Checks, nowMs: number): MachineHealth {
+  const { phase } = target.machine;
+  if (phase !== FAILED) return judgeNode(target, checks, nowMs);
+  const message = `machine phase is ${FAILED}`;
+  return {
+    state: "unhealthy",
+    fault: { reason: "MachineFailed", message, v1beta1: { reason: "MachineFailed", message } },
+  };
+}
+
+/** What OKD does: a template's request, else power fencing where the health check asks for it, else deletion. */
+export function chooseRemedy(check: MachineHealthCheck, machine: Machine): Remedy {
+  if (check.spec.template !== undefined) return { type: "request" };
+  const { annotations, deletionTimestamp, ownerReferences = [] } = machine.metadata;
+  if (deletionTimestamp !== undefined) return { type: "none", reason: "it is being deleted" };
+  // There is nothing to power-cycle in a machine that its provider has given up.
+  if (wantsExternalRemediation(check) && machine.phase !== FAILED) {
+    return annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] === undefined
+      ? { type: "annotate", annotation: EXTERNAL_REMEDIATION_ANNOTATION }
+      : { type: "none", reason: "external remediation has been asked for" };
+  }
+  if (machine.isControlPlane)
+    return skip("SkippedMaster", "it is of the control plane, whose machines are never deleted");
+  if (!ownerReferences.some(({ controller }) => controller === true)) {
+    return skip("SkippedNoController", "it has no controller owner, so nobody would make a new one");
+  }
+  return { type: "delete" };
+}
+
+function skip(event: "SkippedMaster" | "SkippedNoController", reason: string): Remedy {
+  return { type: "none", reason, event };
+}

@@ -1,0 +1,249 @@
+import { CURRENT_CONFIG, DESIRED_CONFIG } from "../../../api/annotations.ts";
+import { INFRASTRUCTURE_GROUP } from "../../../api/metal3.ts";
+import { METAL3_REMEDIATION_KIND } from "../../../api/metal3-remediation.ts";
+import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/node-health-check.ts";
+import type { Allowance, Census } from "./threshold.ts";
+import { countThatCounts, judgeThreshold, takeCensus } from "./threshold.ts";
+import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
+import { isOfAnyStep } from "./escalation.ts";
+import type { Gate, Pass } from "./evaluation.ts";
+import { checkAgain } from "./evaluation.ts";
+import { planNode } from "./decide-node.ts";
+import { skipDuration } from "./skip-duration.ts";
+import type { Disabled } from "./status.ts";
+import { composeStatus, disabledNote, readDisabled, readStorm } from "./status.ts";
+import type { Template } from "../../shared/model/template.ts";
+import type { Storm } from "./storm.ts";
+import { judgeStorm } from "./storm.ts";
+
+const DISABLED_RETRY_MS = 15_000;
+/** How soon nodes are counted anew of which a live list showed too few healthy: nothing may tell when more are. */
+const RECOUNT_MS = 5_000;
+
+/**
+ * Decides what one health check does now. It does no I/O and never looks at a clock: the same snapshot and time give the
+ * same answer, here and in `explain`.
+ *
+ * At most as many remediations start as the threshold allows, since every node that has or gets one counts as not healthy.
+ */
+export function decide(given: Snapshot, nowMs: number): Decision {
+  const { policy, status: previous } = given;
+  const nodes = given.nodes.map((facts) => ({ ...facts, health: skipDuration(facts, policy, nowMs) }));
+  const snapshot = { ...given, nodes };
+  const seen = takeCensus(snapshot.selectedNodes, snapshot.nodes);
+  const census = countThatCounts(policy.threshold, seen, snapshot.liveCensus);
+  const allowance = judgeThreshold(policy.threshold, census);
+  const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.holds, nowMs);
+  const disabled =
+    "reason" in snapshot.templates ? snapshot.templates : (findTemplateWithoutMachine(snapshot) ?? findEdit(snapshot));
+  const gate = closedGate(snapshot, { census, allowance, storm, disabled });
+  const pass: Pass = {
+    snapshot,
+    nowMs,
+    gate,
+    controlPlaneBusy: new Set(snapshot.controlPlaneBusy),
+    budgetSpent: [],
+    inFlight: {},
+    failed: [],
+    decision: { actions: [], nextCheckMs: undefined, transitions: [], standing: [], nodes: [] },
+  };
+  const entries = inOrder(snapshot.nodes).flatMap((facts) => planNode(pass, facts) ?? []);
+  const { decision } = pass;
+  if (gate?.announcement !== undefined && entries.length > 0) decision.standing.push(gate.announcement);
+  if (snapshot.clockSkew !== undefined) {
+    decision.standing.push({ key: "skew", type: "Warning", reason: "ClockSkew", note: snapshot.clockSkew });
+  }
+  if (snapshot.sightProblem !== undefined) {
+    const note = `No duration is skipped, whatever hosts are off: ${snapshot.sightProblem}`;
+    decision.standing.push({ key: "sight", type: "Warning", reason: "OffProofUnavailable", note });
+  }
+  if (census !== seen) checkAgain(pass, nowMs + RECOUNT_MS);
+  if (disabled !== undefined) checkAgain(pass, nowMs + DISABLED_RETRY_MS);
+  if (storm.state === "cooldown") checkAgain(pass, storm.sinceMs + (policy.stormCooldownMs ?? 0));
+  const status = composeStatus(
+    {
+      previous,
+      generation: snapshot.generation,
+      // Its own phase says of the others.
+      held: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
+      counts: { observedNodes: census.selected, healthyNodes: census.healthy },
+      unhealthyNodes: inStatusOrder(entries, previous),
+      inFlight: pass.inFlight,
+      failed: pass.failed,
+      disabled,
+      storm,
+      budgetSpent: pass.budgetSpent,
+      stormGuard: policy.stormCooldownMs !== undefined,
+      pauseRequests: policy.pauseRequests,
+    },
+    nowMs,
+  );
+  decision.transitions.push(...enablement(previous, status), ...stormTransitions(readStorm(previous), storm));
+  return { ...decision, gate, status };
+}
+
+/** What a health check shows whose spec cannot be understood. What it has under way is left alone. */
+export function decideInvalid(
+  previous: NodeHealthCheckStatus,
+  problem: string,
+  nowMs: number,
+  generation?: number,
+): Decision {
+  const status = composeStatus(
+    {
+      previous,
+      generation,
+      held: undefined,
+      counts: undefined,
+      unhealthyNodes: previous.unhealthyNodes ?? [],
+      inFlight: previous.inFlightRemediations ?? {},
+      failed: undefined,
+      disabled: { reason: "SpecInvalid", message: problem },
+      storm: readStorm(previous),
+      budgetSpent: undefined,
+      stormGuard: false,
+      pauseRequests: [],
+    },
+    nowMs,
+  );
+  return {
+    gate: { outcome: "disabled", reason: problem },
+    actions: [],
+    status,
+    nextCheckMs: undefined,
+    transitions: enablement(previous, status),
+    standing: [],
+    nodes: [],
+  };
+}
+
+function closedGate(
+  snapshot: Snapshot,
+  found: { census: Census; allowance: Allowance; storm: Storm; disabled: Disabled | undefined },
+): Gate | undefined {
+  const { policy, standstill } = snapshot;
+  const { census, allowance, storm, disabled } = found;
+  const skipped = (key: string, type: "Normal" | "Warning", note: string): Announcement => ({
+    key,
+    type,
+    reason: "RemediationSkipped",
+    note,
+  });
+  // Its own event and condition tell about a disabled health check.
+  if (disabled !== undefined) return { outcome: "disabled", reason: disabled.message, announcement: undefined };
+  if (policy.pauseRequests.length > 0) {
+    const reason = `Postponing potential remediations because of pause requests: ${policy.pauseRequests.join(", ")}`;
+    return { outcome: "paused", reason, announcement: skipped("paused", "Normal", reason) };
+  }
+  const upgrade = findUpgrade(snapshot);
+  if (upgrade !== undefined) {
+    const reason = `Postponing potential remediations because of ongoing cluster upgrade: ${upgrade}`;
+    return { outcome: "upgrading", reason, announcement: skipped("upgrading", "Normal", reason) };
+  }
+  if (standstill !== undefined) {
+    const reason = `Nothing new starts: ${standstill}`;
+    return { outcome: "standstill", reason, announcement: skipped("standstill", "Warning", reason) };
+  }
+  if (!allowance.holds) {
+    const reason = `Skipped remediation because the number of healthy nodes selected by the selector is ${census.healthy} and should equal or exceed ${allowance.required}`;
+    return { outcome: "threshold", reason, announcement: skipped("threshold", "Warning", reason) };
+  }
+  if (storm.state === "cooldown") {
+    const reason = "Storm recovery active: skipping creation of new remediations";
+    return { outcome: "storm", reason, announcement: skipped("storm", "Warning", reason) };
+  }
+  return undefined;
+}
+
+/**
+ * Finds a remediation under way whose template was edited out of the spec. The CRD that ironfence ships refuses such an
+ * edit; on another's it goes through, and the node would be remediated twice at once.
+ */
+function findEdit({ nodes, policy }: Snapshot): Disabled | undefined {
+  for (const { remediations } of nodes) {
+    for (const remediation of remediations) {
+      const { object, terminating, timedOut, succeeded } = remediation;
+      if (terminating || timedOut !== undefined || succeeded === "True" || succeeded === "False") continue;
+      if (isOfAnyStep(policy.steps, remediation)) continue;
+      const { kind, metadata } = object;
+      const message = `spec must not change while a node is being remediated: ${kind} ${metadata.name} is under way, and no template of the spec is its own any more`;
+      return { reason: "SpecInvalid", message };
+    }
+  }
+  return undefined;
+}
+
+/** A Metal3Remediation is served only where a Machine owns it, and only OKD's nodes name theirs: elsewhere each would fail. */
+function findTemplateWithoutMachine({ templates, platform }: Snapshot): Disabled | undefined {
+  if (platform.isOkd || "reason" in templates) return undefined;
+  const isMetal3 = ({ type }: Template): boolean =>
+    type.group === INFRASTRUCTURE_GROUP && type.kind === METAL3_REMEDIATION_KIND;
+  const template = [...templates.values()].find(isMetal3);
+  if (template === undefined) return undefined;
+  const why = "a Metal3Remediation must be owned by a Machine, which a NodeHealthCheck finds on OKD only";
+  const next = "use a MachineHealthCheck with this template, or a BareMetalRemediationTemplate here";
+  const message = `Remediation template is invalid: Metal3RemediationTemplate ${template.name}: ${why}: ${next}`;
+  return { reason: "RemediationTemplateInvalid", message };
+}
+
+/**
+ * What is being upgraded. A hosted control plane shows its upgrade by its nodes alone, as the configuration that they are
+ * brought to.
+ */
+function findUpgrade({ platform, nodes }: Snapshot): string | undefined {
+  if (platform.upgrading !== undefined) return `ClusterVersion ${platform.upgrading} is progressing`;
+  if (!platform.isOkd) return undefined;
+  const changing = nodes.find(({ node, selected, health }) => {
+    const { [CURRENT_CONFIG]: current, [DESIRED_CONFIG]: desired = "" } = node?.metadata.annotations ?? {};
+    return selected && health.state === "unhealthy" && desired !== "" && desired !== current;
+  });
+  return changing === undefined ? undefined : `node ${changing.name} is being brought to another configuration`;
+}
+
+// Whoever has been unhealthy for longest comes first: it matters where one control plane node at a time may start.
+function inOrder(nodes: readonly NodeFacts[]): NodeFacts[] {
+  const since = ({ health }: NodeFacts) => (health.state === "unhealthy" ? health.sinceMs : Infinity);
+  return [...nodes].sort((a, b) => {
+    const [sinceA, sinceB] = [since(a), since(b)];
+    if (sinceA !== sinceB) return sinceA < sinceB ? -1 : 1;
+    return a.name < b.name ? -1 : 1;
+  });
+}
+
+// Entries keep their places, so that a status does not change for order alone.
+function inStatusOrder(entries: readonly UnhealthyNode[], previous: NodeHealthCheckStatus): UnhealthyNode[] {
+  const places = new Map((previous.unhealthyNodes ?? []).map(({ name }, index) => [name, index]));
+  const place = ({ name }: UnhealthyNode) => places.get(name) ?? places.size;
+  return [...entries].sort((a, b) => place(a) - place(b));
+}
+
+function enablement(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): Announcement[] {
+  const isDisabled = readDisabled(after);
+  if (isDisabled === true && (readDisabled(before) !== true || disabledNote(before) !== disabledNote(after))) {
+    const note = `Disabling NHC. ${disabledNote(after)}`;
+    return [{ key: "disabled", type: "Warning", reason: "Disabled", note }];
+  }
+  if (isDisabled === false && readDisabled(before) !== false) {
+    const note = "No issues found, NodeHealthCheck is enabled.";
+    return [{ key: "enabled", type: "Normal", reason: "Enabled", note }];
+  }
+  return [];
+}
+
+const STORM_EVENTS: Readonly<Record<Storm["state"], Omit<Announcement, "key">>> = {
+  storm: {
+    type: "Warning",
+    reason: "StormRecoveryStarted",
+    note: "Too few nodes are healthy: nothing new starts until enough are, and the cooldown is over",
+  },
+  cooldown: {
+    type: "Warning",
+    reason: "StormRecoveryCooldownStarted",
+    note: "Enough nodes are healthy again: remediation goes on after the cooldown",
+  },
+  calm: { type: "Normal", reason: "StormRecoveryEnded", note: "The storm is over: remediation goes on" },
+};
+
+function stormTransitions(before: Storm, after: Storm): Announcement[] {
+  return before.state === after.state ? [] : [{ key: "storm", ...STORM_EVENTS[after.state] }];
+}

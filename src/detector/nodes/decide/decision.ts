@@ -1,0 +1,170 @@
+import type { Node } from "../../../api/core.ts";
+import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../../../api/node-health-check.ts";
+import type { CountedAttempt } from "../../shared/model/attempts.ts";
+import type { Census } from "./threshold.ts";
+import type { Health, Skipped } from "./health.ts";
+import type { Policy } from "./policy.ts";
+import type { Step } from "../../shared/model/template-reference.ts";
+import type { Remediation } from "../../shared/model/remediation.ts";
+import type { HostSight } from "../../shared/model/host-sight.ts";
+import type { Disabled } from "./status.ts";
+import type { Template } from "../../shared/model/template.ts";
+
+// What `decide` is given and what it answers.
+
+/** Reasons of the events on a NodeHealthCheck; all but ClockSkew, DurationSkipped, OffProofUnavailable and RemediationFailed are upstream's. */
+export type EventReason =
+  | "Enabled"
+  | "Disabled"
+  | "DetectedUnhealthy"
+  | "RemediationCreated"
+  | "RemediationRemoved"
+  | "RemediationSkipped"
+  | "InvalidNodeLabel"
+  | "NoTemplateLeft"
+  | "RemediationFailed"
+  | "ClockSkew"
+  | "DurationSkipped"
+  | "OffProofUnavailable"
+  | "StormRecoveryStarted"
+  | "StormRecoveryCooldownStarted"
+  | "StormRecoveryEnded";
+
+/** Something to tell people about the health check. */
+export interface Announcement {
+  /** Tells standing announcements apart: each is told once while it stands. */
+  key: string;
+  type: "Normal" | "Warning";
+  reason: EventReason;
+  note: string;
+}
+
+/** Keeps a node from a new remediation for a while, by what was learned when one was tried. */
+export interface Hold {
+  /** In words, e.g. who holds the node's lease. */
+  reason: string;
+  untilMs: number;
+  /** Whether people are told by an event. */
+  announce: boolean;
+}
+
+/** All that bears on one node under one health check. */
+export interface NodeFacts {
+  name: string;
+  /** Undefined: there is no such node. */
+  node: Node | undefined;
+  /** Whether the health check's selector covers it. */
+  selected: boolean;
+  health: Health;
+  /** What the health check's status said of it. */
+  previous: UnhealthyNode | undefined;
+  /** CRs for it that this health check owns. */
+  remediations: readonly Remediation[];
+  /** What this health check remembers of its attempts. */
+  attempts: readonly CountedAttempt[];
+  /** What other health checks remember of theirs: they count for the budget too. */
+  attemptsOfOthers: readonly CountedAttempt[];
+  /** Who else cares for this node, in words: an older health check, or one with a remediation under way. */
+  rival: string | undefined;
+  hold: Hold | undefined;
+  /** When our lease on the node wants to be renewed; undefined: not known to be held. */
+  leaseRenewAtMs: number | undefined;
+  /** What is wrong with its transition times, in words; `health` is judged with that in mind. */
+  skew: string | undefined;
+  /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nobody asks. */
+  fenceableSinceMs: number | undefined;
+  /** What is known of its host's power; undefined where the health check does not ask. */
+  sight: HostSight | undefined;
+}
+
+/** The only condition that OKD's own health check for spot instances (machine-api-termination-handler) looks at. */
+export const TERMINATING = "Terminating";
+
+/** What bears on remediation beside nodes and health checks, on clusters that have it. */
+export interface PlatformFacts {
+  /** Whether this is OKD, which tells of upgrades. */
+  isOkd: boolean;
+  /** Which ClusterVersion is being rolled out. */
+  upgrading: string | undefined;
+  /** OKD's own health checks would remediate the same nodes. */
+  conflict: Disabled | undefined;
+  /** A health check for nodes that their cloud terminates is there: those are its own to care for. */
+  hasTerminationHandler: boolean;
+  /** What cannot be found out, in words: then nothing new may start. */
+  unknown: string | undefined;
+}
+
+/** The world as one health check sees it, at one moment. */
+export interface Snapshot {
+  name: string;
+  /** Of the spec. */
+  generation: number | undefined;
+  status: NodeHealthCheckStatus;
+  policy: Policy;
+  /** Resolved templates by step, or why there are none. */
+  templates: ReadonlyMap<Step, Template> | Disabled;
+  /** Whether no further attempt can be remembered: then none is waited for. */
+  isBookFull: boolean;
+  /** Nodes that the selector covers. */
+  selectedNodes: number;
+  /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by a person. */
+  nodes: readonly NodeFacts[];
+  /** The count of a live list, made because the view may be behind; undefined where there is none. */
+  liveCensus: Census | undefined;
+  /** Control plane nodes that any health check has in remediation. */
+  controlPlaneBusy: ReadonlySet<string>;
+  /** Whether a CR with this name is there that this health check does not own. */
+  isForeign: (template: Template, name: string) => boolean;
+  /** Whether CRs of the record's kind can be seen now. */
+  canSee: (record: RemediationRecord) => boolean;
+  /** What the cluster's own machinery says; see `PlatformFacts`. */
+  platform: Pick<PlatformFacts, "isOkd" | "upgrading" | "hasTerminationHandler">;
+  /** Why nothing may start just now, in words: the view of the cluster is stale, or the health check is being deleted. */
+  standstill: string | undefined;
+  /** How far this process' clock is off, in words. */
+  clockSkew: string | undefined;
+  /** Why no host can be known to be off though the health check asks, in words. */
+  sightProblem: string | undefined;
+}
+
+/** `startedAnew`: another one takes its place, as where its list of steps has failed to the end and begins from the start. */
+export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "startedAnew";
+
+export type Action =
+  /** Take the node's lease for `leaseDurationMs`, then create the CR. */
+  | { type: "create"; node: Node; template: Template; leaseDurationMs: number; skipped: Skipped | undefined }
+  /** `value` undefined removes the annotation. */
+  | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
+  /** `because` is what must hold on a live read. */
+  | { type: "delete"; remediation: Remediation; because: DeletionReason }
+  /** Remember these attempts of the node, and no others. */
+  | { type: "recordAttempts"; nodeName: string; attempts: readonly CountedAttempt[] }
+  | { type: "renewLease"; node: Node; leaseDurationMs: number }
+  | { type: "releaseLease"; nodeName: string }
+  /** Take the annotation off by which a person confirmed the node's health. */
+  | { type: "consumeConfirmation"; node: Node };
+
+/** What holds for one node, and why; for logs, events and `explain`. */
+export interface NodeVerdict {
+  name: string;
+  /** One word for what is done: e.g. `remediating`, `create`, `excluded`. */
+  outcome: string;
+  /** The reason, in a sentence. */
+  reason: string;
+  /** Wall-clock time at which the answer for this node changes though nothing else does. */
+  nextCheckMs: number | undefined;
+}
+
+export interface Decision {
+  /** Why nothing new may start, whatever the node; undefined where it may. */
+  gate: { outcome: string; reason: string } | undefined;
+  actions: Action[];
+  status: NodeHealthCheckStatus;
+  /** Wall-clock time at which the answer changes though nothing else does. */
+  nextCheckMs: number | undefined;
+  /** Changes to tell once the status that shows them is stored. */
+  transitions: Announcement[];
+  /** What stands as long as its key is among these. */
+  standing: Announcement[];
+  nodes: NodeVerdict[];
+}

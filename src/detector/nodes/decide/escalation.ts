@@ -1,0 +1,136 @@
+import type { RemediationRecord } from "../../../api/node-health-check.ts";
+import { parseTimeMs, toTime } from "../../../runtime/time.ts";
+import type { Step } from "../../shared/model/template-reference.ts";
+import { remediationKind } from "../../shared/model/template-reference.ts";
+import type { Remediation } from "../../shared/model/remediation.ts";
+
+/** Wait before the list of steps starts anew: it doubles with every round that failed. */
+const RESTART_MIN_MS = 600_000;
+const RESTART_MAX_MS = 7_200_000;
+/** Rounds that are remembered: after these the wait does not grow any more. */
+const ROUNDS_KEPT_MAX = 5;
+
+/** What comes next for a node. */
+export interface NextStep {
+  step: Step;
+  /** How often every step has failed. */
+  rounds: number;
+  /** When the list may start anew; undefined where `step` goes on with a list that has begun. */
+  restartAtMs: number | undefined;
+  /** When the last step of the list that failed was given up; undefined as `restartAtMs`. */
+  failedMs: number | undefined;
+}
+
+/**
+ * The step to take for a node whose attempts so far are `records`: the first in order that has not timed out. Where one
+ * template stands twice, each of its places needs a timed-out record of its own. Once all have, the list starts anew.
+ */
+export function nextStep(steps: readonly Step[], records: readonly RemediationRecord[]): NextStep | undefined {
+  const spent = records.filter(({ timedOut }) => timedOut !== undefined);
+  let missing: Step | undefined;
+  let rounds = -1;
+  while (missing === undefined && rounds < records.length) {
+    rounds += 1;
+    missing = takeRound(steps, spent);
+  }
+  if (missing === undefined) return undefined;
+  if (rounds === 0 || missing !== steps[0])
+    return { step: missing, rounds, restartAtMs: undefined, failedMs: undefined };
+  const failedMs = Math.max(...records.map(({ timedOut }) => parseTimeMs(timedOut) ?? -Infinity));
+  return { step: missing, rounds, restartAtMs: failedMs + restartWaitMs(rounds), failedMs };
+}
+
+/** How long the list rests after it has failed for the `rounds`th time. */
+export function restartWaitMs(rounds: number): number {
+  return Math.min(RESTART_MIN_MS * 2 ** (rounds - 1), RESTART_MAX_MS);
+}
+
+/** Drops the oldest rounds: the list of attempts in the status must not grow for ever. */
+export function forgetRounds(steps: readonly Step[], records: RemediationRecord[]): RemediationRecord[] {
+  const { rounds = 0 } = nextStep(steps, records) ?? {};
+  if (rounds <= ROUNDS_KEPT_MAX) return records;
+  const spent = records.filter(({ timedOut }) => timedOut !== undefined);
+  takeRound(steps, spent);
+  const kept = new Set(spent);
+  return forgetRounds(
+    steps,
+    records.filter((record) => record.timedOut === undefined || kept.has(record)),
+  );
+}
+
+/** Takes a record of each step out of `spent`. @returns the first step that has none. */
+function takeRound(steps: readonly Step[], spent: RemediationRecord[]): Step | undefined {
+  return steps.find((step) => {
+    const index = spent.findIndex((record) => isOfStep(step, record));
+    if (index >= 0) spent.splice(index, 1);
+    return index < 0;
+  });
+}
+
+/** Whether the record is an attempt of this step. The API version is not compared: a kind keeps its meaning across them. */
+export function isOfStep(step: Step, record: Pick<RemediationRecord, "resource" | "templateName">): boolean {
+  const { resource, templateName } = record;
+  return (
+    resource.kind === remediationKind(step.template) &&
+    groupOf(resource.apiVersion ?? "") === groupOf(step.template.apiVersion) &&
+    (templateName === undefined || templateName === "" || templateName === step.template.name)
+  );
+}
+
+/** Whether the spec has the template that the CR was made from. */
+export function isOfAnyStep(steps: readonly Step[], { object, templateName }: Remediation): boolean {
+  const { apiVersion, kind } = object;
+  const record = { resource: { apiVersion, kind }, ...(templateName !== undefined && { templateName }) };
+  return steps.some((step) => isOfStep(step, record));
+}
+
+/**
+ * The records of one node, brought up to date with its CRs:
+ * a CR without a record (the agent ended between creating and recording) gets one, a CR that carries the time-out mark
+ * makes its record timed out, and an attempt that was not given up and whose CR is gone never happened, so that the next
+ * one counts its time from its own start. Records of kinds that cannot be seen now stay as they are.
+ */
+export function reconcileRecords(
+  previous: readonly RemediationRecord[],
+  remediations: readonly Remediation[],
+  canSee: (record: RemediationRecord) => boolean,
+  nowMs: number,
+): RemediationRecord[] {
+  const byUid = new Map(remediations.map((remediation) => [remediation.uid, remediation]));
+  const kept = previous.flatMap((record) => {
+    const remediation = byUid.get(record.resource.uid ?? "");
+    if (remediation !== undefined) return [withTimeOut(record, remediation)];
+    return record.timedOut !== undefined || !canSee(record) ? [record] : [];
+  });
+  const known = new Set(previous.map(({ resource }) => resource.uid));
+  const adopted = remediations
+    .filter(({ uid }) => !known.has(uid))
+    .map((remediation) => withTimeOut(newRecord(remediation, nowMs), remediation));
+  return [...kept, ...adopted];
+}
+
+function newRecord(remediation: Remediation, nowMs: number): RemediationRecord {
+  const { apiVersion, kind, metadata } = remediation.object;
+  return {
+    resource: {
+      apiVersion,
+      kind,
+      name: metadata.name,
+      uid: metadata.uid,
+      ...(metadata.namespace !== undefined && { namespace: metadata.namespace }),
+    },
+    started: toTime(remediation.createdMs ?? nowMs),
+    ...(remediation.templateName !== undefined && { templateName: remediation.templateName }),
+  };
+}
+
+function withTimeOut(record: RemediationRecord, remediation: Remediation): RemediationRecord {
+  if (record.timedOut !== undefined || remediation.timedOut === undefined) return record;
+  // The mark is for people and for the remediator; one that is not a time must not make the status unwritable.
+  return parseTimeMs(remediation.timedOut) === undefined ? record : { ...record, timedOut: remediation.timedOut };
+}
+
+function groupOf(apiVersion: string): string {
+  const slash = apiVersion.indexOf("/");
+  return slash < 0 ? "" : apiVersion.slice(0, slash);
+}

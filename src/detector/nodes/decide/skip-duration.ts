@@ -1,0 +1,97 @@
+import type { Node } from "../../../api/core.ts";
+import { isSameOutage, outageOf } from "../../../api/off-proof.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+import type { NodeFacts } from "./decision.ts";
+import type { HostSight, TargetSight } from "../../shared/model/host-sight.ts";
+import type { Health, HealthRule } from "./health.ts";
+import type { Policy } from "./policy.ts";
+import { SKEW_NOTABLE_MS } from "../../shared/model/clock-skew.ts";
+
+// Whether the rest of a duration may be skipped, since the node's host is proven off. Pure; docs/explanation/detector.md says why each.
+
+/** A proof that is older may be of a host that was switched on since. */
+const PROOF_AGE_MAX_MS = 30_000;
+
+/** A host that is proven off, and for how long that counts. */
+export interface ProvenOff {
+  proven: true;
+  /** In words. */
+  proof: string;
+  untilMs: number;
+}
+export type OffVerdict = ProvenOff | { proven: false; why: string };
+
+/**
+ * Whether the node's host is proven off, freshly, with nobody else at work on it.
+ *
+ * The age of a proof must be right by the clock and by when it was seen to come: the first is wrong where clocks are, the
+ * second where a watch lags.
+ */
+export function judgeOff(node: Node, sight: HostSight, nowMs: number): OffVerdict {
+  const { problem, stopped, targets } = sight;
+  const outage = outageOf(node);
+  if (outage === undefined) return unproven("the node's condition Ready is neither False nor Unknown");
+  if (node.spec.unschedulable === true) return unproven("the node is cordoned, as for work on it");
+  if (problem !== undefined) return unproven(problem);
+  if (stopped !== undefined) return unproven(stopped);
+  const [first] = targets;
+  if (first === undefined) return unproven("no FencingTarget names the node");
+  if (targets.length > 1) {
+    return unproven(`several FencingTargets name the node: ${targets.map(({ target }) => nameOf(target)).join(", ")}`);
+  }
+  const { target, proofSeenAgoMs } = first;
+  const doubt = doubtOf(target);
+  if (doubt !== undefined) return unproven(`${nameOf(target)} ${doubt}`);
+  const { offProof } = target;
+  if (offProof === undefined) return unproven(`${nameOf(target)} has no proof that the host is off`);
+  if (!isSameOutage(offProof, outage)) return unproven(`the proof of ${nameOf(target)} is of another outage`);
+  const ageMs = nowMs - (parseTimeMs(offProof.time) ?? -Infinity);
+  // One that was there before the watch began, or whose time is still to come, tells nothing of its age.
+  const seenAgoMs = ageMs < -SKEW_NOTABLE_MS ? undefined : proofSeenAgoMs;
+  const leftMs = PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity);
+  if (leftMs < 0) return unproven(`the proof of ${nameOf(target)}, of ${offProof.time}, is not fresh`);
+  const proof = `${nameOf(target)} read its host Off twice in a row, at ${offProof.time}`;
+  return { proven: true, proof, untilMs: nowMs + leftMs };
+}
+
+/** How a node is once proofs are taken into account: one whose duration is skipped counts as unhealthy from now on. */
+export function skipDuration(
+  { node, health, sight }: Pick<NodeFacts, "node" | "health" | "sight">,
+  { rules }: Pick<Policy, "rules">,
+  nowMs: number,
+): Health {
+  if (node === undefined || sight === undefined || health.state !== "soonUnhealthy") return health;
+  const rule = readyRule(rules, node);
+  if (rule === undefined) return health;
+  const verdict = judgeOff(node, sight, nowMs);
+  if (!verdict.proven) return { ...health, notSkipped: verdict.why };
+  return { state: "unhealthy", rule, sinceMs: nowMs, skipped: { ...verdict, durationUntilMs: health.untilMs } };
+}
+
+/** The rule by which its Ready condition makes a node unhealthy; no other condition's duration is ever skipped. */
+function readyRule(rules: readonly HealthRule[], { status }: Node): HealthRule | undefined {
+  const ready = status.conditions?.find(({ type }) => type === "Ready");
+  return rules.find((rule) => rule.type === "Ready" && rule.status === ready?.status);
+}
+
+/** Why a FencingTarget's word is not to be relied on now. */
+function doubtOf(target: TargetSight): string | undefined {
+  const { maintenance, isOwned, isObserved, ready, identityVerified, powerState } = target;
+  if (maintenance) return "is in maintenance";
+  if (isOwned) return "belongs to a remediation";
+  if (!isObserved) return "has changed since it was probed";
+  if (ready?.status !== "True") return `is not Ready: ${ready?.message ?? "not probed yet"}`;
+  if (identityVerified?.status !== "True") {
+    return `has not verified its host: ${identityVerified?.message ?? "not probed yet"}`;
+  }
+  return powerState === "Off" ? undefined : `reads its host ${powerState ?? "Unknown"}`;
+}
+
+function nameOf({ metadata }: KubeObject): string {
+  return `FencingTarget ${metadata.namespace}/${metadata.name}`;
+}
+
+function unproven(why: string): OffVerdict {
+  return { proven: false, why };
+}

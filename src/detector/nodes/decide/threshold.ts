@@ -1,0 +1,65 @@
+import type { Amount } from "../../shared/model/amount.ts";
+import type { Health } from "./health.ts";
+
+/** Below it nothing new starts. */
+export type Threshold = { kind: "minHealthy"; amount: Amount } | { kind: "maxUnhealthy"; amount: Amount };
+
+/** How many nodes there are to judge the threshold by. */
+export interface Census {
+  /** Nodes that the selector covers. */
+  selected: number;
+  /** Those of them that are healthy and have no remediation left. */
+  healthy: number;
+  /** Nodes that are gone or were relabelled while their remediation goes on: away, and never to be forgotten for that. */
+  away: number;
+}
+
+/** One node, as far as it counts. */
+export interface Counted {
+  selected: boolean;
+  health: Health;
+  remediations: readonly unknown[];
+}
+
+export interface Allowance {
+  /** How many nodes must be healthy. */
+  required: number;
+  /** Whether they are. */
+  holds: boolean;
+}
+
+/** What holds where a health check names neither threshold. */
+export const DEFAULT_THRESHOLD: Threshold = { kind: "minHealthy", amount: { unit: "percent", percent: 51 } };
+
+/** Whether remediations may start. Shares are rounded up, as Kubernetes does it for both thresholds. */
+export function judgeThreshold(threshold: Threshold, census: Census): Allowance {
+  const total = census.selected + census.away;
+  const amount = scale(threshold.amount, total);
+  const required = threshold.kind === "minHealthy" ? amount : Math.max(0, total - amount);
+  return { required, holds: census.healthy >= required };
+}
+
+/**
+ * Which of two counts of the same nodes counts.
+ *
+ * @param seen by the watched view.
+ * @param live by a list of this moment; undefined where the view was fresh. It can only stop what the view would let start.
+ */
+export function countThatCounts(threshold: Threshold, seen: Census, live: Census | undefined): Census {
+  return live === undefined || judgeThreshold(threshold, live).holds ? seen : live;
+}
+
+/** Counts nodes; all that are unhealthy, soon will be or have a remediation must be in `nodes`. */
+export function takeCensus(selectedNodes: number, nodes: readonly Counted[]): Census {
+  const ailing = nodes.filter(({ health, remediations }) => health.state !== "healthy" || remediations.length > 0);
+  return {
+    selected: selectedNodes,
+    healthy: selectedNodes - ailing.filter(({ selected }) => selected).length,
+    away: ailing.filter(({ selected, remediations }) => !selected && remediations.length > 0).length,
+  };
+}
+
+function scale(amount: Amount, total: number): number {
+  // Integers in and out: `total * percent` is exact, so no rounding error can lift a whole result by one.
+  return amount.unit === "nodes" ? amount.count : Math.ceil((total * amount.percent) / 100);
+}

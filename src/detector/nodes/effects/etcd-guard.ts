@@ -1,0 +1,58 @@
+import type { Pod } from "../../../api/core.ts";
+import { PODS } from "../../../api/core-types.ts";
+import type { LabelSelector } from "../../../api/meta.ts";
+import type { KubeClient } from "../../../kube/client.ts";
+import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
+import { compileSelector, SelectorError } from "../../../api/label-selector.ts";
+
+/** Where OKD keeps etcd's members, a guard pod beside each, and one budget of disruptions for those. */
+const ETCD_NAMESPACE = "openshift-etcd";
+const DISRUPTION_BUDGETS: ResourceType = {
+  group: "policy",
+  version: "v1",
+  kind: "PodDisruptionBudget",
+  plural: "poddisruptionbudgets",
+  namespaced: true,
+};
+
+interface DisruptionBudget extends KubeObject {
+  spec: { selector?: LabelSelector };
+  status?: { disruptionsAllowed?: number };
+}
+
+/**
+ * Why an OKD control plane node must not go down now: etcd would lose its quorum, or nobody can tell. A node whose member is
+ * down already, or that has none, costs nothing.
+ *
+ * @returns in words; undefined where the node may go down.
+ * @throws KubeError Forbidden where that may not be read.
+ */
+export async function findEtcdObjection(
+  client: KubeClient,
+  nodeName: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const inEtcd = { namespace: ETCD_NAMESPACE };
+  const { items: budgets } = await client.list<DisruptionBudget>(DISRUPTION_BUDGETS, inEtcd, signal);
+  const [budget, ...others] = budgets;
+  if (budget === undefined || others.length > 0) {
+    return `whether etcd keeps its quorum cannot be told by ${budgets.length} PodDisruptionBudgets in ${ETCD_NAMESPACE}: one is expected`;
+  }
+  if ((budget.status?.disruptionsAllowed ?? 0) > 0) return undefined;
+  try {
+    const isGuard = compileSelector(budget.spec.selector ?? {});
+    const onNode = { ...inEtcd, fieldSelector: `spec.nodeName=${nodeName}` };
+    const { items: pods } = await client.list<Pod>(PODS, onNode, signal);
+    const guard = pods.find(({ metadata }) => isGuard(metadata.labels));
+    return guard === undefined || isDown(guard)
+      ? undefined
+      : `etcd would lose its quorum: ${budget.metadata.name} allows no disruption`;
+  } catch (error) {
+    if (!(error instanceof SelectorError)) throw error;
+    return `whether etcd keeps its quorum cannot be told: ${budget.metadata.name}: ${error.message}`;
+  }
+}
+
+function isDown({ status }: Pod): boolean {
+  return status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === "False") === true;
+}

@@ -1,0 +1,224 @@
+import { LEASES, NODES } from "../../api/core-types.ts";
+import type { Lease, Node } from "../../api/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
+import { trimNode } from "../../api/trim.ts";
+import { KubeError } from "../../kube/errors.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { sleep } from "../../runtime/clock.ts";
+import { parseTimeMs } from "../../runtime/time.ts";
+import { ETCD_RETRY_MS, holderOf } from "./effects/actions.ts";
+import { newCheckState } from "./snapshot/check-state.ts";
+import type { Decision, Snapshot, PlatformFacts } from "./decide/decision.ts";
+import type { DetectorOptions } from "./run.ts";
+import { findEtcdObjection } from "./effects/etcd-guard.ts";
+import type { HealthCheckObject } from "./snapshot/health-check.ts";
+import { trimHealthCheck } from "./snapshot/health-check.ts";
+import { HostPower } from "../shared/views/fencing-target-watch.ts";
+import { leaseName, readTaken } from "./effects/node-lease.ts";
+import { renewLeaseAfterMs } from "./decide/decide-node.ts";
+import { decide, decideInvalid } from "./decide/decide.ts";
+import { Platform } from "./snapshot/platform.ts";
+import type { Policy } from "./decide/policy.ts";
+import { remediationKind } from "../shared/model/template-reference.ts";
+import { RemediationStore } from "../shared/views/remediation-store.ts";
+import type { Peer } from "./snapshot/snapshot.ts";
+import { takeSnapshot } from "./snapshot/snapshot.ts";
+import { tellOffset } from "../shared/model/clock-skew.ts";
+import { SteadyTimes } from "../shared/views/condition-times.ts";
+import type { Resolution } from "../shared/views/template-resolver.ts";
+import { isControlPlane } from "../shared/model/template.ts";
+import { TemplateResolver } from "../shared/views/template-resolver.ts";
+
+/** How often kinds are looked at that are being found. */
+const KINDS_POLL_MS = 20;
+
+/** One health check and what the detector would decide for it now. */
+export interface LiveCheck {
+  check: HealthCheckObject;
+  /** What it was decided on; undefined where the spec cannot be understood. */
+  snapshot: Snapshot | undefined;
+  decision: Decision;
+}
+
+/** Every health check of a cluster, at one moment. */
+export interface LiveDecisions {
+  nowMs: number;
+  nodes: Watched<Node>;
+  checks: LiveCheck[];
+}
+
+/**
+ * Decides for every health check as the controller does, on objects read now, and does nothing of it.
+ *
+ * What the agent knows beyond the cluster's objects is not known here: how far its view is behind, and what it is creating at
+ * this moment. Whom a node's lease belongs to is read instead of tried.
+ *
+ * @param signal should have a deadline: kinds that cannot be found out about are asked for again until it aborts.
+ * @throws KubeError where something that bears on the decision cannot be read.
+ */
+export async function decideLive(
+  deps: { runtime: KubeRuntime } & DetectorOptions,
+  signal: AbortSignal,
+): Promise<LiveDecisions> {
+  const { runtime, leaseNamespace, namespace } = deps;
+  const scope = new AbortController();
+  const reading = AbortSignal.any([signal, scope.signal]);
+  const remediations = new RemediationStore(runtime, () => undefined, reading);
+  const templates = new TemplateResolver(runtime, remediations, () => undefined, reading);
+  const platform = new Platform(runtime, () => undefined, reading);
+  const hostPower = new HostPower(runtime, namespace, () => undefined, reading);
+  try {
+    const nodes = runtime.watch({ type: NODES, trim: trimNode }, reading);
+    const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, reading);
+    await Promise.all([nodes.whenSynced(reading), checks.whenSynced(reading)]);
+    const leases = await runtime.client.list<Lease>(LEASES, { namespace: leaseNamespace }, reading);
+    const times = new SteadyTimes(runtime.clock, runtime.clockOffset?.());
+    const peers = [...checks.values()].map((check): Peer => ({
+      check,
+      state: newCheckState(check, nodes.values(), runtime.clock.nowMs(), times),
+    }));
+    const platformFacts = await readPlatform(runtime, platform, reading);
+    const resolved = await resolveAll(runtime, peers, { remediations, templates }, reading);
+    if (peers.some(({ state }) => "policy" in state.compiled && state.compiled.policy.skipsDurationIfOff)) {
+      while (hostPower.pending) await sleep(runtime.clock, KINDS_POLL_MS, reading);
+      // As with templates: the agent may see what this person may not.
+      if (hostPower.refusal !== undefined) throw new KubeError("Forbidden", hostPower.refusal, { status: 403 });
+    }
+    const nowMs = runtime.clock.nowMs();
+    for (const peer of peers) recallLeases(peer, { nodes, leases: leases.items }, nowMs);
+    if (platformFacts.isOkd) await askEtcd(runtime, peers, reading);
+    const found = [...remediations.values()];
+    const decided = peers.map((peer): LiveCheck => {
+      const { check, state } = peer;
+      if ("problem" in state.compiled) {
+        const { problem } = state.compiled;
+        return {
+          check,
+          snapshot: undefined,
+          decision: decideInvalid(check.status, problem, nowMs, check.metadata.generation),
+        };
+      }
+      const world = {
+        check,
+        ...state.compiled,
+        state,
+        peers: peers.filter((other) => other !== peer),
+        nodes,
+        listed: undefined,
+        remediations: found,
+        starting: new Map<string, string>(),
+        templates: resolved.get(check) ?? new Map(),
+        platform: platformFacts,
+        clockSkew: tellOffset(runtime.clockOffset?.()),
+        canSee: (record: Parameters<Snapshot["canSee"]>[0]) => remediations.canSee(record),
+        standstill: undefined,
+        hostPower: seenNow(hostPower),
+      };
+      const snapshot = takeSnapshot(world, nowMs);
+      return { check, snapshot, decision: decide(snapshot, nowMs) };
+    });
+    return { nowMs, nodes, checks: decided };
+  } finally {
+    scope.abort(new Error("everything is read"));
+    await Promise.all([remediations, templates, platform, hostPower].map((reader) => reader.settled()));
+  }
+}
+
+/** Nobody has watched proofs come: how old they are is told by their own times alone. */
+function seenNow(hostPower: HostPower): Pick<HostPower, "sightOf" | "problem" | "fenceableSinceMs"> {
+  return {
+    get problem() {
+      return hostPower.problem;
+    },
+    fenceableSinceMs: (nodeName) => hostPower.fenceableSinceMs(nodeName),
+    sightOf: (nodeName) => {
+      const { targets, ...sight } = hostPower.sightOf(nodeName);
+      return { ...sight, targets: targets.map(({ target }) => ({ target, proofSeenAgoMs: 0 })) };
+    },
+  };
+}
+
+async function readPlatform(runtime: KubeRuntime, platform: Platform, signal: AbortSignal): Promise<PlatformFacts> {
+  for (;;) {
+    const facts = platform.read();
+    if (facts !== "pending") {
+      // As with remediations: the agent may well see what this person may not.
+      if (facts.unknown !== undefined) throw new KubeError("Forbidden", facts.unknown, { status: 403 });
+      return facts;
+    }
+    await sleep(runtime.clock, KINDS_POLL_MS, signal);
+  }
+}
+
+/** Reads every template and remediation that a health check names. Side by side, since each kind is asked for once. */
+async function resolveAll(
+  runtime: KubeRuntime,
+  peers: readonly Peer[],
+  from: { remediations: RemediationStore; templates: TemplateResolver },
+  signal: AbortSignal,
+): Promise<Map<HealthCheckObject, Exclude<Resolution, "pending">>> {
+  const resolved = new Map<HealthCheckObject, Exclude<Resolution, "pending">>();
+  for (;;) {
+    let pending = false;
+    for (const { check, state } of peers) {
+      for (const { apiVersion = "", kind = "" } of recorded(check)) {
+        if (from.remediations.state(apiVersion, kind).state === "pending") pending = true;
+      }
+      if ("problem" in state.compiled) continue;
+      const { policy } = state.compiled;
+      const resolution = await from.templates.resolve(policy.steps, signal);
+      if (resolution === "pending") pending = true;
+      else resolved.set(check, resolution);
+      refuseBlindness(policy, from.remediations);
+    }
+    if (!pending) return resolved;
+    await sleep(runtime.clock, KINDS_POLL_MS, signal);
+  }
+}
+
+const recorded = ({ status }: HealthCheckObject) =>
+  (status.unhealthyNodes ?? []).flatMap(({ remediations = [] }) => remediations.map(({ resource }) => resource));
+
+// The agent may see what this person may not, and would decide otherwise.
+function refuseBlindness({ steps }: Policy, remediations: RemediationStore): void {
+  for (const { template } of steps) {
+    const state = remediations.state(template.apiVersion, remediationKind(template));
+    if (state.state === "forbidden") throw new KubeError("Forbidden", state.message, { status: 403 });
+  }
+}
+
+/** Asks for the unhealthy nodes of the control plane what the controller asks before it creates a remediation. */
+async function askEtcd({ client, clock }: KubeRuntime, peers: readonly Peer[], signal: AbortSignal): Promise<void> {
+  for (const { state } of peers) {
+    if ("problem" in state.compiled) continue;
+    for (const [name, { node, health }] of state.compiled.tracker.notable) {
+      if (health.state !== "unhealthy" || !isControlPlane(node)) continue;
+      const reason = await findEtcdObjection(client, name, signal);
+      if (reason !== undefined) {
+        state.holds.set(name, { reason, untilMs: clock.nowMs() + ETCD_RETRY_MS, announce: true });
+      }
+    }
+  }
+}
+
+/** Takes from the nodes' leases what the controller remembers of having tried to take them. */
+function recallLeases(
+  { check, state }: Peer,
+  cluster: { nodes: Watched<Node>; leases: readonly Lease[] },
+  nowMs: number,
+): void {
+  const byName = new Map(cluster.leases.map((lease) => [lease.metadata.name, lease]));
+  const holder = holderOf(check);
+  for (const { metadata } of cluster.nodes.values()) {
+    const lease = byName.get(leaseName(metadata.name));
+    if (lease === undefined) continue;
+    const taken = readTaken(lease, holder, nowMs);
+    if (taken !== undefined) state.holds.set(metadata.name, { ...taken, announce: true });
+    const { holderIdentity, renewTime, leaseDurationSeconds = 0 } = lease.spec;
+    const renewedMs = parseTimeMs(renewTime);
+    if (holderIdentity === holder && renewedMs !== undefined) {
+      state.leaseRenewals.set(metadata.name, renewedMs + renewLeaseAfterMs(leaseDurationSeconds * 1_000));
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import type { Registry } from "prom-client";
+import type { Node } from "../../api/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
+import { apiVersionOf } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { whenServed } from "../../kube/when-served.ts";
+import { trimHealthCheck } from "./snapshot/health-check.ts";
+import { DetectorMetrics } from "./effects/metrics.ts";
+import { NodeHealthCheckController } from "./controller.ts";
+
+/** How often an API server that does not serve health checks is asked again. */
+const CRD_RETRY_MS = 10_000;
+
+export interface DetectorDeps {
+  runtime: KubeRuntime;
+  nodes: Watched<Node>;
+  registry: Registry;
+  options: DetectorOptions;
+}
+
+export interface DetectorOptions {
+  /** Where the lease `node-<node>` of each node lies, which node-maintenance tools take as well; `medik8s-leases` upstream. */
+  leaseNamespace: string;
+  /** The agent's own namespace: FencingTargets and the stop switch are looked at nowhere else. */
+  namespace: string;
+}
+
+/**
+ * Serves every `NodeHealthCheck` of the cluster until `signal` aborts; nothing of it runs after it has settled. Call it only
+ * while the agent's lease is held, with a signal that aborts when the lease is lost.
+ */
+export async function runDetector(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
+  const { kind } = NODE_HEALTH_CHECKS;
+  const fields = { apiVersion: apiVersionOf(NODE_HEALTH_CHECKS), kind };
+  const onAbsent = (): void =>
+    deps.runtime.logger.warn(fields, "waiting: the CRD is not installed; apply deploy/node-health-check");
+  try {
+    await whenServed(deps.runtime, NODE_HEALTH_CHECKS, { retryMs: CRD_RETRY_MS, onAbsent }, signal);
+    await serve(deps, signal);
+  } catch (error) {
+    // Being stopped is the one good end, at whatever it was waiting for.
+    if (!signal.aborted) throw error;
+  }
+}
+
+async function serve(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
+  const { runtime, nodes, registry, options } = deps;
+  const metrics = new DetectorMetrics(registry);
+  // An AbortController of its own, so that the watches end with this function however it ends.
+  const scope = new AbortController();
+  const everything = AbortSignal.any([signal, scope.signal]);
+  try {
+    const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, everything);
+    await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
+    const controller = new NodeHealthCheckController({ runtime, nodes, checks, metrics, ...options }, everything);
+    await controller.run(everything);
+  } finally {
+    scope.abort(new Error("the detector has ended"));
+    metrics.close();
+  }
+}

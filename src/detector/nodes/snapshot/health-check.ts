@@ -1,0 +1,29 @@
+import type { NodeHealthCheckStatus } from "../../../api/node-health-check.ts";
+import { nodeHealthCheckStatusSchema } from "../../../api/node-health-check.ts";
+import { trimMeta } from "../../../api/trim.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import { field } from "../../shared/model/remediation.ts";
+
+/** A NodeHealthCheck as the API server holds it; its spec may be anything where another's CRD is installed. */
+export interface HealthCheckObject extends KubeObject {
+  spec: unknown;
+  /** Empty where it cannot be read: what it recorded is then found again from the CRs. */
+  status: NodeHealthCheckStatus;
+}
+
+export function trimHealthCheck(raw: KubeObject): HealthCheckObject {
+  const status = nodeHealthCheckStatusSchema.safeParse(field(raw, "status") ?? {});
+  return {
+    apiVersion: raw.apiVersion,
+    kind: raw.kind,
+    metadata: trimMeta(raw.metadata),
+    spec: field(raw, "spec"),
+    status: status.success ? status.data : {},
+  };
+}
+
+/** Which of two health checks cares for a node that both select: the older one. */
+export function isOlder(a: HealthCheckObject, b: HealthCheckObject): boolean {
+  const [createdA, createdB] = [a.metadata.creationTimestamp ?? "", b.metadata.creationTimestamp ?? ""];
+  return createdA === createdB ? a.metadata.name < b.metadata.name : createdA < createdB;
+}

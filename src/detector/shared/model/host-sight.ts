@@ -1,0 +1,33 @@
+import type { OffProof } from "../../../api/fencing-target.ts";
+import type { Condition } from "../../../api/meta.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+
+/** What the detector reads of a FencingTarget. */
+export interface TargetSight extends KubeObject {
+  nodeName: string;
+  maintenance: boolean;
+  /** Whether a remediation may be switching the host. */
+  isOwned: boolean;
+  /** Whether its status tells of its present spec. */
+  isObserved: boolean;
+  powerState: string | undefined;
+  ready: Condition | undefined;
+  identityVerified: Condition | undefined;
+  offProof: OffProof | undefined;
+}
+
+/** A FencingTarget, and for how long its proof has been seen to be there; undefined: it was there before anybody looked. */
+export interface SeenTarget {
+  target: TargetSight;
+  proofSeenAgoMs: number | undefined;
+}
+
+/** What can be seen of a node's host. */
+export interface HostSight {
+  /** Why nothing can be known, in words. */
+  problem: string | undefined;
+  /** Why no power order may be sent to any host, in words. */
+  stopped: string | undefined;
+  /** Those that name the node. */
+  targets: readonly SeenTarget[];
+}

@@ -1,0 +1,196 @@
+import { isDeepStrictEqual } from "node:util";
+import {
+  HEALTHY_DELAY,
+  NHC_TIMED_OUT,
+  NODE_NAME,
+  OLD_REMEDIATION_CR,
+  REFUSED,
+  SERVED_BY,
+  TEMPLATE_NAME,
+} from "../../../api/annotations.ts";
+import { CLONED_FROM_GROUP_KIND } from "../../../api/cluster-api.ts";
+import { IS_CONTROL_PLANE_NODE } from "../../../api/labels.ts";
+import { METAL3_REMEDIATION_KIND } from "../../../api/metal3-remediation.ts";
+import { trimMeta } from "../../../api/trim.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+
+/** A remediation CR of any kind, as the detector keeps it. */
+export interface RemediationObject extends KubeObject {
+  /** Those that health checks look at. */
+  conditions: readonly {
+    type: string;
+    status: string;
+    lastTransitionTime?: string;
+    reason?: string;
+    message?: string;
+  }[];
+  /** Whether its remediator tells of a power order that was stored to be sent: `status.attempt.action` of a BareMetalRemediation. */
+  powerOrdered: boolean;
+  /** Whether it is a Metal3Remediation that has failed: that kind has no conditions. */
+  phaseFailed: boolean;
+  /** When the status of one that has failed so was last written, RFC 3339: as the API server has noted it in `managedFields`. */
+  failedAt: string | undefined;
+}
+
+/** What the detector reads of a remediation CR of any vendor. */
+export interface Remediation {
+  object: RemediationObject;
+  uid: string;
+  /** The node that it is for. */
+  nodeName: string;
+  templateName: string | undefined;
+  createdMs: number | undefined;
+  /** It has a deletionTimestamp: its remediator is undoing it. */
+  terminating: boolean;
+  /** Status of its condition Succeeded. */
+  succeeded: string | undefined;
+  /** Why it failed, as its remediator says. */
+  failure: string | undefined;
+  /** When it came to that status. */
+  succeededSinceMs: number | undefined;
+  /** Whether its remediator tells of a power order; meaningless for kinds that tell nothing. */
+  powerOrdered: boolean;
+  /** Its remediator will delete the Node, which is no reason to delete the CR. */
+  nodeDeletionExpected: boolean;
+  /** When a health check gave it up. */
+  timedOut: string | undefined;
+}
+
+const KEPT_ANNOTATIONS: readonly string[] = [
+  NODE_NAME,
+  TEMPLATE_NAME,
+  NHC_TIMED_OUT,
+  HEALTHY_DELAY,
+  OLD_REMEDIATION_CR,
+  CLONED_FROM_GROUP_KIND,
+  REFUSED,
+  SERVED_BY,
+];
+/** How much is kept of another remediator's message. */
+const MESSAGE_LENGTH_MAX = 512;
+const SUCCEEDED = "Succeeded";
+const NODE_DELETION_EXPECTED = "PermanentNodeDeletionExpected";
+const KEPT_CONDITIONS: readonly string[] = [SUCCEEDED, NODE_DELETION_EXPECTED];
+/** Actions of an attempt that stand for no order. */
+const NO_ORDER: readonly string[] = ["None", "Inherited"];
+const HEALTH_CHECK_KIND = "NodeHealthCheck";
+
+/** Keeps of a CR what `readRemediation` needs; malformed parts of a foreign status count as absent. */
+export function trimRemediation(raw: KubeObject): RemediationObject {
+  const status = field(raw, "status");
+  const action = field(field(status, "attempt"), "action");
+  const phaseFailed = raw.kind === METAL3_REMEDIATION_KIND && field(status, "phase") === "Failed";
+  return {
+    apiVersion: raw.apiVersion,
+    kind: raw.kind,
+    metadata: trimMeta(raw.metadata, KEPT_ANNOTATIONS),
+    conditions: readConditions(field(status, "conditions")),
+    powerOrdered: typeof action === "string" && !NO_ORDER.includes(action),
+    phaseFailed,
+    failedAt: phaseFailed ? statusWrittenAt(raw) : undefined,
+  };
+}
+
+/** When the status of an object was last written; undefined where nobody has noted it. */
+function statusWrittenAt({ metadata }: KubeObject): string | undefined {
+  const entries = (metadata.managedFields ?? []).filter(({ subresource }) => subresource === "status");
+  return entries
+    .flatMap(({ time }) => time ?? [])
+    .toSorted()
+    .at(-1);
+}
+
+export function readRemediation(object: RemediationObject): Remediation {
+  const { uid, name, annotations = {}, creationTimestamp, deletionTimestamp } = object.metadata;
+  const condition = (type: string) => object.conditions.find((candidate) => candidate.type === type);
+  const succeeded = condition(SUCCEEDED);
+  return {
+    object,
+    uid,
+    nodeName: annotations[NODE_NAME] ?? name,
+    templateName: annotations[TEMPLATE_NAME],
+    createdMs: parseTimeMs(creationTimestamp),
+    terminating: deletionTimestamp !== undefined,
+    succeeded: object.phaseFailed ? "False" : succeeded?.status,
+    failure: object.phaseFailed
+      ? (annotations[REFUSED] ?? whoSaysWhy(annotations[SERVED_BY]))
+      : succeeded?.status === "False"
+        ? failureOf(succeeded)
+        : undefined,
+    succeededSinceMs: parseTimeMs(object.phaseFailed ? object.failedAt : succeeded?.lastTransitionTime),
+    powerOrdered: object.powerOrdered,
+    nodeDeletionExpected: condition(NODE_DELETION_EXPECTED)?.status === "True",
+    timedOut: annotations[NHC_TIMED_OUT],
+  };
+}
+
+/**
+ * Whether anything differs that a health check looks at. A remediator stores every step that it takes, and most of them
+ * are its own affair: they must cost nothing here.
+ */
+export function remediationDiffers(before: RemediationObject, after: RemediationObject): boolean {
+  return !isDeepStrictEqual(unversioned(before), unversioned(after));
+}
+
+/** Whether its remediator has work left to do, an undo included. */
+export function isUnderWay({ succeeded, terminating }: Remediation): boolean {
+  return terminating || (succeeded !== "True" && succeeded !== "False");
+}
+
+/** Whether it needs no more time: its remediator has come to its verdict, or a health check gave it up. */
+export function isOver(remediation: Remediation): boolean {
+  return remediation.timedOut !== undefined || !isUnderWay(remediation);
+}
+
+/** A Metal3Remediation has no room for reasons: its child in the same namespace, the BareMetalRemediation, has them. */
+function whoSaysWhy(child: string | undefined): string | undefined {
+  return child === undefined ? undefined : `BareMetalRemediation ${child} says why`;
+}
+
+function failureOf({ reason, message }: RemediationObject["conditions"][number]): string | undefined {
+  const known = [reason, message].filter((part) => part !== undefined && part !== "");
+  return known.length > 0 ? known.join(": ") : undefined;
+}
+
+function unversioned(object: RemediationObject): RemediationObject {
+  return { ...object, metadata: { ...object.metadata, resourceVersion: "" } };
+}
+
+/** Whether the health check of this UID made the CR. A name would not do: a new health check may bear an old one's. */
+export function isOwnedBy(object: KubeObject, uid: string): boolean {
+  return (object.metadata.ownerReferences ?? []).some((owner) => owner.kind === HEALTH_CHECK_KIND && owner.uid === uid);
+}
+
+/** Whether the CR is marked as one for a control plane node. */
+export function isForControlPlane(object: KubeObject): boolean {
+  return object.metadata.labels?.[IS_CONTROL_PLANE_NODE] !== undefined;
+}
+
+function readConditions(value: unknown): RemediationObject["conditions"] {
+  if (!Array.isArray(value)) return [];
+  return value.flatMap((condition: unknown) => {
+    const type = field(condition, "type");
+    const status = field(condition, "status");
+    const lastTransitionTime = field(condition, "lastTransitionTime");
+    // Only a failure is explained: other messages may change with each step, and would wake the detector each time.
+    const failed = type === SUCCEEDED && status === "False";
+    const reason = failed ? field(condition, "reason") : undefined;
+    const message = failed ? field(condition, "message") : undefined;
+    if (typeof type !== "string" || typeof status !== "string" || !KEPT_CONDITIONS.includes(type)) return [];
+    return [
+      {
+        type,
+        status,
+        ...(typeof lastTransitionTime === "string" && { lastTransitionTime }),
+        ...(typeof reason === "string" && { reason }),
+        ...(typeof message === "string" && { message: message.slice(0, MESSAGE_LENGTH_MAX) }),
+      },
+    ];
+  });
+}
+
+/** A field of a value that may be anything. */
+export function field(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+}

@@ -1,0 +1,34 @@
+import { REMEDIATION_ATTEMPTS } from "../../../api/annotations.ts";
+import type { JsonPatchOperation, KubeClient } from "../../../kube/client.ts";
+import { pointer } from "../../../kube/json-pointer.ts";
+import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
+import { keyOf } from "../../../kube/watched.ts";
+import { annotationPatch } from "./annotation-patch.ts";
+import type { AttemptBook } from "../model/attempts.ts";
+import { readAttempts, writeAttempts } from "../model/attempts.ts";
+
+/**
+ * Has a health check remember attempts: those of all nodes that changed in one write, since thousands may at once.
+ *
+ * @returns the health check as the server holds it now; undefined where it says so already.
+ * @throws KubeError, Conflict or Invalid where somebody else wrote the annotation meanwhile: it is decided on anew then.
+ */
+export async function recordAttempts(
+  client: KubeClient,
+  type: ResourceType,
+  check: KubeObject,
+  changes: AttemptBook,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<KubeObject | undefined> {
+  const { uid, resourceVersion, annotations } = check.metadata;
+  const before = annotations?.[REMEDIATION_ATTEMPTS];
+  const value = writeAttempts(readAttempts(check), changes, nowMs);
+  if (value === before) return undefined;
+  const path = pointer("metadata", "annotations", REMEDIATION_ATTEMPTS);
+  const tests: JsonPatchOperation[] = before === undefined ? [] : [{ op: "test", path, value: before }];
+  // An object without annotations gets them all at once, which must not take off what came meanwhile.
+  const guard = annotations === undefined ? { uid, resourceVersion } : { uid };
+  const operations = [...tests, ...annotationPatch(annotations, REMEDIATION_ATTEMPTS, value)];
+  return client.patch(type, keyOf(check), guard, operations, {}, signal);
+}

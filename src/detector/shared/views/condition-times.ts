@@ -1,0 +1,102 @@
+import type { Node, NodeCondition } from "../../../api/core.ts";
+import type { ClockOffset } from "../../../kube/clock-offset.ts";
+import type { Change } from "../../../kube/watched.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+import { isNotable, SKEW_NOTABLE_MS } from "../model/clock-skew.ts";
+
+/** How much later than it says to have happened a change may be seen: watches and loaded API servers lag. */
+const LAG_MAX_MS = 5_000;
+
+/** Since when a condition counts as standing, on a clock that never jumps. */
+export interface ConditionTimes {
+  /** Now, on that clock. */
+  nowMs(): number;
+  /** Undefined where the condition does not tell. */
+  sinceMs(nodeName: string, condition: NodeCondition): number | undefined;
+}
+
+/**
+ * Since when conditions stand. A transition time was written by another clock, the kubelet's or the control plane's, and is
+ * read by ours: where one of them is wrong, a node that failed a moment ago seems to have failed long ago, and is fenced too
+ * soon. Three rules, each of which can only make it later:
+ *
+ * - Time goes on by the monotonic clock: our wall clock is read once, so that setting it ages no condition.
+ * - That one reading is put right by the API server's clock, where the two differ notably.
+ * - A change that was seen to happen cannot have stood for longer than since it was seen, give or take `LAG_MAX_MS`.
+ */
+export class SteadyTimes implements ConditionTimes {
+  readonly #clock: Clock;
+  readonly #aheadMs: number;
+  /** Conditions whose transition time is not believed, by node and type. */
+  readonly #corrected = new Map<string, Map<string, { written: string; sinceMs: number; offMs: number }>>();
+
+  /** @param offset of the API server's clock; undefined where it is not known. */
+  constructor(clock: Clock, offset: ClockOffset | undefined) {
+    this.#clock = clock;
+    const correctionMs = offset !== undefined && isNotable(offset) ? offset.minMs : 0;
+    this.#aheadMs = clock.nowMs() + correctionMs - clock.monotonicMs();
+  }
+
+  nowMs(): number {
+    return this.#aheadMs + this.#clock.monotonicMs();
+  }
+
+  sinceMs(nodeName: string, condition: NodeCondition): number | undefined {
+    const corrected = this.#corrected.get(nodeName)?.get(condition.type);
+    if (corrected?.written === condition.lastTransitionTime) return corrected?.sinceMs;
+    return parseTimeMs(condition.lastTransitionTime);
+  }
+
+  /**
+   * Takes in a change of a node that happens now; what was there when watching began must not be handed in.
+   *
+   * @returns how long ago the newest of its conditions says to have changed; undefined where none has.
+   */
+  observe(change: Change<Node>): number | undefined {
+    const { name } = change.object.metadata;
+    if (change.type === "deleted") {
+      this.#corrected.delete(name);
+      return undefined;
+    }
+    let newestMs: number | undefined;
+    const before = change.type === "updated" ? (change.previous.status.conditions ?? []) : [];
+    for (const condition of change.object.status.conditions ?? []) {
+      const { type, status, lastTransitionTime } = condition;
+      const known = before.find((other) => other.type === type);
+      if (known?.status === status && known.lastTransitionTime === lastTransitionTime) continue;
+      const offMs = this.#see(name, condition);
+      if (offMs !== undefined) newestMs = Math.min(newestMs ?? Infinity, offMs);
+    }
+    return newestMs;
+  }
+
+  /**
+   * How far a node's transition times were off when they were seen, in words; undefined where all can be believed.
+   *
+   * @param matters whether anybody goes by a condition of that type.
+   */
+  skewOf(nodeName: string, matters: (conditionType: string) => boolean): string | undefined {
+    for (const [type, { offMs }] of this.#corrected.get(nodeName) ?? []) {
+      if (!matters(type)) continue;
+      const seconds = Math.round(Math.abs(offMs) / 1_000);
+      const when = offMs > 0 ? `${seconds} s before it was seen` : `${seconds} s after it was seen`;
+      return `condition ${type} of node ${nodeName} says that it changed ${when}: clocks differ, or the news came late; its duration counts from when it was seen`;
+    }
+    return undefined;
+  }
+
+  #see(nodeName: string, { type, lastTransitionTime }: NodeCondition): number | undefined {
+    const conditions = this.#corrected.get(nodeName) ?? new Map();
+    conditions.delete(type);
+    const writtenMs = parseTimeMs(lastTransitionTime);
+    const offMs = writtenMs === undefined ? undefined : this.nowMs() - writtenMs;
+    if (offMs !== undefined && lastTransitionTime !== undefined && (offMs > LAG_MAX_MS || offMs < -SKEW_NOTABLE_MS)) {
+      const sinceMs = offMs > 0 ? this.nowMs() - LAG_MAX_MS : this.nowMs();
+      conditions.set(type, { written: lastTransitionTime, sinceMs, offMs });
+    }
+    if (conditions.size > 0) this.#corrected.set(nodeName, conditions);
+    else this.#corrected.delete(nodeName);
+    return offMs;
+  }
+}

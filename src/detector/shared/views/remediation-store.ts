@@ -1,0 +1,125 @@
+import type { RemediationRecord } from "../../../api/node-health-check.ts";
+import type { ObjectKey } from "../../../kube/client.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import type { Change, Watched } from "../../../kube/watched.ts";
+import { keyOf } from "../../../kube/watched.ts";
+import type { KindState } from "./dynamic-kinds.ts";
+import { DynamicKinds, kindKey } from "./dynamic-kinds.ts";
+import type { Remediation, RemediationObject } from "../model/remediation.ts";
+import { readRemediation, remediationDiffers, trimRemediation } from "../model/remediation.ts";
+import { WriteThrough } from "./write-through.ts";
+
+/** How long a write may take to come back by the watch before the object is read live. */
+const UNSEEN_MAX_MS = 30_000;
+
+/** The remediation CRs of every kind in use, ours and others', with our own writes in them from the answer on. */
+export class RemediationStore {
+  readonly #runtime: KubeRuntime;
+  readonly #kinds: DynamicKinds<RemediationObject>;
+  readonly #views = new Map<string, { view: Watched<RemediationObject>; through: WriteThrough<RemediationObject> }>();
+  /** CRs whose deletion was ordered, and which the watch may still show as if nothing had been. */
+  readonly #deleted = new Set<string>();
+
+  /** @param onChange told of all that a health check looks at; of undefined where a kind can be seen now, or no longer. */
+  constructor(
+    runtime: KubeRuntime,
+    onChange: (change: Change<RemediationObject> | undefined) => void,
+    signal: AbortSignal,
+  ) {
+    this.#runtime = runtime;
+    const forward = (change: Change<RemediationObject> | undefined): void => {
+      if (change?.type === "deleted") this.#deleted.delete(change.object.metadata.uid);
+      if (change?.type === "updated" && !remediationDiffers(change.previous, change.object)) return;
+      onChange(change);
+    };
+    this.#kinds = new DynamicKinds(runtime, { trim: trimRemediation, onChange: forward }, signal);
+  }
+
+  state(apiVersion: string, kind: string): KindState<RemediationObject> {
+    const state = this.#kinds.state(apiVersion, kind);
+    if (state.state === "watched") this.#through(kindKey(apiVersion, kind), state.view);
+    return state;
+  }
+
+  /** Whether the CR of a record would be seen if it were there. */
+  canSee(record: RemediationRecord): boolean {
+    const { apiVersion = "", kind = "" } = record.resource;
+    const { state } = this.state(apiVersion, kind);
+    return state === "watched" || state === "absent";
+  }
+
+  /** All CRs of all kinds. */
+  *values(): IterableIterator<Remediation> {
+    for (const { through } of this.#views.values()) {
+      for (const object of through.values()) {
+        const remediation = readRemediation(object);
+        yield this.#deleted.has(remediation.uid) ? { ...remediation, terminating: true } : remediation;
+      }
+    }
+  }
+
+  /** CRs of one name, of every kind. */
+  named(key: ObjectKey): Remediation[] {
+    return [...this.#views.values()].flatMap(({ through }) => {
+      const object = through.get(key);
+      return object === undefined ? [] : [readRemediation(object)];
+    });
+  }
+
+  /** @param replacedVersion undefined for a creation. */
+  wrote(object: RemediationObject, replacedVersion: string | undefined): void {
+    const { through } = this.#views.get(kindKey(object.apiVersion, object.kind)) ?? {};
+    through?.wrote(object, replacedVersion, this.#runtime.clock.monotonicMs());
+  }
+
+  /** Takes in that a CR's deletion was ordered: it counts as terminating from now on. */
+  deletionOrdered({ apiVersion, kind, metadata }: RemediationObject): void {
+    // The watch may have told of its end before the answer came: nothing would tell of it again.
+    const { through } = this.#views.get(kindKey(apiVersion, kind)) ?? {};
+    if (through?.hasEnded(metadata.uid) === false) this.#deleted.add(metadata.uid);
+  }
+
+  /** Reads live what was written a while ago and has not come back: a CR that is gone must not count for ever. */
+  async checkUnseen(signal: AbortSignal): Promise<void> {
+    const beforeMs = this.#runtime.clock.monotonicMs() - UNSEEN_MAX_MS;
+    for (const [key, { through }] of this.#views) {
+      for (const object of through.unseenSince(beforeMs)) {
+        const state = this.#kinds.state(object.apiVersion, object.kind);
+        if (state.state !== "watched") continue;
+        try {
+          const live = await this.#runtime.client.get(state.type, keyOf(object), signal);
+          if (live.metadata.uid !== object.metadata.uid) through.forget(object.metadata.uid);
+        } catch (error) {
+          if (!isKubeError(error, "NotFound")) throw error;
+          through.forget(object.metadata.uid);
+        }
+        this.#runtime.logger.debug(
+          { key, name: object.metadata.name },
+          "read a remediation that the watch did not show",
+        );
+      }
+    }
+  }
+
+  /** Ends the watches of kinds that are not among `used`. */
+  retain(used: ReadonlySet<string>): void {
+    this.#kinds.retain(used);
+    for (const [key, { through }] of this.#views) {
+      if (used.has(key)) continue;
+      through.close();
+      this.#views.delete(key);
+    }
+  }
+
+  settled(): Promise<void> {
+    return this.#kinds.settled();
+  }
+
+  #through(key: string, view: Watched<RemediationObject>): void {
+    const known = this.#views.get(key);
+    if (known?.view === view) return;
+    known?.through.close();
+    this.#views.set(key, { view, through: new WriteThrough(view) });
+  }
+}

@@ -1,0 +1,283 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { CURRENT_CONFIG, DESIRED_CONFIG, SKIP_DURATION_IF_OFF } from "../../../../src/api/annotations.ts";
+import type { Node } from "../../../../src/api/core.ts";
+import type { NodeFacts, Snapshot } from "../../../../src/detector/nodes/decide/decision.ts";
+import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
+import { compilePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
+import type { HostSight, TargetSight } from "../../../../src/detector/shared/model/host-sight.ts";
+import { judgeOff } from "../../../../src/detector/nodes/decide/skip-duration.ts";
+import { toTime } from "../../../../src/runtime/time.ts";
+import {
+  conditionOf,
+  entryIn,
+  factsOf,
+  nodeOf,
+  policyOf,
+  remediationOf,
+  sightOf as sightOfTarget,
+  snapshotOf,
+  T0,
+  targetOf as targetFor,
+  templateRef,
+} from "./world.ts";
+
+const SECOND_MS = 1_000;
+/** The node failed so long ago; its duration is 5 minutes. */
+const FAILED_MS = T0 - 20 * SECOND_MS;
+const RULES = [
+  { type: "Ready", status: "False", duration: "300s" },
+  { type: "Ready", status: "Unknown", duration: "300s" },
+];
+const policy = policyOf({ unhealthyConditions: RULES }, { [SKIP_DURATION_IF_OFF]: "true" });
+
+const targetOf = (more: Partial<TargetSight> = {}, name = "t1") => targetFor(failed(), more, name);
+const sightOf = (more: Partial<HostSight> = {}, target: Partial<TargetSight> = {}) =>
+  sightOfTarget(failed(), more, target);
+
+const proofOf = (more: Partial<NonNullable<TargetSight["offProof"]>>) => ({
+  offProof: { time: toTime(T0 - SECOND_MS), nodeUID: "uid-a", notReadySince: toTime(FAILED_MS), ...more },
+});
+
+const failed = (more: Partial<Node> = {}, labels = {}): Node => ({
+  ...nodeOf("a", "Unknown", FAILED_MS, labels),
+  ...more,
+});
+
+function decideOn(
+  node: Node,
+  sight: HostSight | undefined,
+  more: Partial<NodeFacts> = {},
+  world: Partial<Snapshot> = {},
+) {
+  return decide(
+    snapshotOf(policy, [factsOf(policy, node, T0, { sight, leaseRenewAtMs: undefined, ...more })], world),
+    T0,
+  );
+}
+const outcomeOf = (...given: Parameters<typeof decideOn>) => decideOn(...given).nodes[0]?.outcome;
+
+describe("a duration is skipped", () => {
+  it("where the node is not Ready and its host is proven off, and it is said why", () => {
+    const { nodes, actions, status, nextCheckMs } = decideOn(failed(), sightOf());
+    assert.equal(nodes[0]?.outcome, "create");
+    assert.match(
+      nodes[0]?.reason ?? "",
+      /before its duration is over: FencingTarget fencing\/t1 read its host Off twice/,
+    );
+    const [create] = actions;
+    assert.ok(create?.type === "create");
+    assert.equal(create.skipped?.durationUntilMs, FAILED_MS + 300 * SECOND_MS);
+    assert.ok(entryIn(status, "a"));
+    // Where nothing comes of it, the answer changes once the proof is too old.
+    assert.equal(nextCheckMs, T0 + 29 * SECOND_MS);
+  });
+
+  it("under Ready=False just as under Unknown", () => {
+    assert.equal(outcomeOf(nodeOf("a", "False", FAILED_MS), sightOf()), "create");
+  });
+
+  it("and not said to be where it was over anyway", () => {
+    const { actions } = decideOn(nodeOf("a", "Unknown", T0 - 301 * SECOND_MS), sightOf());
+    assert.ok(actions[0]?.type === "create" && actions[0].skipped === undefined);
+  });
+});
+
+describe("no duration is skipped", () => {
+  const ready = nodeOf("a", "True", FAILED_MS);
+  const never: [string, Node, HostSight | undefined, string | RegExp][] = [
+    ["of a node that is Ready", ready, sightOf(), /^No condition/],
+    ["under a health check that does not ask", failed(), undefined, /unless its conditions change$/],
+    [
+      "under the stop switch",
+      failed(),
+      sightOf({ stopped: "paused by ConfigMap x" }),
+      /not sooner, since paused by ConfigMap x/,
+    ],
+    ["under a target in maintenance", failed(), sightOf({}, { maintenance: true }), /fencing\/t1 is in maintenance/],
+    ["of a cordoned node", failed({ spec: { unschedulable: true } }), sightOf(), /the node is cordoned/],
+    ["while a remediation owns the host", failed(), sightOf({}, { isOwned: true }), /belongs to a remediation/],
+    [
+      "where another host answers",
+      failed(),
+      sightOf({}, { identityVerified: conditionOf("IdentityVerified", "False", "another host answers") }),
+      /has not verified its host: another host answers/,
+    ],
+    [
+      "where the check of the identity was waved",
+      failed(),
+      sightOf({}, { identityVerified: conditionOf("IdentityVerified", "Unknown", "not checked") }),
+      /has not verified its host: not checked/,
+    ],
+    [
+      "by a target that is ambiguous",
+      failed(),
+      sightOf({}, { ready: conditionOf("Ready", "False", "t2 claims the same UUID") }),
+      /is not Ready: t2 claims the same UUID/,
+    ],
+    [
+      "by a target that was edited since",
+      failed(),
+      sightOf({}, { isObserved: false }),
+      /has changed since it was probed/,
+    ],
+    ["by a target that was never probed", failed(), sightOf({}, { ready: undefined }), /not probed yet/],
+    [
+      "where two targets name the node",
+      failed(),
+      sightOf({ targets: ["t1", "t2"].map((name) => ({ target: targetOf({}, name), proofSeenAgoMs: 0 })) }),
+      /several FencingTargets name the node: .*t1, .*t2/,
+    ],
+    ["where none names it", failed(), sightOf({ targets: [] }), /no FencingTarget names the node/],
+    ["where targets cannot be seen", failed(), sightOf({ problem: "no CRD" }), /since no CRD/],
+    [
+      "of a host that was read Off once only",
+      failed(),
+      sightOf({}, { offProof: undefined }),
+      /no proof that the host is off/,
+    ],
+    ["of a host that was switched on again", failed(), sightOf({}, { powerState: "On" }), /reads its host On/],
+    ["of a host whose power is not known", failed(), sightOf({}, { powerState: undefined }), /reads its host Unknown/],
+    [
+      "by a proof of an outage before",
+      failed(),
+      sightOf({}, proofOf({ notReadySince: toTime(FAILED_MS - SECOND_MS) })),
+      /of another outage/,
+    ],
+    ["by a proof of another Node of that name", failed(), sightOf({}, proofOf({ nodeUID: "x" })), /of another outage/],
+    ["by a proof of another boot", failed(), sightOf({}, proofOf({ bootID: "b1" })), /of another outage/],
+    [
+      "by a proof that is old by its time",
+      failed(),
+      sightOf({}, proofOf({ time: toTime(T0 - 31_000) })),
+      /is not fresh/,
+    ],
+    ["by a proof of the future", failed(), sightOf({}, proofOf({ time: toTime(T0 + 3_000) })), /is not fresh/],
+    [
+      "by a proof that was seen to come long ago, whatever its time says",
+      failed(),
+      sightOf({ targets: [{ target: targetOf(), proofSeenAgoMs: 30_001 }] }),
+      /is not fresh/,
+    ],
+    [
+      "by a proof that was there before the watch began",
+      failed(),
+      sightOf({ targets: [{ target: targetOf(), proofSeenAgoMs: undefined }] }),
+      /is not fresh/,
+    ],
+  ];
+  for (const [name, node, sight, reason] of never) {
+    it(name, () => {
+      const { nodes, actions } = decideOn(node, sight);
+      assert.deepEqual(actions, []);
+      assert.equal(nodes[0]?.outcome, node === ready ? "healthy" : "soonUnhealthy");
+      assert.match(nodes[0]?.reason ?? "", new RegExp(reason));
+    });
+  }
+
+  it("of a Ready node, whatever is said of its host: so it says to those who ask", () => {
+    const proof = proofOf({ notReadySince: "" });
+    const verdict = judgeOff(ready, sightOf({}, proof), T0);
+    assert.deepEqual(verdict, { proven: false, why: "the node's condition Ready is neither False nor Unknown" });
+  });
+
+  it("of any other condition, though the host is off", () => {
+    const disk = { type: "DiskPressure", status: "Unknown", duration: "300s" };
+    const other = policyOf({ unhealthyConditions: [disk] }, { [SKIP_DURATION_IF_OFF]: "true" });
+    const node = failed();
+    node.status.conditions?.push({ type: "DiskPressure", status: "Unknown", lastTransitionTime: toTime(FAILED_MS) });
+    const facts = factsOf(other, node, T0, { sight: sightOf() });
+    assert.deepEqual(
+      decide(snapshotOf(other, [facts]), T0).nodes.map(({ outcome }) => outcome),
+      ["soonUnhealthy"],
+    );
+  });
+
+  it("of a rule that makes Ready nodes unhealthy", () => {
+    const odd = policyOf(
+      { unhealthyConditions: [{ type: "Ready", status: "True", duration: "300s" }] },
+      { [SKIP_DURATION_IF_OFF]: "true" },
+    );
+    const facts = factsOf(odd, ready, T0, { sight: sightOf({}, proofOf({})) });
+    assert.equal(decide(snapshotOf(odd, [facts]), T0).nodes[0]?.outcome, "soonUnhealthy");
+  });
+});
+
+describe("a skipped duration changes nothing else", () => {
+  const controlPlane = { "node-role.kubernetes.io/control-plane": "" };
+  it("the threshold holds", () => {
+    const strict = policyOf({ unhealthyConditions: RULES, minHealthy: "100%" }, { [SKIP_DURATION_IF_OFF]: "true" });
+    const facts = factsOf(strict, failed(), T0, { sight: sightOf() });
+    assert.equal(decide(snapshotOf(strict, [facts]), T0).nodes[0]?.outcome, "threshold");
+  });
+  it("the label that excludes a node holds", () => {
+    const node = failed({}, { "remediation.medik8s.io/exclude-from-remediation": "true" });
+    assert.equal(outcomeOf(node, sightOf()), "excluded");
+  });
+  it("one control plane node at a time holds", () => {
+    const busy = { controlPlaneBusy: new Set(["z"]) };
+    assert.equal(outcomeOf(failed({}, controlPlane), sightOf(), {}, busy), "controlPlane");
+  });
+  it("the lease of a maintenance tool holds", () => {
+    const hold = { reason: "taken", untilMs: T0 + SECOND_MS, announce: true };
+    assert.equal(outcomeOf(failed(), sightOf(), { hold }), "held");
+  });
+  it("a stale view, and an older health check, hold", () => {
+    assert.equal(outcomeOf(failed(), sightOf(), {}, { standstill: "no news" }), "standstill");
+    assert.equal(outcomeOf(failed(), sightOf(), { rival: "x" }), "rival");
+  });
+  it("an upgrade that shows by the node alone holds", () => {
+    const node = failed();
+    node.metadata.annotations = { [CURRENT_CONFIG]: "a", [DESIRED_CONFIG]: "b" };
+    const platform = { isOkd: true, upgrading: undefined, hasTerminationHandler: false };
+    assert.equal(outcomeOf(node, sightOf(), {}, { platform }), "upgrading");
+  });
+  it("those that waited their whole duration come first", () => {
+    const waited = nodeOf("b", "Unknown", T0 - 301 * SECOND_MS, controlPlane);
+    const facts = [
+      factsOf(policy, failed({}, controlPlane), T0, { sight: sightOf() }),
+      factsOf(policy, waited, T0, { sight: sightOf() }),
+    ];
+    const outcomes = decide(snapshotOf(policy, facts), T0).nodes.map(({ name, outcome }) => `${name} ${outcome}`);
+    assert.deepEqual(outcomes, ["b create", "a controlPlane"]);
+  });
+  it("what has begun is kept, with its lease, when the proof is gone, and nothing further starts", () => {
+    const remediations = [remediationOf("a")];
+    const { nodes, actions } = decideOn(failed(), sightOf({}, { isOwned: true }), {
+      remediations,
+      previous: { name: "a", remediations: [recordOf("a")] },
+      leaseRenewAtMs: T0,
+    });
+    assert.equal(nodes[0]?.outcome, "soonUnhealthy");
+    assert.deepEqual(
+      actions.map(({ type }) => type),
+      ["renewLease"],
+    );
+  });
+});
+
+const recordOf = (name: string) => ({
+  resource: { apiVersion: "fence.example/v1", kind: "X", namespace: "fencing", name, uid: `X-${name}` },
+  started: toTime(T0),
+  templateName: "x-template",
+});
+
+describe("the setting", () => {
+  it("is off where it is absent, and false", () => {
+    assert.equal(policyOf().skipsDurationIfOff, false);
+    assert.equal(policyOf({}, { [SKIP_DURATION_IF_OFF]: "false" }).skipsDurationIfOff, false);
+  });
+  it("is named where its value cannot be read", () => {
+    const spec = { selector: { matchLabels: { a: "b" } }, remediationTemplate: templateRef("X") };
+    assert.deepEqual(compilePolicy(spec, { [SKIP_DURATION_IF_OFF]: "yes" }), {
+      problem: "annotation ironfence.io/skip-duration-if-off: yes is neither true nor false",
+    });
+  });
+  it("that cannot have effect is told once while it stands", () => {
+    const { standing } = decideOn(nodeOf("a", "True", FAILED_MS), sightOf(), {}, { sightProblem: "no CRD" });
+    assert.deepEqual(
+      standing.map(({ reason, note }) => [reason, note]),
+      [["OffProofUnavailable", "No duration is skipped, whatever hosts are off: no CRD"]],
+    );
+  });
+});

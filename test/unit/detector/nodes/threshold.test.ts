@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { countThatCounts, DEFAULT_THRESHOLD, judgeThreshold } from "../../../../src/detector/nodes/decide/threshold.ts";
+import { parseAmount } from "../../../../src/detector/shared/model/amount.ts";
+import type { Threshold } from "../../../../src/detector/nodes/decide/threshold.ts";
+
+function threshold(kind: Threshold["kind"], text: number | string): Threshold {
+  const amount = parseAmount(text);
+  assert.ok(amount);
+  return { kind, amount };
+}
+
+describe("threshold", () => {
+  const cases: [Threshold["kind"], number | string, number, number][] = [
+    ["minHealthy", "75%", 10, 8],
+    ["maxUnhealthy", "75%", 10, 2],
+    ["minHealthy", "51%", 3, 2],
+    ["minHealthy", "0%", 10, 0],
+    ["minHealthy", "100%", 10, 10],
+    ["minHealthy", 0, 10, 0],
+    ["minHealthy", 12, 10, 12],
+    ["maxUnhealthy", "0%", 10, 10],
+    ["maxUnhealthy", "100%", 10, 0],
+    ["maxUnhealthy", 3, 10, 7],
+    ["maxUnhealthy", 30, 10, 0],
+    ["maxUnhealthy", "40%", 7, 4],
+    ["minHealthy", "7%", 100, 7],
+    ["minHealthy", "51%", 0, 0],
+  ];
+  for (const [kind, text, selected, required] of cases) {
+    it(`${kind} ${text} of ${selected} nodes wants ${required} healthy`, () => {
+      const judged = judgeThreshold(threshold(kind, text), { selected, healthy: required, away: 0 });
+      assert.deepEqual(judged, { required, holds: true });
+      if (required > 0) {
+        assert.equal(judgeThreshold(threshold(kind, text), { selected, healthy: required - 1, away: 0 }).holds, false);
+      }
+    });
+  }
+
+  it("rounds both shares up, as upstream: of 10 nodes 75 % healthy are 8, and with 75 % unhealthy 2 are left", () => {
+    for (const [kind, required] of [
+      ["minHealthy", 8],
+      ["maxUnhealthy", 2],
+    ] as const) {
+      assert.equal(judgeThreshold(threshold(kind, "75%"), { selected: 10, healthy: 0, away: 0 }).required, required);
+    }
+  });
+
+  it("is 51 % healthy where nothing is said", () => {
+    assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 51, away: 0 }).holds, true);
+    assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 50, away: 0 }).holds, false);
+  });
+
+  it("counts nodes that are away for their remediation, so that deleting a Node buys no second one", () => {
+    const max = threshold("maxUnhealthy", 2);
+    assert.equal(judgeThreshold(max, { selected: 3, healthy: 1, away: 0 }).holds, true);
+    assert.equal(judgeThreshold(max, { selected: 3, healthy: 2, away: 2 }).holds, false);
+  });
+
+  for (const text of ["-1", -1, "101%", "1000%", "1.5", 1.5, "", "%", "5 %", "many"]) {
+    it(`refuses ${JSON.stringify(text)}`, () => assert.equal(parseAmount(text), undefined));
+  }
+});
+
+describe("two counts of the same nodes", () => {
+  const minHealthy = threshold("minHealthy", 2);
+  const seen = { selected: 3, healthy: 2, away: 0 };
+
+  it("make the one count that lets nothing start", () => {
+    const live = { selected: 3, healthy: 1, away: 0 };
+    assert.equal(countThatCounts(minHealthy, seen, live), live);
+    assert.equal(countThatCounts(minHealthy, live, seen), live);
+  });
+
+  it("leave it to the view where both let remediations start, or nothing was listed", () => {
+    assert.equal(countThatCounts(minHealthy, seen, { selected: 3, healthy: 3, away: 0 }), seen);
+    assert.equal(countThatCounts(minHealthy, seen, undefined), seen);
+  });
+});
