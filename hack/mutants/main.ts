@@ -1,7 +1,9 @@
 import { parseArgs } from "node:util";
 import { seededRandom } from "../../test/lib/seeded-random.ts";
-import { MUTANTS } from "./mutants.ts";
-import type { Mutant } from "./mutant.ts";
+import { MUTANTS } from "./named/all.ts";
+import type { Mutant } from "./named/mutant.ts";
+import { editOf } from "./named/mutant.ts";
+import { SourceTexts } from "./source-texts.ts";
 import type { TestRun } from "./run-tests.ts";
 import { MutantWorkshop } from "./workshop.ts";
 
@@ -73,9 +75,10 @@ async function main(mutants: readonly Mutant[]): Promise<number> {
   const tookMs = (file: string): number => baseline.get(file)?.tookMs ?? 0;
   const timeoutMs = (file: string): number => Math.ceil(Math.max(PATIENCE * tookMs(file), TIMEOUT_MIN_MS));
   const lived: string[] = [];
+  const texts = SourceTexts.read();
   await inParallel(workshops, mutants, async (workshop, mutant) => {
     const killers = mutant.killers.toSorted((a, b) => tookMs(a) - tookMs(b));
-    const killedBy = await workshop.withMutant(mutant, async () => {
+    const killedBy = await workshop.withEdit(editOf(mutant, texts), async () => {
       for (const file of killers) {
         const { failed } = await workshop.run(file, timeoutMs(file), stop.signal);
         if (failed !== undefined) return `${file}: ${failed}`;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { MUTANTS } from "../../../hack/mutants/mutants.ts";
+import { MUTANTS } from "../../../hack/mutants/named/all.ts";
 import { INVARIANTS } from "../../sim/invariants/all.ts";
 
 // That the tests named in the last column are there is checked for all documents (test/unit/docs).
