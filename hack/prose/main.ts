@@ -1,0 +1,32 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { lintProse } from "./lint.ts";
+
+// Checks everything that people read against the vocabulary: pages, comments and messages. Files can be named.
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const FILES = ["*.md", "docs/**/*.md", "examples/*.yaml", "deploy/**/*.yaml", "src/**/*.ts"];
+/** Not edited yet; a folder that is done leaves this list. */
+const UNEDITED = [
+  "*.md",
+  "docs/{decisions,evidence,explanation,how-to}/*.md",
+  "docs/reference/!(glossary).md",
+  "examples/*.yaml",
+  "deploy/**/*.yaml",
+  "src/**/*.ts",
+];
+
+const named = process.argv.slice(2);
+const files = named.length > 0 ? named : globSync(FILES, { cwd: ROOT, exclude: UNEDITED }).sort();
+let count = 0;
+for (const file of files) {
+  for (const { line, message } of await lintProse(file, readFileSync(join(ROOT, file), "utf8"))) {
+    console.log(`${file}:${line}: ${message}`);
+    count += 1;
+  }
+}
+if (count > 0) {
+  console.error(`${count} findings; docs/contributing/writing.md has the rules`);
+  process.exit(1);
+}
