@@ -17,7 +17,7 @@ const IDIOM: readonly Term[] = [
   ["for ever", "forever"],
   ["bears|bore", "has"],
   ["whom", "which, that"],
-  ["mend|mends|mended|mending", "fix"],
+  ["mended|mending|mends|mend", "fix"],
   ["in silence|without a word", "silently, without a message"],
   ["in the place of", "instead of"],
   ["be it", "whether"],

@@ -6,7 +6,7 @@ export interface Option<T> {
   /** The default as a user would write it; undefined where there is none and the option may be absent. */
   defaultText: string | undefined;
   placeholder: string;
-  /** One line for `--help` and the README. */
+  /** One line for `--help` and docs/reference/options.md. */
   brief: string;
   /** Reads the text of a flag or variable; throws an Error that says what would be right. */
   parse: (text: string) => T;

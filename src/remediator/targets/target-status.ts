@@ -12,7 +12,7 @@ import type { DeviceProbe, ProbeResult } from "./probe.ts";
 import type { Conflict } from "./target-index.ts";
 import type { StatusChange } from "./target-store.ts";
 
-// What a FencingTarget's status says of a probe. Pure; docs/reference/reasons.md explains every reason to users.
+// What a FencingTarget's status says of a probe. Pure; docs/reference/target-reasons.md explains every reason to users.
 
 /** `lastProbeTime` is written at most this often where nothing else has changed: every write costs the API server. */
 const PROBE_TIME_WRITE_MS = 3_600_000;

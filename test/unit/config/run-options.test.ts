@@ -91,11 +91,11 @@ describe("options of `ironfence run`", () => {
     assert.equal(addressOf("0"), "off");
   });
 
-  it("stands in the README, each with flag, variable and default", () => {
-    const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
+  it("stands in docs/reference/options.md, each with flag, variable and default", () => {
+    const page = readFileSync(new URL("../../../docs/reference/options.md", import.meta.url), "utf8");
     for (const option of Object.values<Option<unknown>>({ ...CLUSTER_OPTIONS, ...RUN_OPTIONS })) {
       const row = `| \`${flagName(option.name)}\` | \`${option.env}\` | ${option.defaultText === undefined ? "" : `\`${option.defaultText}\``} |`;
-      assert.ok(readme.includes(row), `README lacks: ${row}`);
+      assert.ok(page.includes(row), `docs/reference/options.md lacks: ${row}`);
     }
   });
 

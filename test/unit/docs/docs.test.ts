@@ -7,32 +7,77 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
+const DOCUMENTS = globSync(["*.md", "docs/**/*.md"], { cwd: ROOT });
+const LINE_MAX = 120;
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchorsOf(document: string): Set<string> {
+  const headings = [...read(document).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading);
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
+
 describe("the documents", () => {
-  it("link to files that are there", () => {
-    const documents = [...globSync("*.md", { cwd: ROOT }), ...globSync("docs/**/*.md", { cwd: ROOT })];
-    const links = documents.flatMap((document) =>
-      [...read(document).matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, link = ""]) => ({ document, link })),
+  it("link to files and headings that exist", () => {
+    const links = DOCUMENTS.flatMap((document) =>
+      [...read(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(([, link = "", anchor]) => ({
+        document,
+        target: link === "" ? document : join(dirname(document), link),
+        anchor,
+      })),
     );
     assert.ok(links.length > 0);
-    for (const { document, link } of links) {
-      assert.ok(existsSync(join(ROOT, dirname(document), link)), `${document}: ${link}`);
+    for (const { document, target, anchor } of links) {
+      assert.ok(existsSync(join(ROOT, target)), `${document}: ${target}`);
+      if (anchor !== undefined) assert.ok(anchorsOf(target).has(anchor), `${document}: ${target}#${anchor}`);
+    }
+  });
+
+  it("are all linked from another page", () => {
+    const linked = new Set(
+      DOCUMENTS.flatMap((document) =>
+        [...read(document).matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = ""]) => join(dirname(document), link)),
+      ),
+    );
+    for (const document of DOCUMENTS.filter((file) => file.startsWith("docs/") && file !== "docs/README.md")) {
+      assert.ok(linked.has(document), `no page links to ${document}`);
+    }
+  });
+
+  it("keep their lines within 120 characters, tables excepted", () => {
+    for (const document of DOCUMENTS) {
+      const long = read(document)
+        .split("\n")
+        .findIndex((line) => line.length > LINE_MAX && !/^\s*\|/.test(line));
+      assert.equal(long, -1, `${document}:${long + 1}`);
     }
   });
 
   it("name paths of the repository that are there", () => {
-    const documents = [...globSync("*.md", { cwd: ROOT }), ...globSync("docs/**/*.md", { cwd: ROOT })];
-    for (const document of documents) {
+    for (const document of DOCUMENTS) {
       for (const [, path = ""] of read(document).matchAll(/`((?:src|hack|test|deploy|docs|examples)\/[\w./-]+)`/g)) {
         assert.ok(existsSync(join(ROOT, path)), `${document}: ${path}`);
       }
     }
   });
 
-  it("list every decision under its title", () => {
+  it("list every decision with its title, date and status", () => {
     const index = read("docs/decisions/README.md");
     for (const name of readdirSync(join(ROOT, "docs/decisions")).filter((file) => /^\d/.test(file))) {
-      const title = /^# (.+)$/m.exec(read(`docs/decisions/${name}`))?.[1];
-      assert.ok(index.includes(`- [${name.slice(0, 4)}](${name}) ${title}\n`), `${name}: ${title}`);
+      const [, title = "", status = "", date = ""] =
+        /^# (.+)\n\n(Accepted|Replaced by \[\d{4}\]\([^)]+\)) on (\d{4}-\d\d-\d\d)\.\n/.exec(
+          read(`docs/decisions/${name}`),
+        ) ?? [];
+      assert.notEqual(title, "", `${name} does not begin with its title and "Accepted on DATE."`);
+      const row = `| [${name.slice(0, 4)}](${name}) | ${title} | ${date} | ${status.toLowerCase()} |`;
+      assert.ok(index.includes(row), `docs/decisions/README.md lacks: ${row}`);
     }
   });
 
@@ -46,8 +91,8 @@ describe("the documents", () => {
     }
   });
 
-  it("have a decision for every dependency", () => {
-    const decisions = globSync("docs/decisions/*.md", { cwd: ROOT }).map(read).join("\n");
+  it("have a row for every dependency in the table of dependencies", () => {
+    const decisions = read("docs/decisions/0007-dependencies.md");
     const { dependencies, devDependencies } = JSON.parse(read("package.json")) as Record<string, object>;
     for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
       assert.ok(name === "@types/node" || decisions.includes(name), name);

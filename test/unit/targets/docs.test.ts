@@ -4,14 +4,14 @@ import { test } from "node:test";
 
 const read = (path: string): Promise<string> => readFile(new URL(`../../../${path}`, import.meta.url), "utf8");
 
-test("every condition reason of a FencingTarget is explained in docs/reference/reasons.md, and none that does not exist", async () => {
+test("every condition reason of a FencingTarget is explained in docs/reference/target-reasons.md, and none that does not exist", async () => {
   const [status, probe, errors, driver, docs] = await Promise.all(
     [
       "src/remediator/targets/target-status.ts",
       "src/remediator/targets/probe.ts",
       "src/bmc/errors.ts",
       "src/bmc/driver.ts",
-      "docs/reference/reasons.md",
+      "docs/reference/target-reasons.md",
     ].map(read),
   );
   const reasons = new Set<string>();
@@ -29,6 +29,6 @@ test("every condition reason of a FencingTarget is explained in docs/reference/r
   collect(failures[1] ?? "", /"(\w+)"/g);
   const codes = /export type BmcErrorCode =([^;]*);/.exec(errors ?? "")?.[1] ?? "";
   for (const [, code = ""] of codes.matchAll(/"(\w+)"/g)) if (!failures[2]?.includes(`"${code}"`)) reasons.add(code);
-  const documented = [...(docs ?? "").matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason ?? "");
+  const documented = [...(docs ?? "").matchAll(/^### (\w+)$/gm)].map(([, reason]) => reason ?? "");
   assert.deepEqual(documented.toSorted(), [...reasons].toSorted());
 });
