@@ -7,6 +7,12 @@ import type { Clock } from "../../src/runtime/clock.ts";
 // Throw-away certificates for mocks, demos and tests. Nothing here is fit for anything that lives longer than a test.
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
+const RSA = {
+  name: "RSASSA-PKCS1-v1_5",
+  modulusLength: 2_048,
+  publicExponent: new Uint8Array([1, 0, 1]),
+  hash: "SHA-256",
+} as const;
 const DAY_MS = 86_400_000;
 /** Certificates are valid from a day ago, so that a skewed clock does not refuse them. */
 const BACKDATED_MS = DAY_MS;
@@ -26,6 +32,8 @@ export interface CertificateRequest {
   dnsNames?: readonly string[];
   ipAddresses?: readonly string[];
   usage: "server" | "client";
+  /** P-256 where absent; some cipher suites take RSA. */
+  keys?: "rsa";
   /** 30 where absent; negative makes one that has expired already. */
   validDays?: number;
 }
@@ -66,7 +74,8 @@ async function issue(
   signingKey: webcrypto.CryptoKey,
   request: CertificateRequest,
 ): Promise<CertificateAndKey> {
-  const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
+  const algorithm = request.keys === "rsa" ? RSA : ALGORITHM;
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
   const names: x509.JsonGeneralName[] = [
     ...(request.dnsNames ?? []).map((value) => ({ type: "dns" as const, value })),
     ...(request.ipAddresses ?? []).map((value) => ({ type: "ip" as const, value })),

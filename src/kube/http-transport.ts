@@ -1,6 +1,6 @@
-import { DEFAULT_CIPHERS } from "node:tls";
 import { Pool } from "undici";
 import type { Dispatcher } from "undici";
+import { CLIENT_CIPHERS } from "../runtime/ciphers.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { abortReason } from "../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
@@ -29,9 +29,6 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_CONNECTION_MS = 30_000;
 /** The kernel asks a silent peer after this long, then every second, ten times: a server that vanished is noticed in 20 s. */
 const TCP_KEEP_ALIVE_MS = 10_000;
-
-/** Without finite-field Diffie-Hellman, which no API server needs: a server could choose a group that takes a second to compute. */
-const CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;
 
 const USER_AGENT = "ironfence";
 
@@ -262,7 +259,7 @@ class LanePools {
         keepAlive: true,
         keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
         rejectUnauthorized: !insecureSkipVerify,
-        ciphers: CIPHERS,
+        ciphers: CLIENT_CIPHERS,
         ...(!this.#allowLocal && { lookup: lookupElsewhere }),
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),

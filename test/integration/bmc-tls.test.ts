@@ -116,6 +116,18 @@ test("old TLS is spoken by explicit option only, and the error names the option"
   }
 });
 
+test("a BMC chooses no Diffie-Hellman group, which could cost a second a handshake, unless old TLS is admitted", async () => {
+  const rsa = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server", keys: "rsa" });
+  const finiteField = { ciphers: "DHE-RSA-AES128-GCM-SHA256", dhparam: "auto", maxVersion: "TLSv1.2" } as const;
+  await using bmc = await startFakeBmc({ ...pair(rsa), ...finiteField });
+  const tls = { ca: authority.certPem, insecureSkipVerify: false };
+  await using device = openFake(bmc, { tls });
+  await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted", /tls\.minVersion/));
+  assert.deepEqual(bmc.requests, []);
+  await using admitted = openFake(bmc, { tls: { ...tls, minVersion: "1.1" } });
+  assert.equal((await admitted.readPower(forever())).state, "On");
+});
+
 test("a BMC that speaks no TLS at all is Unreachable, and gets no password", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake({ url: bmc.url.replace("http:", "https:") }, { tls: { insecureSkipVerify: true } });

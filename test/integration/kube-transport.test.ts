@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
+import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/http-transport.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeErrorCode } from "../../src/kube/errors.ts";
@@ -180,6 +181,20 @@ test("an answer without end is cut off at its bound, which is lower for a worklo
   );
   await workload.close();
   assert.ok(sentMiB < 40, `${sentMiB} MiB were taken`);
+});
+
+test("a server chooses no Diffie-Hellman group, which could cost a second a handshake", async (t) => {
+  const authority = await createCertificateAuthority(systemClock, "workload");
+  const host = { commonName: "api", ipAddresses: ["127.0.0.1"], usage: "server", keys: "rsa" } as const;
+  const { certPem: cert, keyPem: key } = await authority.issue(host);
+  const finiteField = { ciphers: "DHE-RSA-AES128-GCM-SHA256", dhparam: "auto", maxVersion: "TLSv1.2" } as const;
+  const chooser = await startApiStub((_request, response) => json(response, 200, {}), { cert, key, ...finiteField });
+  const tls = { ca: authority.certPem, insecureSkipVerify: false };
+  const access = accessTo(chooser.url, () => ({ headers: {}, tls }));
+  const secure = createHttpTransport(access, { clock: systemClock });
+  t.after(() => Promise.all([secure.close(), chooser.close()]));
+  await assert.rejects(secure.send(get(), never), failsWith("Network", /handshake failure/));
+  assert.deepEqual(chooser.requests, []);
 });
 
 test("the caller's signal and closing end what is under way", async () => {

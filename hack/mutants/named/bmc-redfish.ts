@@ -17,6 +17,15 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/bmc/redfish");
 
 export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
+  // The agent's time is its own.
+  mutant(
+    "group-of-any-size-redfish",
+    "tls",
+    "no BMC chooses how long a handshake keeps the agent busy",
+    '"DEFAULT@SECLEVEL=0" : CLIENT_CIPHERS',
+    '"DEFAULT@SECLEVEL=0" : "DEFAULT"',
+    "test/integration/bmc-tls.test.ts",
+  ),
   // No order but by right, to the right host, once.
   mutant(
     "suspended-leader-orders-redfish",

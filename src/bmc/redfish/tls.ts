@@ -2,6 +2,7 @@ import { createHash, X509Certificate } from "node:crypto";
 import { createSecureContext, TLSSocket } from "node:tls";
 import type { SecureContext, SecureContextOptions } from "node:tls";
 import { buildConnector } from "undici";
+import { CLIENT_CIPHERS } from "../../runtime/ciphers.ts";
 import { BmcError } from "../errors.ts";
 
 /** How to trust a device's certificate. Without any of these the machine's own roots decide. */
@@ -12,7 +13,10 @@ export interface DeviceTls {
   sha256Fingerprint?: string;
   /** Trust any certificate. A pin is honoured all the same. */
   insecureSkipVerify: boolean;
-  /** Oldest version that is spoken: 1.2 where absent. Below that, weak ciphers and short keys are let through as well. */
+  /**
+   * Oldest version that is spoken: 1.2 where absent. Below that, weak ciphers, short keys and finite-field Diffie-Hellman are let
+   * through as well.
+   */
   minVersion?: TlsVersion;
 }
 
@@ -69,9 +73,9 @@ function secureContextOf({ ca, minVersion }: DeviceTls): SecureContext {
 
 /** What Node is to be told for a device's oldest TLS version. */
 export function versionOptions(minVersion: TlsVersion = "1.2"): Pick<SecureContextOptions, "minVersion" | "ciphers"> {
-  // OpenSSL lets versions before 1.2 through at this level only.
-  const weak = minVersion < "1.2" ? { ciphers: "DEFAULT@SECLEVEL=0" } : {};
-  return { minVersion: NODE_VERSIONS[minVersion], ...weak };
+  // OpenSSL lets versions before 1.2 through at this level only. Old BMCs may know no other key exchange than one of large groups.
+  const ciphers = minVersion < "1.2" ? "DEFAULT@SECLEVEL=0" : CLIENT_CIPHERS;
+  return { minVersion: NODE_VERSIONS[minVersion], ciphers };
 }
 
 const NODE_VERSIONS = { "1.0": "TLSv1", "1.1": "TLSv1.1", "1.2": "TLSv1.2", "1.3": "TLSv1.3" } as const;
