@@ -11,6 +11,9 @@ const RETRY_AFTER_MAX_MS = 60_000;
 /** What of a server's message goes into an error. */
 const MESSAGE_LENGTH_MAX = 1_024;
 
+/** `metav1.StatusReason`: one word. */
+const REASON = /^[A-Za-z]{1,64}$/;
+
 /** The parts of `metav1.Status` that we read. */
 interface Status {
   message?: string;
@@ -182,7 +185,7 @@ function asStatus(object: unknown): Status | undefined {
   const { retryAfterSeconds, causes } = isRecord(details) ? details : {};
   return {
     ...(typeof message === "string" && { message }),
-    ...(typeof reason === "string" && reason !== "" && { reason }),
+    ...(typeof reason === "string" && REASON.test(reason) && { reason }),
     ...(typeof code === "number" && { code }),
     details: {
       ...(typeof retryAfterSeconds === "number" && { retryAfterSeconds }),

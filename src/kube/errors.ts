@@ -1,3 +1,5 @@
+import { printable } from "../runtime/printable.ts";
+
 /**
  * Why an API call failed. The set is closed: callers decide on the code alone.
  *
@@ -46,7 +48,8 @@ export class KubeError extends Error {
     message: string,
     options: { status?: number; reason?: string; retryAfterMs?: number; cause?: unknown } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    // Names and texts in it may be those of an API server that anybody may run.
+    super(printable(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.status = options.status;
     this.reason = options.reason;

@@ -41,3 +41,15 @@ test("nothing is repeated of an answer that is not the API server's own", () => 
     }
   }
 });
+
+test("what an API server that anybody may run says of itself is cut short, and has no control character", () => {
+  const flood = "x".repeat(4_000_000);
+  const error = answer(403, { kind: "Status", reason: flood, message: `\u001b[2J\n${flood}` });
+  assert.equal(error.code, "Forbidden");
+  assert.ok(error.message.length < 2_000, `${error.message.length} characters`);
+  assert.ok((error.reason ?? "").length < 100);
+  assert.doesNotMatch(error.message, /\p{Cc}/u);
+  const sly = answer(403, { kind: "Status", reason: "A\u001b[2J", message: "no" });
+  assert.doesNotMatch(sly.message, /\p{Cc}/u);
+  assert.doesNotMatch(sly.reason ?? "", /\p{Cc}/u);
+});
