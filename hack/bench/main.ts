@@ -1,9 +1,10 @@
 import { parseArgs } from "node:util";
 import { benchAgent } from "./agent.ts";
 import { benchBmc } from "./bmc.ts";
-import { benchClusters, benchHostileClusters } from "./clusters.ts";
+import { benchClusters } from "./clusters.ts";
 import { benchDetector } from "./detector.ts";
 import { benchFuzz } from "./fuzz.ts";
+import { benchHostileClusters } from "./hostile.ts";
 
 const HELP = `Figures, measured on this machine: they vary with it, so compare only within one run.
 
@@ -11,7 +12,7 @@ const HELP = `Figures, measured on this machine: they vary with it, so compare o
   npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
   npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
   npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them away
-  npm run bench -- hostile             the same with small clusters, beside five whose API servers try to bring the agent down
+  npm run bench -- hostile             whole fences in 95 workload clusters, without and with five more whose API servers try to bring the agent down
   npm run bench -- bmc                 the power drivers beside ipmitool and fence_redfish, and 500 hosts fenced at once
   npm run bench -- fuzz --inputs N     every parser of what comes from outside (1,000,000 inputs in all; SEED=n repeats a run;
                                        --parser NAME, which may be repeated: that one alone; --minutes N: for N minutes each)
