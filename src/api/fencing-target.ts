@@ -47,7 +47,7 @@ const deviceSchema = z.object({
       }),
       minVersion: z.enum(["1.0", "1.1", "1.2", "1.3"]).optional().meta({
         description:
-          "Oldest version of TLS that is spoken: 1.2 where absent. Below that, for BMCs that know nothing newer, weak ciphers and short keys are let through as well.",
+          "Oldest version of TLS that is spoken: 1.2 where absent. Below that, for BMCs that know nothing newer, weak ciphers, short keys and finite-field Diffie-Hellman are let through as well.",
       }),
     })
     .optional(),
