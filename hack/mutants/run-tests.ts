@@ -18,8 +18,15 @@ const TAIL_MAX = 10_000;
  *
  * @param folder the tree that it belongs to.
  * @param timeoutMs the file fails that has not ended by then.
+ * @param env variables that it gets beside those of this process.
  */
-export async function runTests(folder: string, file: string, timeoutMs: number, signal: AbortSignal): Promise<TestRun> {
+export async function runTests(
+  folder: string,
+  file: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+  env: Readonly<Record<string, string>> = {},
+): Promise<TestRun> {
   const startMs = performance.now();
   const stop = new AbortController();
   const child = spawn(process.execPath, ["--test-reporter=tap", file], {
@@ -29,7 +36,7 @@ export async function runTests(folder: string, file: string, timeoutMs: number, 
     // The test runner takes any other for a wish to end in order, and then says 1 as if a test had failed.
     killSignal: "SIGKILL",
     // It must not take itself for a part of another run.
-    env: { ...process.env, NODE_TEST_CONTEXT: undefined },
+    env: { ...process.env, NODE_TEST_CONTEXT: undefined, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let report = "";

@@ -1,9 +1,12 @@
+import { execFile } from "node:child_process";
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import type { Edit } from "./edit.ts";
 import { applyEdit } from "./edit.ts";
+import { Reach } from "./reach.ts";
 import type { TestRun } from "./run-tests.ts";
 import { runTests } from "./run-tests.ts";
 
@@ -32,6 +35,30 @@ export class MutantWorkshop {
 
   run(file: string, timeoutMs: number, signal: AbortSignal): Promise<TestRun> {
     return runTests(this.#folder, file, timeoutMs, signal);
+  }
+
+  /** Runs the test file, and says which code it has run. */
+  async runWithReach(file: string, timeoutMs: number, signal: AbortSignal): Promise<{ run: TestRun; reach: Reach }> {
+    const folder = await mkdtemp(join(tmpdir(), "ironfence-mutants-reach-"));
+    try {
+      const run = await runTests(this.#folder, file, timeoutMs, signal, { NODE_V8_COVERAGE: folder });
+      return { run, reach: await Reach.read(folder, this.#folder) };
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** Whether the code, as it stands in the copy, has no error of types. */
+  async compiles(signal: AbortSignal): Promise<boolean> {
+    try {
+      await promisify(execFile)("node_modules/.bin/tsc", ["--noEmit"], { cwd: this.#folder, signal });
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      // It exits with a code; where it could not be started the code is a text.
+      if (typeof (error as { code?: unknown }).code !== "number") throw error;
+      return false;
+    }
   }
 
   /** Does `work` with the edit in place, and takes it out again. */
