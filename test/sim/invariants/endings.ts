@@ -4,7 +4,7 @@ import type { Node } from "../../../src/api/core.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
 import { FINALIZER } from "../../../src/remediator/effects.ts";
 import type { Facts, Invariant, Step } from "./facts.ts";
-import { agentWrite, conditionOf, isFinal, keyOfTarget, ownerOf } from "./facts.ts";
+import { agentWrite, conditionOf, isFinal, ownerOf } from "./facts.ts";
 
 /**
  * S3. A remediation that ends, by its verdict or by being let go, has not left off the host that it turned off: unless its
@@ -63,8 +63,7 @@ export const rebootBeforeReprovision: Invariant = {
   says: "reprovision only after reboots that each proved the host off; never a control plane host",
   check: (facts, step) => {
     if (step.type !== "bootSet" || step.enabled !== "Once") return undefined;
-    const { host } = step;
-    const owner = [...facts.targets.values()].find((target) => keyOfTarget(target) === host)?.status?.owner?.uid;
+    const { host, remediation: owner } = step;
     const remediation = facts.remediations.get(owner ?? "");
     const { attempt, backup, retryCount = 0 } = remediation?.status ?? {};
     if (remediation === undefined || attempt?.kind !== "Reprovision" || !attempt.bootOverride)

@@ -99,7 +99,8 @@ export type Step =
   /** An object changed. `by` names the agent that wrote; undefined: anybody else. */
   | { type: "wrote"; by: string | undefined; change: Change }
   | { type: "ordered"; record: OrderRecord }
-  | { type: "bootSet"; by: string; host: string; enabled: "Disabled" | "Once" }
+  /** `remediation` owns the target that names the BMC, or owned it when that was deleted. */
+  | { type: "bootSet"; by: string; host: string; enabled: "Disabled" | "Once"; remediation: string | undefined }
   /** Something happened to a host, or time went by. */
   | { type: "passed" };
 

@@ -361,11 +361,10 @@ describe("S5", () => {
 });
 
 describe("S6", () => {
-  const step: Step = { type: "bootSet", by: "agent", host: "n1", enabled: "Once" };
+  const step: Step = { type: "bootSet", by: "agent", host: "n1", enabled: "Once", remediation: "r1" };
   const attempt = { kind: "Reprovision", bootOverride: true };
   const facts = (strategy: object, parts: Partial<Facts> = {}, status: object = {}): Facts =>
     world({
-      targets: new Map([["n1", target("r1")]]),
       ...remediations(remediation({ attempt, ...status }, { ...strategy })),
       ...parts,
     });
@@ -381,6 +380,7 @@ describe("S6", () => {
     assertBroken("S6", facts({ type: "Reprovision" }), step, /without a reboot before/);
     assertBroken("S6", facts({ type: "Escalate" }, { orders: [ORDER] }), step, /after 0 reboots of 1/);
     assertBroken("S6", facts({}, {}, { attempt: { kind: "Reboot" } }), step, /without a stored intent/);
+    assertBroken("S6", facts({}), { ...step, remediation: undefined }, /without a stored intent/);
   });
 
   it("holds after the reboots, or where none is asked for", () => {
@@ -565,7 +565,8 @@ describe("S9", () => {
   it("breaks where an agent without the lease writes or orders anything, but the lease and events", () => {
     assertBroken("S9", led, wrote(node(), node()), /agent wrote Node n1 while agent-2 holds the lease/);
     assertBroken("S9", led, { type: "ordered", record: ORDER }, /agent ordered n1 ForceOff/);
-    assertBroken("S9", led, { type: "bootSet", by: "agent", host: "n1", enabled: "Once" }, /how n1 boots/);
+    const set: Step = { type: "bootSet", by: "agent", host: "n1", enabled: "Once", remediation: undefined };
+    assertBroken("S9", led, set, /how n1 boots/);
     assertHolds("S9", led, wrote(object("Lease", "ironfence", {})));
     assertHolds("S9", led, wrote(node(), node(), "agent-2"));
     assertHolds("S9", world(), wrote(node(), node()));

@@ -353,11 +353,11 @@ export class Observer {
       this.#devicesWell = false;
       return;
     }
+    const owner = this.#targetOf(event.bmc)?.status?.owner?.uid;
     if ("boot" in event) {
-      this.#step({ type: "bootSet", by: event.user, host: event.host, enabled: event.boot });
+      this.#step({ type: "bootSet", by: event.user, host: event.host, enabled: event.boot, remediation: owner });
       return;
     }
-    const owner = this.#targetOf(event.bmc)?.status?.owner?.uid;
     const status = this.#remediations.get(owner ?? "")?.status;
     const { attempt, retryCount = 0 } = status ?? {};
     const record: OrderRecord = {
