@@ -74,6 +74,8 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "attempt.actionAt": "When that order was stored.",
   "attempt.startedAt": "When the power cycle began.",
   "attempt.offConfirmedAt": "When the host was first proven off in this power cycle.",
+  "attempt.releasingSince":
+    "When the release of workloads first began in this power cycle: drainTimeout counts from then.",
   "outcome.verdict": "How the remediation will end.",
   "outcome.reason": "One word that says why.",
   "outcome.message": "Why, in a sentence.",

@@ -24,7 +24,7 @@ const strategySchema = z
     ),
     drainTimeout: duration(
       "300s",
-      "How long pods and volume attachments may take to leave the node after it is proven off.",
+      "How long pods and volume attachments may take to leave the node, from the moment at which their release begins.",
     ),
     workloadRelease: z.enum(["OutOfServiceTaint", "DeleteNode"]).default("OutOfServiceTaint").meta({
       description: "How workloads are freed once the host is proven off.",
@@ -83,6 +83,7 @@ const bareMetalRemediationStatusSchema = z.object({
       startedAt: z.string().meta({ format: "date-time" }),
       deadline: z.string().meta({ format: "date-time", description: "When the present phase is out of time." }),
       offConfirmedAt: z.string().meta({ format: "date-time" }).optional(),
+      releasingSince: z.string().meta({ format: "date-time" }).optional(),
       bootOverride: z.boolean().meta({ description: "Whether a boot override may be set and must be cleared." }),
       secondTaint: z.boolean().optional().meta({
         description:

@@ -18,14 +18,16 @@ import {
   saysHeld,
   stopGate,
   wait,
+  waitsForReadingMs,
 } from "./moves.ts";
 import { heardAtMs, isPauseOver, isSpent, latenessOf, orderAgeMs } from "./orders.ts";
 import { silentAtMs } from "./renewals.ts";
 import type { LeaseSeen, Seen, SentOrder } from "./seen.ts";
-import type { Decision, Now, Walk } from "./snapshot.ts";
+import type { Decision, Now, Stop, Walk } from "./snapshot.ts";
 import { processing } from "./status.ts";
 import {
   CLAIM_RECHECK_MS,
+  LEASE_LOOK_MS,
   OFF_CONFIRM_GAP_MS,
   POLL_FAST_MS,
   POLL_FAST_WINDOW_MS,
@@ -136,18 +138,19 @@ function holdOrder(walk: Walk, now: Now): Decision | undefined {
   if (stop === undefined || held?.status !== undefined) return held;
   const isUnproven = !attempt.sent && seen.power.last?.state === "Off";
   const owed = isUnproven ? powerOnMeanwhile(walk, stop, now) : undefined;
-  return owed ?? readWhileHeld(walk, now);
+  return owed ?? readWhileHeld(walk, stop, now);
 }
 
-/** Reads the power now and then, by no deadline. A device that refuses for good is not asked again. */
-function readWhileHeld(walk: Walk, now: Now): Decision {
+/** Reads the power now and then, by no deadline but that of a wait for what cannot be read. A device that refuses for good is not asked again. */
+function readWhileHeld(walk: Walk, stop: Stop, now: Now): Decision {
   const { device, power } = walk.seen;
   if (device?.final === true) return fail(walk, now, device.reason, device.message);
   const retryInMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
   const gapMs = walk.attempt.sent && power.offReads === 1 ? OFF_CONFIRM_GAP_MS : CLAIM_RECHECK_MS;
   const readInMs = power.last === undefined ? 0 : power.last.atMs + gapMs - now.monotonicMs;
   const inMs = Math.max(readInMs, retryInMs);
-  return inMs <= 0 ? run({ do: "readPower" }) : { notes: [], effects: [], nextCheckMs: inMs };
+  if (inMs <= 0) return run({ do: "readPower" });
+  return { notes: [], effects: [], nextCheckMs: Math.min(inMs, waitsForReadingMs(walk, stop) ?? Infinity) };
 }
 
 /** A node whose member of etcd may be up still: the others were looked at together with the node. */
@@ -199,8 +202,12 @@ function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
   const wrong = wrongHost(walk, provenAtMs, now);
   if (wrong !== undefined) return wrong;
   const clearAtMs = silentAtMs(walk, lease, provenAtMs);
-  if (now.monotonicMs < clearAtMs) {
-    return { notes: [], effects: [], nextCheckMs: Math.min(clearAtMs - now.monotonicMs, POWER_REREAD_MS) };
+  const clearInMs = clearAtMs - now.monotonicMs;
+  if (clearInMs > 0) {
+    // Silence says something only of a time in which the API server answered: that is asked, not taken for granted.
+    const lookInMs = lease.readAtMs + LEASE_LOOK_MS - now.monotonicMs;
+    if (lookInMs <= 0) return run({ do: "readLease" });
+    return { notes: [], effects: [], nextCheckMs: Math.min(clearInMs, lookInMs, POWER_REREAD_MS) };
   }
   // The watch that shows renewals may lag, or have fallen silent: a live look after the proof has the last word.
   if (lease.readAtMs < Math.max(clearAtMs, provenAtMs)) return run({ do: "readLease" });
@@ -270,13 +277,21 @@ function release(walk: Walk, now: Now): Decision {
   const provenAgoMs = now.monotonicMs - (seen.power.provenAtMs ?? now.monotonicMs);
   const first = attempt.offConfirmedAtMs === undefined;
   const offConfirmedAtMs = attempt.offConfirmedAtMs ?? Math.round(now.epochMs - provenAgoMs);
+  // Not from the proof: until the node's lease is known to be silent nothing could be released.
+  const releasingSinceMs = attempt.releasingSinceMs ?? now.epochMs;
   const whose = seen.taint?.found === "Foreign" ? "; the out-of-service taint of somebody else is left as it is" : "";
   const message = `the host was read Off twice after the order${whose}`;
   return move(walk, now, {
     to: "Releasing",
     step: "PowerOffConfirmed",
     message,
-    attempt: { ...attempt, done: true, offConfirmedAtMs, deadlineMs: offConfirmedAtMs + plan.drainTimeoutMs },
+    attempt: {
+      ...attempt,
+      done: true,
+      offConfirmedAtMs,
+      releasingSinceMs,
+      deadlineMs: releasingSinceMs + plan.drainTimeoutMs,
+    },
     conditions: [
       ...processing("Releasing", message),
       { type: "PowerOffConfirmed", status: "True", reason: "ReadOff", message },

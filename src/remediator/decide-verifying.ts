@@ -16,6 +16,7 @@ import {
   stopGate,
   wait,
   waitBecause,
+  waitsForReadingMs,
 } from "./moves.ts";
 import { isSettled, withIntent } from "./orders.ts";
 import type { Reason } from "./reasons.ts";
@@ -157,11 +158,13 @@ function standBack(walk: Walk, stop: NonNullable<Walk["stop"]>, now: Now): Decis
 
 /**
  * Power-offs are held, perhaps for good, and the host may be off by an earlier order: it is not left so. Where it reads Off the
- * remediation is undone. Undefined where it does not, or no order at all may be sent.
+ * remediation is undone; where nobody is known to have paused, only once the state is out of time. Undefined where it does not, or
+ * no order at all may be sent.
  */
 export function powerOnMeanwhile(walk: Walk, stop: Stop, now: Now): Decision | undefined {
   const { attempt, seen } = walk;
   if (holds(stop, "On") || !mayHaveTurnedOff(attempt)) return undefined;
+  if (waitsForReadingMs(walk, stop) !== undefined) return undefined;
   const { last } = seen.power;
   const readInMs = last === undefined ? 0 : last.atMs + CLAIM_RECHECK_MS - now.monotonicMs;
   if (readInMs <= 0) {

@@ -5,6 +5,7 @@ import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import type { Seen } from "./seen.ts";
 import type { Stop } from "./snapshot.ts";
+import type { Paused } from "./stop-switch.ts";
 import { stopFor } from "./stop-switch.ts";
 import { IDENTITY_AGE_MAX_MS } from "./timings.ts";
 
@@ -27,14 +28,12 @@ export async function lookAtStops(context: EffectContext, signal: AbortSignal): 
 
 type Look<T> = { value: T } | { failed: string };
 
-function stopFrom(
-  paused: Look<{ reason: string } | undefined>,
-  maintenance: Look<string | undefined>,
-): Stop | undefined {
+function stopFrom(paused: Look<Paused | undefined>, maintenance: Look<string | undefined>): Stop | undefined {
   const held = "value" in maintenance ? maintenance.value : undefined;
   const [failed] = [paused, maintenance].flatMap((look) => ("failed" in look ? look.failed : []));
-  const reason = "value" in paused ? paused.value?.reason : undefined;
-  return stopFor(reason ?? failed, held);
+  const found = "value" in paused ? paused.value : undefined;
+  const unread: Paused | undefined = failed === undefined ? undefined : { reason: failed, isUnread: true };
+  return stopFor(found ?? unread, held);
 }
 
 async function lookOnce<T>(

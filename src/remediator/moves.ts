@@ -57,7 +57,9 @@ export function stopGate(
   timeoutMs: number,
 ): Decision | undefined {
   const { stop } = snapshot;
-  if (stop !== undefined && holds(stop, action)) return waitBecause(snapshot, now, stop.reason, stop.message);
+  if (stop !== undefined && holds(stop, action)) {
+    return waitBecause(snapshot, now, stop.reason, stop.message, waitsForReadingMs(snapshot, stop));
+  }
   if (!saysHeld(snapshot)) return undefined;
   const message = "power orders are allowed again";
   return move(snapshot, now, {
@@ -67,6 +69,14 @@ export function stopGate(
     attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },
     conditions: processing("Resumed", message),
   });
+}
+
+/**
+ * For how long a stop is waited for that holds only since nothing can be read of it: nobody is known to have stopped anything, so
+ * nothing is undone for it before the time of the state is over. Undefined for any other, and once that time is over.
+ */
+export function waitsForReadingMs({ remainingMs }: Snapshot, stop: Stop): number | undefined {
+  return stop.isUnread === true && remainingMs > 0 ? remainingMs : undefined;
 }
 
 /** Whether the remediation says that power orders of it are held. */
@@ -185,6 +195,7 @@ export function newAttempt(
     startedAtMs: now.epochMs,
     deadlineMs: now.epochMs + timeoutMs,
     offConfirmedAtMs: undefined,
+    releasingSinceMs: undefined,
     bootOverride: previous?.bootOverride ?? false,
     secondTaint: true,
   };

@@ -78,6 +78,8 @@ export interface Snapshot {
 export interface Stop {
   reason: "Paused" | "Maintenance";
   message: string;
+  /** Nobody is known to have paused: what would say so cannot be read. */
+  isUnread?: true;
 }
 
 export type HostFacts = Pick<

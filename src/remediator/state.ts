@@ -47,6 +47,8 @@ export interface Attempt {
   deadlineMs: number;
   /** The first proof of this cycle that the host is off. */
   offConfirmedAtMs: number | undefined;
+  /** When the release of workloads first began in this cycle: `drainTimeout` counts from then, however often the proof is lost. */
+  releasingSinceMs: number | undefined;
   /** A boot override may be set and has to be cleared. */
   bootOverride: boolean;
   /**
@@ -155,6 +157,7 @@ function parseAttempt(stored: NonNullable<BareMetalRemediationStatus["attempt"]>
     startedAtMs: timeMs("startedAt", stored.startedAt),
     deadlineMs: timeMs("deadline", stored.deadline),
     offConfirmedAtMs: parseTimeMs(stored.offConfirmedAt),
+    releasingSinceMs: parseTimeMs(stored.releasingSince),
     bootOverride: stored.bootOverride,
     secondTaint: stored.secondTaint ?? false,
   };
@@ -179,6 +182,7 @@ export function formatAttempt(attempt: Attempt): NonNullable<BareMetalRemediatio
     startedAt: toMicroTime(attempt.startedAtMs),
     deadline: toMicroTime(attempt.deadlineMs),
     ...(attempt.offConfirmedAtMs !== undefined && { offConfirmedAt: toMicroTime(attempt.offConfirmedAtMs) }),
+    ...(attempt.releasingSinceMs !== undefined && { releasingSince: toMicroTime(attempt.releasingSinceMs) }),
     bootOverride: attempt.bootOverride,
     ...(attempt.secondTaint && { secondTaint: true }),
   };

@@ -13,14 +13,20 @@ import type { Stop } from "./snapshot.ts";
 /** How often the end of a pause is looked at. */
 const RECHECK_MAX_MS = 3_600_000;
 
+/** Why power-offs are held; `isUnread` where that is because the switch cannot be read. */
+export interface Paused {
+  reason: string;
+  isUnread?: true;
+}
+
 /** The cluster-wide switch that stops every new power-off. */
 export interface StopSwitch {
   /** Why no new power-off may be sent; undefined where one may. Before the switch has been read it is stopped. */
-  readonly stopped: { reason: string } | undefined;
+  readonly stopped: Paused | undefined;
   /** Whether the switch has been read. */
   readonly known: boolean;
   /** Why no new power-off may be sent, by a live look. @throws KubeError */
-  look(signal: AbortSignal): Promise<{ reason: string } | undefined>;
+  look(signal: AbortSignal): Promise<Paused | undefined>;
   /** Calls `listener` whenever `stopped` or `known` may have changed. */
   subscribe(listener: () => void): () => void;
 }
@@ -70,10 +76,10 @@ function stopSwitchOf(
     get known() {
       return view.synced;
     },
-    get stopped() {
+    get stopped(): Paused | undefined {
       if (!view.synced) {
         const notRead = `the stop switch (ConfigMap ${namespace}/${STOP_SWITCH_NAME}) is not read yet`;
-        return { reason: view.problem === undefined ? notRead : `${notRead}: ${view.problem}` };
+        return { reason: view.problem === undefined ? notRead : `${notRead}: ${view.problem}`, isUnread: true };
       }
       const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
       return stoppedBy(configMap, serverTimeMs(runtime));
@@ -95,10 +101,12 @@ export function serverTimeMs(runtime: KubeRuntime): number {
   return runtime.clock.nowMs() + (runtime.clockOffset?.()?.minMs ?? 0);
 }
 
-/** What holds power orders. @param paused, maintenance why, in the words of the stop switch and of the target. */
-export function stopFor(paused: string | undefined, maintenance: string | undefined): Stop | undefined {
+/** What holds power orders. @param paused, maintenance why, by the stop switch and in the words of the target. */
+export function stopFor(paused: Paused | undefined, maintenance: string | undefined): Stop | undefined {
   if (maintenance !== undefined) return { reason: "Maintenance", message: `no power order is sent: ${maintenance}` };
-  return paused === undefined ? undefined : { reason: "Paused", message: `no power-off is sent: ${paused}` };
+  if (paused === undefined) return undefined;
+  const message = `no power-off is sent: ${paused.reason}`;
+  return { reason: "Paused", message, ...(paused.isUnread && { isUnread: true }) };
 }
 
 function trimSwitch(raw: KubeObject): ConfigMap {

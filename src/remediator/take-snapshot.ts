@@ -89,7 +89,7 @@ function factsOf(host: FencedHost, subject: Subject): HostFacts {
 
 /** What holds orders to the host that was found, as it is watched; undefined where nothing does. */
 export function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Stop | undefined {
-  return stopFor(stopSwitch.stopped?.reason, lookup.found ? lookup.host.maintenance : undefined);
+  return stopFor(stopSwitch.stopped, lookup.found ? lookup.host.maintenance : undefined);
 }
 
 /** Maintenance holds more than the stop switch does. */

@@ -50,6 +50,11 @@ export const RENEWAL_SLACK_MS = 1_600;
 export const RENEWAL_WAIT_MIN_MS = 12_000;
 /** A longer duration of a lease counts as this one, so that no lease keeps a host off for hours. */
 export const LEASE_DURATION_COUNTED_MAX_MS = 240_000;
+/**
+ * Between live looks at a lease whose silence is waited for: by them an outage of the API server is noticed, and a kind that
+ * cannot be read is not taken for one (`src/kube/contact.ts`, whose limit this is below, with time for the calls).
+ */
+export const LEASE_LOOK_MS = 3_000;
 /** Between looks at what is still on the node; doubling from one to the other. */
 export const DRAIN_CHECK_MIN_MS = 250;
 export const DRAIN_CHECK_MAX_MS = 3_000;

@@ -137,6 +137,26 @@ describe("a node that lives on another host than the one that was powered off", 
       });
     }
   });
+
+  it("is not tainted after an outage that nobody asked the API server in, between the proof and the end of the wait", async () => {
+    for (let seed = 1; seed <= 6; seed += 1) {
+      await World.run({ kubelets: jitter(seed), seed }, async (world) => {
+        lie(world);
+        await world.clock.advance(seed * 1_300);
+        world.remediate("n1");
+        await world.until("n2 is off", () => world.rack.host("n2").power === "Off");
+        await world.clock.advance(500);
+        world.network.cut.add("n1");
+        // Watches stay open, as they do while etcd has no leader.
+        const action = { kind: "status", status: 500 } as const;
+        world.server.faults.inject({ match: { client: "agent", watch: false }, times: Infinity, action });
+        await world.clock.advance(11_000);
+        world.network.cut.delete("n1");
+        world.server.faults.clear();
+        await findsOut(world);
+      });
+    }
+  });
 });
 
 /** Until the lease of n1 is renewed, or that time is over. */

@@ -4,6 +4,7 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator");
 const CAME_BACK_SIM = "test/sim/came-back.test.ts";
 const HELD_SIM = "test/sim/held-orders.test.ts";
+const UNREAD_SWITCH_SIM = "test/sim/unread-switch.test.ts";
 const STALE = "test/unit/remediator/decide-stale.test.ts";
 const STALE_SIM = "test/sim/stale-request.test.ts";
 const RETURNED = "test/unit/remediator/returned.test.ts";
@@ -87,8 +88,8 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "failed-look-allows",
     "look-at-stops",
     "a look that fails holds power-offs",
-    "return stopFor(reason ?? failed, held);",
-    "return stopFor(failed === undefined ? reason : undefined, held);",
+    "return stopFor(found ?? unread, held);",
+    "return stopFor(found, held);",
     HELD_SIM,
   ),
   mutant(
@@ -127,15 +128,15 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "held-host-left-off",
     "decide-power-off",
     "a host that reads Off by an order of which nobody knows is powered on while power-offs are held",
-    "return owed ?? readWhileHeld(walk, now);",
-    "return owed?.status === undefined ? readWhileHeld(walk, now) : held;",
+    "return owed ?? readWhileHeld(walk, stop, now);",
+    "return owed?.status === undefined ? readWhileHeld(walk, stop, now) : held;",
     HELD_SIM,
   ),
   mutant(
     "held-host-unread",
     "decide-power-off",
     "the power is read on while a further power-off is held",
-    "return owed ?? readWhileHeld(walk, now);",
+    "return owed ?? readWhileHeld(walk, stop, now);",
     "return owed ?? held;",
     HELD_SIM,
   ),
@@ -195,5 +196,21 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "EXAMINED_AGE_MAX_MS && !isLasting(found)) found",
     "EXAMINED_AGE_MAX_MS) found",
     HELD_SIM,
+  ),
+  mutant(
+    "unread-switch-undoes",
+    "decide-verifying",
+    "a fence is not undone as soon as the stop switch cannot be read: that is waited for",
+    "if (waitsForReadingMs(walk, stop) !== undefined) return undefined;",
+    "",
+    UNREAD_SWITCH_SIM,
+  ),
+  mutant(
+    "unread-switch-keeps-off",
+    "moves",
+    "a host that may be off is powered on when the time of its state is over, though the stop switch is unread still",
+    "return stop.isUnread === true && remainingMs > 0 ? remainingMs : undefined;",
+    "return stop.isUnread === true ? Math.max(remainingMs, 30_000) : undefined;",
+    UNREAD_SWITCH_SIM,
   ),
 ];

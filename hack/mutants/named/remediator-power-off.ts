@@ -13,6 +13,7 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/remediator");
+const UNREAD_SWITCH_SIM = "test/sim/unread-switch.test.ts";
 
 export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
@@ -153,8 +154,8 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "live-node-tainted",
     "decide-power-off",
     "a node that may be alive is given time to show itself before the taint",
-    "if (now.monotonicMs < clearAtMs) {",
-    "if (now.monotonicMs < clearAtMs - 60_000) {",
+    "if (clearInMs > 0) {",
+    "if (clearInMs > 60_000) {",
     DECIDE,
   ),
   mutant(
@@ -332,6 +333,31 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     RENEWALS_SIM,
   ),
   mutant(
+    "silence-unasked",
+    "decide-power-off",
+    "while a lease's silence is waited for the API server is asked, or an outage that nobody notices is taken for silence",
+    'if (lookInMs <= 0) return run({ do: "readLease" });',
+    "",
+    RENEWALS_SIM,
+    UNREAD_SWITCH_SIM,
+  ),
+  mutant(
+    "release-time-from-proof",
+    "decide-power-off",
+    "the time of a release begins with the release, not with the proof, which may be long before",
+    "attempt.releasingSinceMs ?? now.epochMs",
+    "attempt.releasingSinceMs ?? offConfirmedAtMs",
+    UNREAD_SWITCH_SIM,
+  ),
+  mutant(
+    "drain-time-anew",
+    "decide-power-off",
+    "a proof that is lost and made again gives a release no more time",
+    "attempt.releasingSinceMs ?? now.epochMs",
+    "now.epochMs",
+    DECIDE_GUARDS,
+  ),
+  mutant(
     "node-clock-believed",
     "renewals",
     "the API server's clock says how long a lease has been silent where it is known, not the node's",
@@ -418,14 +444,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "the power-off of a reprovision is no reboot that it could rest on",
     '(first && attempt.kind === "Reboot" ? 1 : 0)',
     "(first ? 1 : 0)",
-    DECIDE_GUARDS,
-  ),
-  mutant(
-    "drain-time-anew",
-    "decide-power-off",
-    "the time of the release counts from the first proof",
-    "deadlineMs: offConfirmedAtMs + plan.drainTimeoutMs",
-    "deadlineMs: now.epochMs + plan.drainTimeoutMs",
     DECIDE_GUARDS,
   ),
   mutant(

@@ -820,8 +820,11 @@ describe("the proof that a host is off", () => {
     assert.equal(proven({ attempt: { kind: "Reprovision" } }).status?.provenReboots, 0);
   });
 
-  it("begins the time of the release when it is made first", () => {
-    const again = proven({ attempt: { offConfirmedAtMs: NOW.epochMs - 60_000 }, plan: { drainTimeoutMs: 300_000 } });
+  it("begins the time of the release when that begins, and once in its cycle", () => {
+    const plan = { drainTimeoutMs: 300_000 };
+    const first = proven({ attempt: { offConfirmedAtMs: NOW.epochMs - 60_000 }, plan });
+    assert.equal(Date.parse(first.status?.attempt?.deadline ?? ""), NOW.epochMs + 300_000);
+    const again = proven({ attempt: { releasingSinceMs: NOW.epochMs - 60_000 }, plan });
     assert.equal(Date.parse(again.status?.attempt?.deadline ?? ""), NOW.epochMs + 240_000);
   });
 

@@ -97,6 +97,7 @@ const attempt: fc.Arbitrary<Partial<Attempt>> = fc.record({
   sent: fc.boolean(),
   done: fc.boolean(),
   offConfirmedAtMs: maybe(agoMs.map((ms) => NOW.epochMs - ms)),
+  releasingSinceMs: maybe(agoMs.map((ms) => NOW.epochMs - ms)),
   bootOverride: fc.boolean(),
 });
 

@@ -41,6 +41,7 @@ export function attempt(changes: Partial<Attempt> = {}): Attempt {
     startedAtMs: NOW.epochMs - 3_000,
     deadlineMs: NOW.epochMs + 60_000,
     offConfirmedAtMs: undefined,
+    releasingSinceMs: undefined,
     bootOverride: false,
     secondTaint: true,
     ...changes,

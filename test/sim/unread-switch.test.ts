@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { FaultAction } from "../../hack/kube-mock/faults.ts";
+import { World } from "./world.ts";
+
+// An agent starts while the stop switch cannot be read. It holds power-offs, and nothing else.
+
+const STRATEGY = { retryLimit: 0, drainTimeout: "10s" };
+
+/** Ends the agent right after its power-off, and starts it again while reads of ConfigMaps meet `action`. */
+async function restart(world: World, on: string, action?: FaultAction): Promise<void> {
+  await world.holdPod();
+  let killed: Promise<void> | undefined;
+  world.server.onChange(({ object }) => {
+    const { status } = (object.kind === "BareMetalRemediation" ? object : {}) as { status?: { timeline?: unknown[] } };
+    const last = status?.timeline?.at(-1) as { step?: string } | undefined;
+    if (last?.step === on) killed ??= world.killAgent();
+  });
+  world.rack.subscribe((event) => {
+    if (event.type === on) killed ??= world.killAgent();
+  });
+  world.remediate("n1", STRATEGY);
+  await world.until("the agent is ended", () => killed !== undefined);
+  await killed;
+  await world.until("n1 is off", () => world.rack.host("n1").power === "Off");
+  const match = { resource: "configmaps", client: "agent" };
+  if (action !== undefined) world.server.faults.inject({ match, times: Infinity, action });
+  world.startAgent();
+}
+
+describe("a release whose agent is restarted before it begins", () => {
+  it("has its whole time, though its host was proven off long before", () =>
+    World.run({}, async (world) => {
+      await restart(world, "PowerOffSent");
+      await world.phase("n1", "Releasing", 30_000);
+      await world.clock.advance(5_000);
+      world.freePod();
+      await world.phase("n1", "Succeeded", 60_000);
+      assert.equal(world.condition("n1", "WorkloadsReleased"), "True Drained");
+    }));
+});
+
+describe("a host that is off while the stop switch cannot be read", () => {
+  for (const [how, action] of [
+    ["fail", { kind: "status", status: 500 }],
+    ["have no answer", { kind: "hang" }],
+  ] as const) {
+    it(`is released and powered on all the same, where reads of it ${how}`, () =>
+      World.run({}, async (world) => {
+        await restart(world, "PowerOffSent", action);
+        await world.phase("n1", "Releasing", 30_000);
+        world.freePod();
+        await world.phase("n1", "Succeeded", 60_000);
+        assert.equal(world.condition("n1", "WorkloadsReleased"), "True Drained");
+        assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+        world.server.faults.clear();
+      }));
+  }
+
+  it("waits for the switch where nobody knows whether the power-off was sent, and is fenced once that is read", () =>
+    World.run({}, async (world) => {
+      await restart(world, "ordered", { kind: "status", status: 500 });
+      await world.clock.advance(30_000);
+      assert.equal(world.remediation("n1")?.status?.phase, "PoweringOff");
+      assert.equal(world.condition("n1", "Processing"), "True Paused");
+      world.server.faults.clear();
+      world.freePod();
+      await world.phase("n1", "Succeeded", 120_000);
+      assert.equal(world.condition("n1", "WorkloadsReleased"), "True Drained");
+      world.assertClean();
+    }));
+
+  it("is powered on at the end of the state's time where the switch stays unread and nobody knows of the power-off", () =>
+    World.run({}, async (world) => {
+      await restart(world, "ordered", { kind: "status", status: 500 });
+      await world.until("n1 is powered on", () => world.powerLog.includes("n1 On"), 400_000);
+      await world.phase("n1", "Failed", 60_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False Paused");
+      world.server.faults.clear();
+      world.freePod();
+    }));
+});
