@@ -226,6 +226,7 @@ function actionsOn(actions: readonly Action[], name: string): string[] {
 }
 
 function nodeOf(action: Action): string {
+  if (action.type === "recordAttempts") return action.key;
   if ("nodeName" in action) return action.nodeName;
   return "node" in action ? action.node.metadata.name : action.remediation.nodeName;
 }

@@ -17,15 +17,15 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "create-without-live-look",
-    "nodes/effects/actions",
+    "nodes/effects/create-remediation",
     "a node is read live before a remediation of it begins, whatever a watch that is held back shows",
-    "if (node === undefined || !stillNeeds(deps, context, action.node, node, sight)) return leave();",
-    "if (node === undefined) return leave();",
+    "if (node === undefined || !stillNeeds(deps, context, action.node, node, sight)) {",
+    "if (node === undefined) {",
     RACES,
   ),
   mutant(
     "namesake-node-remediated",
-    "nodes/effects/actions",
+    "nodes/effects/create-remediation",
     "a node is not remediated for an outage of another one of its name",
     "    uid === decided.metadata.uid &&\n",
     '    uid !== "" &&\n',
@@ -33,7 +33,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "relabelled-meanwhile",
-    "nodes/effects/actions",
+    "nodes/effects/create-remediation",
     "a node that is no longer selected by then is not remediated",
     "    policy.selects(labels) &&\n",
     "",
@@ -41,7 +41,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "excluded-meanwhile",
-    "nodes/effects/actions",
+    "nodes/effects/create-remediation",
     "a node that people have excluded by then is not remediated",
     '    labels?.[EXCLUDE_FROM_REMEDIATION] !== "true" &&\n',
     "",
@@ -49,7 +49,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unseen-change-judged",
-    "nodes/effects/actions",
+    "nodes/effects/create-remediation",
     "a condition that was not seen to change does not prove for how long it has stood",
     "...(seen !== undefined && { conditions: seen })",
     "",
@@ -57,7 +57,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-look-skipped",
-    "nodes/effects/actions",
+    "nodes/effects/create-remediation",
     "a node that is well, excluded or gone by the time its lease is taken is not remediated",
     ".every((look) => stillNeeds(deps, context, action.node, look, lastSight))",
     ".every(() => true)",
@@ -65,23 +65,23 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-look-by-view-alone",
-    "nodes/effects/action-runner",
+    "nodes/effects/last-look",
     "the last look at a node is one at the list, too, where the watch may be behind",
-    "[seen] : [seen, listed.get(name)]",
-    "[seen] : [seen]",
+    "[watched] : [watched, listed.get(name)]",
+    "[watched] : [watched]",
     RACES,
   ),
   mutant(
     "last-look-by-list-alone",
-    "nodes/effects/action-runner",
+    "nodes/effects/last-look",
     "the last look at a node is one at the watched view where there is no list",
-    "listed === undefined ? [seen] :",
+    "listed === undefined ? [watched] :",
     "listed === undefined ? [] :",
     RACES,
   ),
   mutant(
     "edited-meanwhile",
-    "nodes/effects/action-runner",
+    "nodes/effects/last-look",
     "nothing starts under a spec that has changed since the decision, as by a pause",
     "!isStateOf(state, current) || ",
     "",
@@ -164,7 +164,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   // What is done to remediations.
   mutant(
     "removed-though-ill",
-    "nodes/effects/actions",
+    "nodes/effects/delete-remediation",
     "the remediation of a node that is ill again is not deleted",
     'node !== undefined && judgeHealth(policy.rules, node.status.conditions, deps.clock.nowMs()).state === "healthy"',
     "node !== undefined",
@@ -172,7 +172,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "removed-though-selected",
-    "nodes/effects/actions",
+    "nodes/effects/delete-remediation",
     "the remediation of a node that is selected again is not deleted",
     "!policy.selects(node.metadata.labels);",
     "true;",
@@ -180,7 +180,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "removed-though-node-there",
-    "nodes/effects/actions",
+    "nodes/effects/delete-remediation",
     "the remediation of a node that is there again is not deleted for its absence",
     "if (node !== undefined) return false;",
     "",
@@ -188,7 +188,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "restarted-though-running",
-    "nodes/effects/actions",
+    "nodes/effects/delete-remediation",
     "a remediation that is at work again is not deleted for the list of steps to start anew",
     "return live.uid === remediation.uid && (live.timedOut !== undefined || isFinished(live));",
     "return live.uid === remediation.uid;",
@@ -196,7 +196,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deletion-unguarded",
-    "nodes/effects/actions",
+    "nodes/effects/delete-remediation",
     "no remediation is deleted that somebody else has made under the same name meanwhile",
     "{ guard: { uid: remediation.uid } }",
     "{ guard: { uid: undefined as unknown as string } }",
@@ -212,7 +212,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-word-unread",
-    "nodes/effects/actions",
+    "nodes/effects/delete-remediation",
     "a remediation that deletes its Node itself is not deleted for that, however late its word arrives",
     'return !nodeDeletionExpected || succeeded === "True";',
     "return true;",

@@ -16,7 +16,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-live-count",
-    "snapshot/check-states",
+    "snapshot/machine-checks",
     "no machine is remediated that a live list of the nodes forbids",
     "if (listed === undefined) return undefined;",
     "if (listed === undefined || listed.size > 0) return undefined;",
@@ -128,7 +128,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-stale-view",
-    "snapshot/check-states",
+    "snapshot/machine-checks",
     "nothing starts on a stale view of machines",
     "const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;",
     "const isStale = false;",
@@ -188,7 +188,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "strange-cluster-believed",
-    "snapshot/check-states",
+    "snapshot/machine-checks",
     "a cluster that has none of the nodes that its Machines name has not lost them",
     "return this.nodesOf(check)?.hasOnlyOthers(nodeNames()) === true;",
     "return false;",

@@ -8,7 +8,7 @@ import { sleep } from "../../runtime/clock.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { SteadyTimes } from "../shared/views/condition-times.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
-import { MachineCheckStates } from "./snapshot/check-states.ts";
+import { MachineChecks } from "./snapshot/machine-checks.ts";
 import type { ClusterNodes } from "./snapshot/cluster-nodes.ts";
 import { decide, decideUnusable, pausedCondition } from "./decide/decide.ts";
 import type { MachineDecision, MachineSnapshot } from "./decide/decision.ts";
@@ -62,7 +62,7 @@ export async function decideMachinesLive(
     const checks = await view(types.checks, kind.readCheck);
     const check = checks.get(key);
     if (check === undefined) return undefined;
-    const states = new MachineCheckStates({
+    const states = new MachineChecks({
       kind,
       clock: runtime.clock,
       times: new SteadyTimes(runtime.clock, runtime.clockOffset?.()),
@@ -101,7 +101,7 @@ async function whenSettled(nodes: ClusterNodes, clock: Clock, signal: AbortSigna
 }
 
 async function decideOne(
-  states: MachineCheckStates,
+  states: MachineChecks,
   found: {
     check: MachineHealthCheck;
     checks: Watched<MachineHealthCheck>;

@@ -7,7 +7,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
-import { ETCD_RETRY_MS, holderOf } from "./effects/actions.ts";
+import { ETCD_RETRY_MS } from "./effects/create-remediation.ts";
 import { newCheckState } from "./snapshot/check-state.ts";
 import type { Decision, Snapshot, PlatformFacts } from "./decide/decision.ts";
 import type { DetectorOptions } from "./run.ts";
@@ -15,7 +15,7 @@ import { findEtcdObjection } from "./effects/etcd-guard.ts";
 import type { HealthCheckObject } from "./snapshot/health-check.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
 import { HostPower } from "../shared/views/fencing-target-watch.ts";
-import { leaseName, readTaken } from "./effects/node-lease.ts";
+import { leaseHolder, leaseName, readTaken } from "./effects/node-lease.ts";
 import { renewLeaseAfterMs } from "./decide/decide-node.ts";
 import { decide, decideInvalid } from "./decide/decide.ts";
 import { Platform } from "./snapshot/platform.ts";
@@ -196,7 +196,7 @@ async function askEtcd({ client, clock }: KubeRuntime, peers: readonly Peer[], s
       if (health.state !== "unhealthy" || !isControlPlane(node)) continue;
       const reason = await findEtcdObjection(client, name, signal);
       if (reason !== undefined) {
-        state.holds.set(name, { reason, untilMs: clock.nowMs() + ETCD_RETRY_MS, announce: true });
+        state.holds.set(name, { reason, untilMs: clock.nowMs() + ETCD_RETRY_MS, cause: "etcd" });
       }
     }
   }
@@ -209,12 +209,12 @@ function recallLeases(
   nowMs: number,
 ): void {
   const byName = new Map(cluster.leases.map((lease) => [lease.metadata.name, lease]));
-  const holder = holderOf(check);
+  const holder = leaseHolder(check);
   for (const { metadata } of cluster.nodes.values()) {
     const lease = byName.get(leaseName(metadata.name));
     if (lease === undefined) continue;
     const taken = readTaken(lease, holder, nowMs);
-    if (taken !== undefined) state.holds.set(metadata.name, { ...taken, announce: true });
+    if (taken !== undefined) state.holds.set(metadata.name, { ...taken, cause: "lease" });
     const { holderIdentity, renewTime, leaseDurationSeconds = 0 } = lease.spec;
     const renewedMs = parseTimeMs(renewTime);
     if (holderIdentity === holder && renewedMs !== undefined) {

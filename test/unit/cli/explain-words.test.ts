@@ -129,7 +129,7 @@ describe("an explanation", () => {
   it("names the other control plane node, the other health check and the holder of the lease", () => {
     const policy = policyOf();
     const node = nodeOf("n1", "Unknown", T0 - 20_000, { "node-role.kubernetes.io/control-plane": "" });
-    const hold = { reason: "node lease is already taken by x", untilMs: T0 + 60_000, announce: true };
+    const hold = { reason: "node lease is already taken by x", untilMs: T0 + 60_000, cause: "lease" as const };
     const facts = factsOf(policy, node, T0, { rival: "NodeHealthCheck old is remediating it", hold });
     const { said } = explain([node], [facts], { controlPlaneBusy: new Set(["cp2"]) });
     assert.equal(said.get("control plane"), "cp2 in remediation");

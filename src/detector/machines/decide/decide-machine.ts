@@ -253,7 +253,7 @@ function askOwner(pass: TargetPass, facts: TargetFacts, ask: ConditionWrite): vo
 function countReplacement(pass: TargetPass, facts: TargetFacts, remedy: Remedy): boolean {
   const { machine } = facts;
   const key = attemptKey(machine, remedy.type);
-  if (key === undefined || !isYoung(pass, machine) || pass.snapshot.isBookFull) return true;
+  if (key === undefined || !isYoung(pass, machine) || pass.snapshot.isHistoryFull) return true;
   const attempts = attemptsOf(pass, facts, key);
   if (attempts.some(({ uid }) => uid === machine.metadata.uid)) return true;
   remember(pass, key, [...attempts, { uid: machine.metadata.uid, startedMs: pass.nowMs }]);
@@ -275,7 +275,7 @@ function requestProblem({ snapshot, nowMs }: TargetPass, { hold }: TargetFacts):
     const message = `Error retrieving remediation template ${kind} ${check.metadata.namespace}/${name}: ${template.message}`;
     return [external("RemediationTemplateNotFound", message)];
   }
-  if (hold?.refused !== true || hold.untilMs <= nowMs) return [];
+  if (hold?.cause !== "refused" || hold.untilMs <= nowMs) return [];
   return [external("RemediationRequestCreationFailed", hold.reason)];
 }
 
@@ -320,7 +320,7 @@ function conditionOn({ conditions, v1beta1Conditions }: Machine, type: string): 
 /** Keeps the count of requests. @returns whether it is kept: if not, wait. */
 function record(pass: TargetPass, { machine, requests, attempts: remembered }: TargetFacts): boolean {
   const attempts = countAttempts(remembered, requests, pass.nowMs);
-  if (pass.snapshot.isBookFull || !mustRecord(remembered, requests, attempts)) return true;
+  if (pass.snapshot.isHistoryFull || !mustRecord(remembered, requests, attempts)) return true;
   remember(pass, machine.metadata.name, attempts);
   return false;
 }
@@ -351,7 +351,7 @@ function tell(
   reason: MachineEventReason,
   note: string,
 ): void {
-  pass.decision.standing.push({ key: `${machine.metadata.uid}/${note}`, machine, type, reason, note });
+  pass.decision.standing.push({ key: `${machine.metadata.uid}/${note}`, type, reason, note, about: machine });
 }
 
 function checkAgain({ decision }: TargetPass, atMs: number): void {

@@ -71,6 +71,7 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
   };
   return {
     ...decision,
+    transitions: [],
     gate: gate === undefined ? undefined : { outcome: gate.outcome, reason: gate.message },
     // What was counted last is what is known of machines whose cluster is away.
     status: snapshot.away === undefined ? counted : { ...check.status, remediationsAllowed: 0 },
@@ -87,6 +88,7 @@ export function decideUnusable({ status, metadata }: MachineHealthCheck, problem
     conditions: [remediationAllowed({ outcome: "standstill", reason: "SpecInvalid", message: problem })],
     nextCheckMs: undefined,
     standing: [announce("Warning", "RemediationRestricted", problem)],
+    transitions: [],
     machines: [],
   };
 }
@@ -149,7 +151,7 @@ function remediationAllowed(gate: Gate | undefined, hint = ""): ConditionWrite {
 function templateConditions({ check, template, targets }: MachineSnapshot): ConditionWrite[] {
   if (template === undefined || !check.apiVersion.endsWith("/v1beta1")) return [];
   const missing = "reason" in template ? template.message : undefined;
-  const refused = targets.find(({ hold }) => hold?.refused === true)?.hold?.reason;
+  const refused = targets.find(({ hold }) => hold?.cause === "refused")?.hold?.reason;
   return [
     availability("ExternalRemediationTemplateAvailable", "ExternalRemediationTemplateNotFound", missing),
     availability("ExternalRemediationRequestAvailable", "ExternalRemediationRequestCreationFailed", refused),
@@ -175,5 +177,5 @@ function announce(
   reason: MachineAnnouncement["reason"],
   note: string,
 ): MachineAnnouncement {
-  return { key: `${reason}/${note}`, machine: undefined, type, reason, note };
+  return { key: `${reason}/${note}`, type, reason, note };
 }

@@ -1,21 +1,16 @@
 import type { Machine } from "../../../api/cluster-api.ts";
 import type { ConditionWrite } from "../../../api/machine-conditions.ts";
 import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
+import type { Announcement } from "../../shared/model/announcement.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
+import type { RecordAttempts } from "../../shared/model/family-decision.ts";
+import type { Hold } from "../../shared/model/hold.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import type { Template, TemplateProblem } from "../../shared/model/template.ts";
 import type { MachinePolicy } from "./policy.ts";
 import type { MachineHealth } from "./target.ts";
 
 // What `decide` is given of one MachineHealthCheck, and what it answers.
-
-/** Keeps a machine from a remediation for a while, by what was learned when one was tried. */
-export interface MachineHold {
-  reason: string;
-  untilMs: number;
-  /** Whether its request was refused, which a condition of the machine tells. */
-  refused: boolean;
-}
 
 /** All that bears on one target. */
 export interface TargetFacts {
@@ -31,7 +26,7 @@ export interface TargetFacts {
   controlPlaneBusy: string | undefined;
   /** What the health check remembers of remediations that count with this one; see `attemptKey`. */
   attempts: readonly CountedAttempt[];
-  hold: MachineHold | undefined;
+  hold: Hold | undefined;
   /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nothing has failed. */
   fenceableSinceMs: number | undefined;
 }
@@ -55,7 +50,7 @@ export interface MachineSnapshot {
   /** Why the machines' nodes cannot be known, in words. */
   away: string | undefined;
   /** Whether no further attempt can be remembered: then none is waited for. */
-  isBookFull: boolean;
+  isHistoryFull: boolean;
 }
 
 export type MachineAction =
@@ -79,23 +74,18 @@ export type MachineAction =
   | { type: "annotate"; machine: Machine; annotation: string }
   /** Delete the machine. */
   | { type: "delete"; machine: Machine }
-  /** Remember these attempts under the key, and no others. */
-  | { type: "recordAttempts"; key: string; attempts: readonly CountedAttempt[] };
+  | RecordAttempts;
 
-/** Something to tell people as long as its key stands. */
-export interface MachineAnnouncement {
-  key: string;
-  /** The machine that it is about; undefined: the health check. */
-  machine: Machine | undefined;
-  type: "Normal" | "Warning";
-  reason: MachineEventReason;
-  note: string;
-}
+export type MachineAnnouncement = Announcement<MachineEventReason>;
 
-/** Reasons of events; the first three are upstream's. */
+/** Reasons of events; the first six, and those that begin with Skipped, are upstream's. */
 export type MachineEventReason =
   | "RemediationRestricted"
   | "MachineMarkedUnhealthy"
+  | "MachineDeleted"
+  | "MachineDeletionFailed"
+  | "ExternalAnnotationAdded"
+  | "ExternalAnnotationFailed"
   | "DetectedUnhealthy"
   | "RemediationSkipped"
   | "RemediationFailed"
@@ -124,5 +114,6 @@ export interface MachineDecision {
   /** When the answer changes though nothing else does, on the clock of `nowMs`. */
   nextCheckMs: number | undefined;
   standing: MachineAnnouncement[];
+  transitions: readonly MachineAnnouncement[];
   machines: MachineVerdict[];
 }

@@ -8,15 +8,14 @@ import { setField } from "../../../kube/set-field.ts";
 import { keyOf, nameOf } from "../../../kube/watched.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import { annotationPatch } from "../../shared/shell/annotation-patch.ts";
+import type { HoldCause } from "../../shared/model/hold.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { trimRemediation } from "../../shared/model/remediation.ts";
-import type { MachineAction, MachineHold } from "../decide/decision.ts";
-
+import type { MachineAction } from "../decide/decision.ts";
 import type { MachineHealthCheckKind, Remedy } from "../decide/kind.ts";
-import type { MachineMetrics } from "./metrics.ts";
-import { buildRequest } from "../decide/request.ts";
-import { machineUidOf } from "../decide/request.ts";
+import { buildRequest, machineUidOf } from "../decide/request.ts";
 import type { MachineHealth, NodeSight } from "../decide/target.ts";
+import type { MachineEvent } from "../snapshot/observe.ts";
 
 /** How soon a machine is looked at again whose view was seen to be behind: by then the watch has caught up. */
 const STALE_RETRY_MS = 1_000;
@@ -34,17 +33,15 @@ export interface MachineActionDeps {
   machineType: ResourceType;
   clusterType: ResourceType | undefined;
   remediations: RemediationStore;
-  metrics?: MachineMetrics;
 }
 
-/** What is taken one by one; attempts of many machines are recorded together, in one place. */
+/** An action that runs alone; attempts of many machines are recorded together, in one write. */
 export type SingleMachineAction = Exclude<MachineAction, { type: "recordAttempts" }>;
 
-/** The pass that an action belongs to. */
+/** The reconcile that an action belongs to. */
 export interface MachineActionContext {
   check: MachineHealthCheck;
   covers: (machine: Machine) => boolean;
-  holds: Map<string, MachineHold>;
   /** How a machine is, by what was read of it now. */
   judge: (machine: Machine, cluster: Cluster | undefined, node: NodeSight) => MachineHealth;
   /** Reads a machine's node now, as `judge` wants it. */
@@ -53,62 +50,54 @@ export interface MachineActionContext {
   findObjection: (signal: AbortSignal) => Promise<string | undefined>;
   /** Whether a remediation of the machine may still start: the decision is some requests old by then. */
   mayStart: (machine: Machine) => boolean;
-  /** Takes in how a machine is after a write. */
-  wrote: (machine: Machine) => void;
-  tell: (type: "Normal" | "Warning", reason: MachineActionReason, note: string, machine: Machine) => void;
 }
 
-/** Reasons of events about what was done, all of them upstream's. */
-export type MachineActionReason =
-  | "MachineMarkedUnhealthy"
-  | "MachineDeleted"
-  | "MachineDeletionFailed"
-  | "ExternalAnnotationAdded"
-  | "ExternalAnnotationFailed";
-
 /**
- * Takes one action. The machine, its cluster and its node are read live first wherever taking it wrongly would do harm: the
- * view may be behind, and a remediation of a machine that is well again powers off a healthy host.
+ * Runs one action. The machine, its cluster and its node are read live first wherever a wrong action would do harm: the view
+ * may be behind, and a remediation of a machine that is well again powers off a healthy host.
  *
- * @throws KubeError where it failed; the pass goes on with the others and comes back to this one.
+ * @returns an event for each thing that was done, as it is done.
+ * @throws KubeError where it failed; the reconcile goes on with the others and comes back to this one.
  */
-export async function takeMachineAction(
+export async function* runAction(
   deps: MachineActionDeps,
   context: MachineActionContext,
   action: SingleMachineAction,
   signal: AbortSignal,
-): Promise<void> {
+): AsyncGenerator<MachineEvent, void> {
   const objection = starts(action) ? await context.findObjection(signal) : undefined;
   if (objection !== undefined) {
     deps.logger.warn(
       { machine: nameOf(action.machine), reason: objection },
       "nothing starts: a live list of the nodes",
     );
-    const { uid } = action.machine.metadata;
-    return hold(deps, context, uid, { reason: objection, forMs: RECOUNT_MS, refused: false });
+    yield held(deps, action.machine, { reason: objection, cause: "threshold" }, RECOUNT_MS);
+    return;
   }
   // The last look: what takes its time comes before it.
   const live = await readLive(deps, context, action.machine, signal);
   if (live === undefined) return;
   const needed = action.type === "conditions" ? action.health : action.type === "withdraw" ? "healthy" : "unhealthy";
   if (live.health.state !== needed) {
-    const { name, uid } = action.machine.metadata;
-    deps.logger.info(
-      { machine: nameOf(action.machine), name, action: action.type },
-      "left alone: a live read shows it otherwise",
-    );
-    return hold(deps, context, uid, {
-      reason: "a live read shows it otherwise",
-      forMs: STALE_RETRY_MS,
-      refused: false,
-    });
+    const reason = "a live read shows it otherwise";
+    deps.logger.info({ machine: nameOf(action.machine), action: action.type }, `left alone: ${reason}`);
+    yield held(deps, action.machine, { reason, cause: "staleView" }, STALE_RETRY_MS);
+    return;
   }
+  if (action.type === "renew" || action.type === "withdraw") await withdraw(deps, action, signal);
+  else yield* act(deps, context, action, live, signal);
+}
+
+function act(
+  deps: MachineActionDeps,
+  context: MachineActionContext,
+  action: Exclude<SingleMachineAction, { type: "renew" | "withdraw" }>,
+  live: Live,
+  signal: AbortSignal,
+): AsyncGenerator<MachineEvent, void> {
   switch (action.type) {
     case "request":
       return request(deps, context, action, live, signal);
-    case "renew":
-    case "withdraw":
-      return withdraw(deps, action, signal);
     case "conditions":
       return writeConditions(deps, context, action, live, signal);
     case "annotate":
@@ -126,7 +115,7 @@ function starts(action: SingleMachineAction): boolean {
   return action.type !== "withdraw";
 }
 
-/** Names an action, so that one that failed is not taken twice in one pass. */
+/** Names an action, so that one that failed is not run twice in one reconcile. */
 export function machineActionKey(action: MachineAction): string {
   switch (action.type) {
     case "recordAttempts":
@@ -169,13 +158,13 @@ async function readLive(
   return { raw, machine, health: context.judge(machine, cluster, node) };
 }
 
-async function request(
+async function* request(
   deps: MachineActionDeps,
   context: MachineActionContext,
   { template }: Extract<MachineAction, { type: "request" }>,
   { machine }: Live,
   signal: AbortSignal,
-): Promise<void> {
+): AsyncGenerator<MachineEvent, void> {
   const { client, logger, remediations } = deps;
   const { namespace, name, uid } = machine.metadata;
   // Nothing is awaited between this last look and the request.
@@ -188,13 +177,17 @@ async function request(
   } catch (error) {
     if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
       // Not this machine's fault, and not to be mended by trying again at once: people must read of it.
-      return hold(deps, context, uid, { reason: error.message, forMs: REFUSED_RETRY_MS, refused: true });
+      yield held(deps, machine, { reason: error.message, cause: "refused" }, REFUSED_RETRY_MS);
+      return;
     }
     if (!isKubeError(error, "AlreadyExists")) throw error;
     const found = trimRemediation(await client.get(template.type, { namespace, name }, signal));
-    if (machineUidOf(found) === uid) return remediations.wrote(found, undefined);
+    if (machineUidOf(found) === uid) {
+      remediations.wrote(found, undefined);
+      return;
+    }
     const reason = `a ${template.type.kind} of its name exists, and is not the machine's own`;
-    hold(deps, context, uid, { reason, forMs: REFUSED_RETRY_MS, refused: true });
+    yield held(deps, machine, { reason, cause: "refused" }, REFUSED_RETRY_MS);
   }
 }
 
@@ -215,52 +208,49 @@ async function withdraw(
   remediations.deletionOrdered(object);
 }
 
-async function writeConditions(
+async function* writeConditions(
   deps: MachineActionDeps,
   context: MachineActionContext,
   action: Extract<MachineAction, { type: "conditions" }>,
   live: Live,
   signal: AbortSignal,
-): Promise<void> {
-  const { wanted, unwanted, marks, machine } = action;
+): AsyncGenerator<MachineEvent, void> {
+  const { wanted, unwanted, marks } = action;
   // That starts something, and is as late to be called off.
   if (starts(action) && !context.mayStart(live.machine)) return;
   const changes = changeConditions(live.raw, wanted, unwanted, deps.nowMs());
   const operations = changes.flatMap(({ path, conditions }) => setField(live.raw, path, conditions));
-  await patchMachine(deps, context, live, operations, { subresource: "status" }, signal);
-  if (!marks || operations.length === 0) return;
-  const note = `Machine ${nameOf(machine)} has been marked as unhealthy by ${nameOf(context.check)}`;
-  context.tell("Normal", "MachineMarkedUnhealthy", note, live.machine);
+  yield await patchMachine(deps, live, operations, { subresource: "status" }, signal);
+  if (marks && operations.length > 0) yield { type: "markedUnhealthy", machine: live.machine };
 }
 
-async function annotate(
+async function* annotate(
   deps: MachineActionDeps,
   context: MachineActionContext,
   annotation: string,
   live: Live,
   signal: AbortSignal,
-): Promise<void> {
+): AsyncGenerator<MachineEvent, void> {
   if (!isStillRemedy(deps, context, live, "annotate") || !context.mayStart(live.machine)) return;
-  const name = nameOf(live.machine);
+  const { machine } = live;
   try {
     const operations = annotationPatch(live.raw.metadata.annotations, annotation, "");
-    await patchMachine(deps, context, live, operations, {}, signal);
-    const note = `Requesting external remediation of node associated with machine ${name}`;
-    context.tell("Normal", "ExternalAnnotationAdded", note, live.machine);
+    yield await patchMachine(deps, live, operations, {}, signal);
+    yield { type: "annotated", machine };
   } catch (error) {
-    const note = `Requesting external remediation of node associated with machine ${name} failed: ${error instanceof Error ? error.message : String(error)}`;
-    if (!isKubeError(error, "Aborted")) context.tell("Warning", "ExternalAnnotationFailed", note, live.machine);
+    const message = error instanceof Error ? error.message : String(error);
+    if (!isKubeError(error, "Aborted")) yield { type: "annotationFailed", machine, message };
     throw error;
   }
 }
 
-async function deleteMachine(
+async function* deleteMachine(
   deps: MachineActionDeps,
   context: MachineActionContext,
   live: Live,
   signal: AbortSignal,
-): Promise<void> {
-  const { client, logger, machineType, metrics } = deps;
+): AsyncGenerator<MachineEvent, void> {
+  const { client, logger, machineType } = deps;
   const { machine } = live;
   const { uid, resourceVersion } = machine.metadata;
   if (!isStillRemedy(deps, context, live, "delete") || !context.mayStart(machine)) return;
@@ -269,15 +259,14 @@ async function deleteMachine(
   } catch (error) {
     // Changed or gone since it was read: it is looked at again.
     if (isKubeError(error, "Aborted", "Conflict", "NotFound") || !(error instanceof Error)) throw error;
-    const note = `Machine ${nameOf(machine)} remediation failed: unable to delete Machine object: ${error.message}`;
-    context.tell("Warning", "MachineDeletionFailed", note, machine);
-    // Another one has its turn meanwhile.
-    return hold(deps, context, uid, { reason: error.message, forMs: REFUSED_RETRY_MS, refused: false });
+    const { message } = error;
+    yield { type: "deletionFailed", machine, message };
+    // Another machine has its turn meanwhile.
+    yield held(deps, machine, { reason: message, cause: "deletionRefused" }, REFUSED_RETRY_MS);
+    return;
   }
   logger.info({ machineHealthCheck: nameOf(context.check), machine: nameOf(machine) }, "deleted an unhealthy machine");
-  const note = `Machine ${nameOf(machine)} has been remediated by requesting to delete Machine object`;
-  context.tell("Normal", "MachineDeleted", note, machine);
-  metrics?.deleted(context.check);
+  yield { type: "deleted", machine };
 }
 
 /** Whether the machine as it is now is to be treated so: it may be on its way out, or somebody has taken its owner off. */
@@ -292,13 +281,12 @@ function isStillRemedy(
 
 async function patchMachine(
   { client, kind, machineType }: MachineActionDeps,
-  context: MachineActionContext,
   { raw, machine }: Live,
   operations: readonly JsonPatchOperation[],
   options: { subresource?: string },
   signal: AbortSignal,
-): Promise<void> {
-  if (operations.length === 0) return context.wrote(machine);
+): Promise<MachineEvent> {
+  if (operations.length === 0) return { type: "written", machine };
   const { uid, resourceVersion } = raw.metadata;
   const patched = await client.patch<KubeObject>(
     machineType,
@@ -308,7 +296,7 @@ async function patchMachine(
     options,
     signal,
   );
-  context.wrote(kind.readMachine(patched));
+  return { type: "written", machine: kind.readMachine(patched) };
 }
 
 async function readIfThere(
@@ -325,11 +313,12 @@ async function readIfThere(
   }
 }
 
-function hold(
+/** Keeps a machine from a remediation for a while. */
+function held(
   { nowMs }: MachineActionDeps,
-  { holds }: MachineActionContext,
-  uid: string,
-  { reason, forMs, refused }: { reason: string; forMs: number; refused: boolean },
-): void {
-  holds.set(uid, { reason, refused, untilMs: nowMs() + forMs });
+  machine: Machine,
+  hold: { reason: string; cause: HoldCause },
+  forMs: number,
+): MachineEvent {
+  return { type: "held", machine, hold: { ...hold, untilMs: nowMs() + forMs } };
 }

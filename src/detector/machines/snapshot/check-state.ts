@@ -5,7 +5,7 @@ import { conditionOf } from "../../../api/foreign.ts";
 import { agrees } from "../../../api/machine-conditions.ts";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 import type { ClusterNodes } from "./cluster-nodes.ts";
-import type { MachineHold } from "../decide/decision.ts";
+import type { CheckState } from "../../shared/views/check-states.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import { compileMachinePolicy } from "../decide/policy.ts";
@@ -18,16 +18,10 @@ export interface Compiled {
   tracker: MachineTracker;
 }
 
-/** What is remembered of one MachineHealthCheck. All of it can be lost: a restart finds it anew. */
-export interface MachineCheckState {
-  /** What it was made for: this very health check and spec. */
-  key: string;
+/** What the agent remembers of one MachineHealthCheck; its holds go by the UIDs of machines. */
+export interface MachineCheckState extends CheckState {
   /** The compiled spec and the machines it covers, or what is wrong with it. */
-  compiled: Compiled | { problem: string };
-  /** By the machine's UID. */
-  holds: Map<string, MachineHold>;
-  /** Keys of the announcements that were told. */
-  told: ReadonlySet<string>;
+  readonly compiled: Compiled | { problem: string };
 }
 
 /** How the world looks that a health check's machines are in. */
@@ -58,7 +52,7 @@ export function newMachineCheckState(
         ? { problem: policy }
         : { policy, tracker: new MachineTracker({ covers: policy.covers, judge, isSettled }, machines) },
     holds: new Map(),
-    told: new Set(),
+    announced: new Set(),
   };
 }
 

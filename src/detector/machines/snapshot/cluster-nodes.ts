@@ -7,7 +7,7 @@ import type { Watched } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { differs } from "../../shared/views/node-changes.ts";
 import type { ListedNodes } from "../../shared/views/current-nodes.ts";
-import { PresentNodes } from "../../shared/views/current-nodes.ts";
+import { CurrentNodes } from "../../shared/views/current-nodes.ts";
 import { SteadyTimes } from "../../shared/views/condition-times.ts";
 import { ViewFreshness } from "../../shared/views/view-freshness.ts";
 import type { NodeSight } from "../decide/target.ts";
@@ -26,7 +26,7 @@ export class ClusterNodes {
   readonly #deps: ClusterNodesDeps;
   readonly #held: HeldCluster;
   /** What is listened to at present, and since when its conditions stand: the cluster has a clock of its own. */
-  #heard: { nodes: Watched<Node>; times: SteadyTimes; present: PresentNodes; unsubscribe: () => void } | undefined;
+  #heard: { nodes: Watched<Node>; times: SteadyTimes; present: CurrentNodes; unsubscribe: () => void } | undefined;
 
   constructor(deps: ClusterNodesDeps, ref: ClusterRef) {
     this.#deps = deps;
@@ -142,7 +142,7 @@ export class ClusterNodes {
     this.#heard = {
       nodes,
       times,
-      present: new PresentNodes({ client: runtime.client, clock }, freshness),
+      present: new CurrentNodes({ client: runtime.client, clock }, freshness),
       unsubscribe,
     };
   }

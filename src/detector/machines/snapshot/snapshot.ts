@@ -2,8 +2,9 @@ import type { Machine } from "../../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 import type { KubeObject, OwnerReference } from "../../../kube/resource.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
+import type { Hold } from "../../shared/model/hold.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import type { MachineHold, MachineSnapshot, TargetFacts } from "../decide/decision.ts";
+import type { MachineSnapshot, TargetFacts } from "../decide/decision.ts";
 import { attemptKey } from "../decide/decide-machine.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import { machineUidOf } from "../decide/request.ts";
@@ -14,7 +15,7 @@ export interface MachineSnapshotWorld {
   check: MachineHealthCheck;
   policy: MachinePolicy;
   tracker: MachineTracker;
-  holds: ReadonlyMap<string, MachineHold>;
+  holds: ReadonlyMap<string, Hold>;
   template: MachineSnapshot["template"];
   /** Every remediation there is, whoever made it. */
   remediations: readonly Remediation[];
@@ -26,14 +27,14 @@ export interface MachineSnapshotWorld {
   /** Since when the FencingTarget of the machine's node has said that its host can be fenced. */
   fenceableSinceMs: (machine: Machine) => number | undefined;
   attemptsOf: (key: string) => readonly CountedAttempt[];
-  isBookFull: boolean;
+  isHistoryFull: boolean;
   standstill: string | undefined;
   away: string | undefined;
 }
 
 /** Puts together all that bears on one health check now. */
 export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapshot {
-  const { check, policy, tracker, template, isBookFull, standstill, away } = world;
+  const { check, policy, tracker, template, isHistoryFull, standstill, away } = world;
   const namespace = check.metadata.namespace;
   const requests = world.remediations.filter(({ object }) => object.metadata.namespace === namespace);
   const byMachine = Map.groupBy(requests, ({ object }) => machineUidOf(object) ?? "");
@@ -80,7 +81,7 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
     template,
     standstill,
     away,
-    isBookFull,
+    isHistoryFull,
   };
 }
 

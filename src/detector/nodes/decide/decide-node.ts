@@ -276,7 +276,7 @@ function start(
   if (hold !== undefined && nowMs < hold.untilMs) {
     checkAgain(pass, hold.untilMs);
     const reason = `Skipped remediation of node ${name}: ${hold.reason}`;
-    return hold.announce ? skip(pass, facts, "held", reason) : verdict(pass, facts, "held", reason);
+    return hold.cause === "staleView" ? verdict(pass, facts, "held", reason) : skip(pass, facts, "held", reason);
   }
   if (isControlPlane(node)) controlPlaneBusy.add(name);
   decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), skipped });

@@ -4,7 +4,7 @@ import { METAL3_REMEDIATION_KIND } from "../../../api/metal3-remediation.ts";
 import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/node-health-check.ts";
 import type { Allowance, Census } from "./threshold.ts";
 import { countThatCounts, judgeThreshold, takeCensus } from "./threshold.ts";
-import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
+import type { NodeAnnouncement, Decision, NodeFacts, Snapshot } from "./decision.ts";
 import { isOfAnyStep } from "./escalation.ts";
 import type { Gate, Pass } from "./evaluation.ts";
 import { checkAgain } from "./evaluation.ts";
@@ -123,7 +123,7 @@ function closedGate(
 ): Gate | undefined {
   const { policy, standstill } = snapshot;
   const { census, allowance, storm, disabled } = found;
-  const skipped = (key: string, type: "Normal" | "Warning", note: string): Announcement => ({
+  const skipped = (key: string, type: "Normal" | "Warning", note: string): NodeAnnouncement => ({
     key,
     type,
     reason: "RemediationSkipped",
@@ -217,7 +217,7 @@ function inStatusOrder(entries: readonly UnhealthyNode[], previous: NodeHealthCh
   return [...entries].sort((a, b) => place(a) - place(b));
 }
 
-function enablement(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): Announcement[] {
+function enablement(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): NodeAnnouncement[] {
   const isDisabled = readDisabled(after);
   if (isDisabled === true && (readDisabled(before) !== true || disabledNote(before) !== disabledNote(after))) {
     const note = `Disabling NHC. ${disabledNote(after)}`;
@@ -230,7 +230,7 @@ function enablement(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus)
   return [];
 }
 
-const STORM_EVENTS: Readonly<Record<Storm["state"], Omit<Announcement, "key">>> = {
+const STORM_EVENTS: Readonly<Record<Storm["state"], Omit<NodeAnnouncement, "key">>> = {
   storm: {
     type: "Warning",
     reason: "StormRecoveryStarted",
@@ -244,6 +244,6 @@ const STORM_EVENTS: Readonly<Record<Storm["state"], Omit<Announcement, "key">>> 
   calm: { type: "Normal", reason: "StormRecoveryEnded", note: "The storm is over: remediation goes on" },
 };
 
-function stormTransitions(before: Storm, after: Storm): Announcement[] {
+function stormTransitions(before: Storm, after: Storm): NodeAnnouncement[] {
   return before.state === after.state ? [] : [{ key: "storm", ...STORM_EVENTS[after.state] }];
 }

@@ -1,10 +1,13 @@
 import type { Node } from "../../../api/core.ts";
 import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../../../api/node-health-check.ts";
+import type { Announcement } from "../../shared/model/announcement.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { Census } from "./threshold.ts";
 import type { Health, Skipped } from "./health.ts";
 import type { Policy } from "./policy.ts";
 import type { Step } from "../../shared/model/template-reference.ts";
+import type { RecordAttempts } from "../../shared/model/family-decision.ts";
+import type { Hold } from "../../shared/model/hold.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import type { HostSight } from "../../shared/model/host-sight.ts";
 import type { Disabled } from "./status.ts";
@@ -30,23 +33,7 @@ export type EventReason =
   | "StormRecoveryCooldownStarted"
   | "StormRecoveryEnded";
 
-/** Something to tell people about the health check. */
-export interface Announcement {
-  /** Tells standing announcements apart: each is told once while it stands. */
-  key: string;
-  type: "Normal" | "Warning";
-  reason: EventReason;
-  note: string;
-}
-
-/** Keeps a node from a new remediation for a while, by what was learned when one was tried. */
-export interface Hold {
-  /** In words, e.g. who holds the node's lease. */
-  reason: string;
-  untilMs: number;
-  /** Whether people are told by an event. */
-  announce: boolean;
-}
+export type NodeAnnouncement = Announcement<EventReason>;
 
 /** All that bears on one node under one health check. */
 export interface NodeFacts {
@@ -104,7 +91,7 @@ export interface Snapshot {
   /** Resolved templates by step, or why there are none. */
   templates: ReadonlyMap<Step, Template> | Disabled;
   /** Whether no further attempt can be remembered: then none is waited for. */
-  isBookFull: boolean;
+  isHistoryFull: boolean;
   /** Nodes that the selector covers. */
   selectedNodes: number;
   /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by a person. */
@@ -137,8 +124,7 @@ export type Action =
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
   /** `because` is what must hold on a live read. */
   | { type: "delete"; remediation: Remediation; because: DeletionReason }
-  /** Remember these attempts of the node, and no others. */
-  | { type: "recordAttempts"; nodeName: string; attempts: readonly CountedAttempt[] }
+  | RecordAttempts
   | { type: "renewLease"; node: Node; leaseDurationMs: number }
   | { type: "releaseLease"; nodeName: string }
   /** Take the annotation off by which a person confirmed the node's health. */
@@ -163,8 +149,8 @@ export interface Decision {
   /** Wall-clock time at which the answer changes though nothing else does. */
   nextCheckMs: number | undefined;
   /** Changes to tell once the status that shows them is stored. */
-  transitions: Announcement[];
+  transitions: NodeAnnouncement[];
   /** What stands as long as its key is among these. */
-  standing: Announcement[];
+  standing: NodeAnnouncement[];
   nodes: NodeVerdict[];
 }

@@ -1,4 +1,4 @@
-import type { Announcement, Decision, NodeFacts, Snapshot } from "./decision.ts";
+import type { NodeAnnouncement, Decision, NodeFacts, Snapshot } from "./decision.ts";
 import type { FailedNode } from "./status.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { FailedNode } from "./status.ts";
 export interface Gate {
   outcome: "disabled" | "paused" | "upgrading" | "standstill" | "threshold" | "storm";
   reason: string;
-  announcement: Announcement | undefined;
+  announcement: NodeAnnouncement | undefined;
 }
 
 /** One run of `decide`: what it was given, and what it has found out so far. */
@@ -40,7 +40,7 @@ export function skip(pass: Pass, facts: NodeFacts, outcome: string, reason: stri
 }
 
 /** Tells something as long as it stands. */
-export function announce(pass: Pass, announcement: Announcement): void {
+export function announce(pass: Pass, announcement: NodeAnnouncement): void {
   pass.decision.standing.push(announcement);
 }
 

@@ -153,7 +153,7 @@ function retryOf(
 export function recordAttempts(pass: Pass, { name, remediations, attempts: remembered }: NodeFacts): void {
   const attempts = countAttempts(remembered, remediations, pass.nowMs);
   if (!mustRecord(remembered, remediations, attempts)) return;
-  pass.decision.actions.push({ type: "recordAttempts", nodeName: name, attempts });
+  pass.decision.actions.push({ type: "recordAttempts", key: name, attempts });
 }
 
 /** Has a remediation deleted, once it is remembered. */
@@ -161,7 +161,7 @@ export function remove(pass: Pass, remediation: Remediation, because: DeletionRe
   const { actions } = pass.decision;
   // Until an attempt is remembered its remediation is the only record of it.
   const isUnrecorded =
-    !pass.snapshot.isBookFull &&
-    actions.some((action) => action.type === "recordAttempts" && action.nodeName === remediation.nodeName);
+    !pass.snapshot.isHistoryFull &&
+    actions.some((action) => action.type === "recordAttempts" && action.key === remediation.nodeName);
   if (!remediation.terminating && !isUnrecorded) actions.push({ type: "delete", remediation, because });
 }

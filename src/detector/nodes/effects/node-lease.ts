@@ -5,6 +5,7 @@ import { isKubeError } from "../../../kube/errors.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { parseTimeMs, toMicroTime } from "../../../runtime/time.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
+import type { HealthCheckObject } from "../snapshot/health-check.ts";
 
 /** How long past its end another holder's lease is respected, since its clock and ours may differ. */
 const SKEW_MS = 15_000;
@@ -124,4 +125,9 @@ export function readTaken(
 /** The name of a node's lease. */
 export function leaseName(nodeName: string): string {
   return `node-${nodeName}`;
+}
+
+/** Who holds the leases of a health check's nodes. */
+export function leaseHolder(check: HealthCheckObject): string {
+  return `NodeHealthCheck-${check.metadata.name}`;
 }

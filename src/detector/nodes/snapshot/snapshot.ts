@@ -5,8 +5,8 @@ import type { ObjectKey } from "../../../kube/client.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import type { Census } from "../decide/threshold.ts";
 import { takeCensus } from "../decide/threshold.ts";
-import { isBookFull, readAttempts } from "../../shared/model/attempts.ts";
-import type { CheckState } from "./check-state.ts";
+import { isHistoryFull, readAttempts } from "../../shared/model/attempts.ts";
+import type { NodeCheckState } from "./check-state.ts";
 import type { NodeFacts, Snapshot } from "../decide/decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { isOlder } from "./health-check.ts";
@@ -24,7 +24,7 @@ import { isControlPlane } from "../../shared/model/template.ts";
 /** One health check and what is remembered of it. */
 export interface Peer {
   check: HealthCheckObject;
-  state: CheckState;
+  state: NodeCheckState;
 }
 
 /** What a snapshot is taken of. */
@@ -32,7 +32,7 @@ export interface World {
   check: HealthCheckObject;
   policy: Policy;
   tracker: NodeTracker;
-  state: CheckState;
+  state: NodeCheckState;
   /** The other health checks. */
   peers: readonly Peer[];
   nodes: Pick<Watched<Node>, "get">;
@@ -101,7 +101,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
     policy,
     templates: world.platform.conflict ?? world.templates,
     platform: world.platform,
-    isBookFull: isBookFull(check),
+    isHistoryFull: isHistoryFull(check),
     selectedNodes: tracker.selectedNodes,
     nodes,
     liveCensus: world.listed && takeLiveCensus(check, tracker, world.listed, remediations, nowMs),

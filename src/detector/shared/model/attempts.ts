@@ -25,7 +25,7 @@ export interface CountedAttempt {
 export const DEFAULT_ATTEMPT_BUDGET: AttemptBudget = { max: 10, windowMs: 86_400_000 };
 
 /** The attempts that a health check remembers, by node or machine. */
-export type AttemptBook = ReadonlyMap<string, readonly CountedAttempt[]>;
+export type AttemptHistory = ReadonlyMap<string, readonly CountedAttempt[]>;
 
 /** Attempts that are remembered of one node: more cannot be asked for. */
 const ATTEMPTS_MAX = 50;
@@ -33,7 +33,7 @@ const ATTEMPTS_MAX = 50;
 const WINDOW_MAX_MS = 7 * 86_400_000;
 const WINDOW_MIN_MS = 60_000;
 /** Kubernetes allows 256 KiB of annotations an object, and others want room too. Some two thousand attempts. */
-const BOOK_LENGTH_MAX = 160 * 1024;
+const HISTORY_LENGTH_MAX = 160 * 1024;
 /** What one more attempt may take there: a node's name, a UID and a time. */
 const ATTEMPT_LENGTH_MAX = 400;
 
@@ -91,24 +91,24 @@ function isFree({ object, succeeded, terminating, powerOrdered }: Remediation): 
 }
 
 /** Reads what a health check remembers. People may have edited it: what cannot be read is left out. */
-export function readAttempts({ metadata }: KubeObject): AttemptBook {
+export function readAttempts({ metadata }: KubeObject): AttemptHistory {
   const text = metadata.annotations?.[REMEDIATION_ATTEMPTS];
   const book = new Map<string, CountedAttempt[]>();
   if (text === undefined) return book;
-  for (const [nodeName, list] of parseBook(text)) book.set(nodeName, list.split(",").flatMap(parseAttempt));
+  for (const [nodeName, list] of parseHistory(text)) book.set(nodeName, list.split(",").flatMap(parseAttempt));
   return book;
 }
 
 /** Whether there may be no room for one more attempt, unless older ones are forgotten. */
-export function isBookFull({ metadata }: KubeObject): boolean {
-  return (metadata.annotations?.[REMEDIATION_ATTEMPTS]?.length ?? 0) > BOOK_LENGTH_MAX - ATTEMPT_LENGTH_MAX;
+export function isHistoryFull({ metadata }: KubeObject): boolean {
+  return (metadata.annotations?.[REMEDIATION_ATTEMPTS]?.length ?? 0) > HISTORY_LENGTH_MAX - ATTEMPT_LENGTH_MAX;
 }
 
 /**
  * What the annotation is to say once these nodes' attempts are what is given; undefined where nothing is left to remember.
  * The oldest are left out where all do not fit.
  */
-export function writeAttempts(book: AttemptBook, changes: AttemptBook, nowMs: number): string | undefined {
+export function writeAttempts(book: AttemptHistory, changes: AttemptHistory, nowMs: number): string | undefined {
   const entries = [...new Map([...book, ...changes])]
     .flatMap(([nodeName, attempts]) => attempts.map((attempt) => ({ nodeName, ...attempt })))
     .filter(({ startedMs }) => nowMs - startedMs < WINDOW_MAX_MS)
@@ -120,14 +120,14 @@ export function writeAttempts(book: AttemptBook, changes: AttemptBook, nowMs: nu
     const list = lists.get(nodeName) ?? [];
     // With a comma; the first one of a node also with what that costs in JSON: its name, four quotes and a colon.
     length += text.length + 1 + (list.length === 0 ? nodeName.length + 5 : 0);
-    if (length > BOOK_LENGTH_MAX) break;
+    if (length > HISTORY_LENGTH_MAX) break;
     lists.set(nodeName, [text, ...list]);
   }
   if (lists.size === 0) return undefined;
   return JSON.stringify(Object.fromEntries([...lists].map(([nodeName, list]) => [nodeName, list.join(",")])));
 }
 
-function parseBook(text: string): [nodeName: string, list: string][] {
+function parseHistory(text: string): [nodeName: string, list: string][] {
   try {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed !== "object" || parsed === null) return [];

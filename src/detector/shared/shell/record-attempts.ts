@@ -4,7 +4,7 @@ import { pointer } from "../../../kube/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import { annotationPatch } from "./annotation-patch.ts";
-import type { AttemptBook } from "../model/attempts.ts";
+import type { AttemptHistory } from "../model/attempts.ts";
 import { readAttempts, writeAttempts } from "../model/attempts.ts";
 
 /**
@@ -17,7 +17,7 @@ export async function recordAttempts(
   client: KubeClient,
   type: ResourceType,
   check: KubeObject,
-  changes: AttemptBook,
+  changes: AttemptHistory,
   nowMs: number,
   signal: AbortSignal,
 ): Promise<KubeObject | undefined> {

@@ -11,7 +11,7 @@ const LIST_AGE_MAX_MS = 200;
 export type ListedNodes = ReadonlyMap<string, Node>;
 
 /** The nodes as they are now: by the view where it is fresh, else by a live list, which passes and creations share. */
-export class PresentNodes {
+export class CurrentNodes {
   readonly #runtime: Pick<KubeRuntime, "client" | "clock">;
   readonly #freshness: ViewFreshness;
   #reading: Promise<void> | undefined;

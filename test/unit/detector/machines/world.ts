@@ -212,7 +212,7 @@ export function decideFor(
       standstill: undefined,
       away: undefined,
       deleting: undefined,
-      isBookFull: false,
+      isHistoryFull: false,
       ...rest,
     },
     T0,

@@ -59,13 +59,13 @@ describe("decide: who gets a remediation", () => {
     ["not one with a foreign CR", [unhealthy("a")], { isForeign: () => true }, { a: "foreign" }],
     [
       "not one that is held",
-      [unhealthy("a", { hold: { reason: "lease", untilMs: T0 + 1, announce: true } })],
+      [unhealthy("a", { hold: { reason: "lease", untilMs: T0 + 1, cause: "lease" } })],
       {},
       { a: "held" },
     ],
     [
       "one whose hold is over",
-      [unhealthy("a", { hold: { reason: "lease", untilMs: T0, announce: true } })],
+      [unhealthy("a", { hold: { reason: "lease", untilMs: T0, cause: "lease" } })],
       {},
       { a: "create" },
     ],
@@ -370,7 +370,7 @@ describe("decide: attempt budget", () => {
       decide(snapshotOf(policy, [{ ...facts, ...changes }], more), T0).actions.map(({ type }) => type);
     assert.deepEqual(types({ attempts: [] }), ["recordAttempts"]);
     assert.deepEqual(types({}), ["delete"]);
-    assert.deepEqual(types({ attempts: [] }, { isBookFull: true }), ["recordAttempts", "delete"]);
+    assert.deepEqual(types({ attempts: [] }, { isHistoryFull: true }), ["recordAttempts", "delete"]);
   });
 
   it("remembers the attempts of a node that a reprovision has deleted", () => {

@@ -219,7 +219,7 @@ describe("a skipped duration changes nothing else", () => {
     assert.equal(outcomeOf(failed({}, controlPlane), sightOf(), {}, busy), "controlPlane");
   });
   it("the lease of a maintenance tool holds", () => {
-    const hold = { reason: "taken", untilMs: T0 + SECOND_MS, announce: true };
+    const hold = { reason: "taken", untilMs: T0 + SECOND_MS, cause: "lease" as const };
     assert.equal(outcomeOf(failed(), sightOf(), { hold }), "held");
   });
   it("a stale view, and an older health check, hold", () => {

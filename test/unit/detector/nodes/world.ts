@@ -154,7 +154,7 @@ export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Sna
     status: {},
     policy,
     templates: templatesOf(policy),
-    isBookFull: false,
+    isHistoryFull: false,
     selectedNodes: Math.max(10, nodes.length),
     nodes,
     controlPlaneBusy: new Set(),

@@ -5,7 +5,7 @@ import {
   attemptAllowedAtMs,
   countAttempts,
   DEFAULT_ATTEMPT_BUDGET,
-  isBookFull,
+  isHistoryFull,
   mustRecord,
   parseAttemptBudget,
   readAttempts,
@@ -165,7 +165,7 @@ describe("the attempts in a health check's annotation", () => {
     assert.ok(text.length <= 160 * 1024 && text.length > 150 * 1024, `${text.length} characters`);
     const read = readAttempts(checkWith(text));
     assert.ok(read.has("worker-0.rack.example") && !read.has("worker-4999.rack.example"));
-    assert.equal(isBookFull(checkWith(text)), true);
-    assert.equal(isBookFull(checkWith(writeAttempts(book(["a", 1]), new Map(), T0))), false);
+    assert.equal(isHistoryFull(checkWith(text)), true);
+    assert.equal(isHistoryFull(checkWith(writeAttempts(book(["a", 1]), new Map(), T0))), false);
   });
 });

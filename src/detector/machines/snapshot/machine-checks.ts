@@ -4,22 +4,23 @@ import type { ClusterRef, WorkloadClusters } from "../../../clusters/workload-cl
 import type { Change, Watched } from "../../../kube/watched.ts";
 import { keyText, nameOf, parseKey } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { isBookFull, readAttempts } from "../../shared/model/attempts.ts";
+import { isHistoryFull, readAttempts } from "../../shared/model/attempts.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
+import { CheckStates } from "../../shared/views/check-states.ts";
 import type { SteadyTimes } from "../../shared/views/condition-times.ts";
 import type { Compiled, MachineCheckState, MachineWorld } from "./check-state.ts";
 import { judgeNow, newMachineCheckState, stateKey } from "./check-state.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
-
 import type { MachineSnapshot } from "../decide/decision.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import { takeMachineSnapshot } from "./snapshot.ts";
+import type { MachinePolicy } from "../decide/policy.ts";
 import type { NodeSight } from "../decide/target.ts";
 
 /** Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute where nothing changes. */
 const VIEW_STALE_MS = 180_000;
 
-export interface MachineCheckStatesDeps {
+export interface MachineChecksDeps {
   kind: MachineHealthCheckKind;
   clock: Clock;
   /** The clock that machines are judged by. */
@@ -36,16 +37,15 @@ export interface MachineCheckStatesDeps {
   onChange: (check: string) => void;
 }
 
-/** What is remembered of each MachineHealthCheck, kept up to date as machines, clusters and nodes change. */
-export class MachineCheckStates {
-  readonly #deps: MachineCheckStatesDeps;
-  /** By the health check's `namespace/name`. */
-  readonly #states = new Map<string, MachineCheckState>();
+/** What the agent knows of each MachineHealthCheck, kept up to date as machines, clusters and nodes change. */
+export class MachineChecks {
+  readonly #deps: MachineChecksDeps;
+  readonly #states: CheckStates<MachineHealthCheck, MachineCheckState>;
   /** By the cluster's `namespace/name`. */
   readonly #nodes = new Map<string, ClusterNodes>();
   readonly world: MachineWorld;
 
-  constructor(deps: MachineCheckStatesDeps) {
+  constructor(deps: MachineChecksDeps) {
     this.#deps = deps;
     this.world = {
       kind: deps.kind,
@@ -53,27 +53,30 @@ export class MachineCheckStates {
       clusterOf: (check) => this.clusterOf(check),
       nodesOf: (check) => this.nodesOf(check),
     };
+    this.#states = new CheckStates({
+      keyOf: stateKey,
+      make: (check, before) => {
+        const state = newMachineCheckState(this.world, check, deps.machines.values());
+        state.announced = before?.announced ?? state.announced;
+        return state;
+      },
+    });
     deps.machines.subscribe((change) => this.#onMachine(change));
     deps.clusterObjects?.subscribe((change) => this.#onCluster(change));
   }
 
-  /** What is remembered of this very health check and spec; made anew where there is nothing. */
+  /** The state of this very health check and spec; a new one where there is none. */
   of(check: MachineHealthCheck): MachineCheckState {
-    const key = nameOf(check);
-    const known = this.#states.get(key);
-    if (known?.key === stateKey(check)) return known;
-    const state = newMachineCheckState(this.world, check, this.#deps.machines.values());
-    state.told = known?.told ?? state.told;
-    this.#states.set(key, state);
-    return state;
+    return this.#states.of(check);
   }
 
-  values(): IterableIterator<MachineCheckState> {
-    return this.#states.values();
+  /** The policies of all health checks whose spec can be used. */
+  *policies(): IterableIterator<MachinePolicy> {
+    for (const [, { compiled }] of this.#states.entries()) if ("policy" in compiled) yield compiled.policy;
   }
 
   forget(check: string): void {
-    this.#states.delete(check);
+    this.#states.forget(check);
     const used = new Set([...this.#deps.checks.values()].map((other) => keyText(clusterRef(other))));
     for (const [cluster, nodes] of this.#nodes) {
       if (used.has(cluster)) continue;
@@ -130,7 +133,7 @@ export class MachineCheckStates {
       isUnhealthyToOthers: (machine) => this.#findOther(check, machine),
       fenceableSinceMs: (machine) => this.#deps.fenceableSinceMs(machine),
       attemptsOf: (key) => attempts.get(key) ?? [],
-      isBookFull: isBookFull(check),
+      isHistoryFull: isHistoryFull(check),
       standstill: this.standstillOf(check),
       away: this.nodesOf(check)?.away,
     });
@@ -183,7 +186,7 @@ export class MachineCheckStates {
 
   /** Another health check that finds the machine unhealthy; its name. */
   #findOther(check: MachineHealthCheck, machine: Machine): string | undefined {
-    for (const [key, { compiled }] of this.#states) {
+    for (const [key, { compiled }] of this.#states.entries()) {
       if (key === nameOf(check) || "problem" in compiled) continue;
       const tracked = compiled.tracker.get(machine.metadata.name);
       if (tracked?.machine.metadata.uid === machine.metadata.uid && tracked.health.state === "unhealthy") return key;
@@ -193,7 +196,7 @@ export class MachineCheckStates {
 
   #onMachine(change: Change<Machine>): void {
     const { namespace } = change.object.metadata;
-    for (const [key, { compiled }] of this.#states) {
+    for (const [key, { compiled }] of this.#states.entries()) {
       if ("problem" in compiled || parseKey(key).namespace !== namespace) continue;
       if (compiled.tracker.observe(change)) this.#deps.onChange(key);
     }

@@ -1,33 +1,29 @@
 import type { Machine } from "../../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
-import { nameOf, parseKey } from "../../../kube/watched.ts";
-import { sideBySide } from "../../shared/shell/parallel.ts";
-import type { MachineActionContext, MachineActionDeps, SingleMachineAction } from "./actions.ts";
-import { machineActionKey, takeMachineAction } from "./actions.ts";
-import type { MachineCheckState } from "../snapshot/check-state.ts";
-import { judgeNow, stateKey } from "../snapshot/check-state.ts";
-import type { MachineCheckStates } from "../snapshot/check-states.ts";
-import type { MachineCheckStore } from "./check-store.ts";
+import type { ObjectKey } from "../../../kube/client.ts";
+import { keyOf } from "../../../kube/watched.ts";
+import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { pausedCondition } from "../decide/decide.ts";
 import { machineUidOf } from "../decide/request.ts";
 import { judgeTrigger } from "../decide/threshold.ts";
+import type { MachineCheckState } from "../snapshot/check-state.ts";
+import { judgeNow, stateKey } from "../snapshot/check-state.ts";
+import type { MachineChecks } from "../snapshot/machine-checks.ts";
+import type { MachineActionContext } from "./actions.ts";
 
-/** Requests of one pass under way at a time: many machines may fail at once. */
-const ACTIONS_PARALLEL_MAX = 16;
-
-export interface MachineActionRunnerDeps extends MachineActionDeps {
-  store: MachineCheckStore;
-  states: MachineCheckStates;
-  tell: MachineActionContext["tell"];
+export interface LastLookDeps {
+  store: { get: (key: ObjectKey) => MachineHealthCheck | undefined };
+  states: MachineChecks;
+  remediations: RemediationStore;
 }
 
-/** Takes the actions that a pass has decided on. */
-export class MachineActionRunner {
-  readonly #deps: MachineActionRunnerDeps;
-  /** Machines whose remediation is being started, by UID: two passes must not both start. */
+/** What is known right before an action that starts a remediation. */
+export class LastLook {
+  readonly #deps: LastLookDeps;
+  /** Machines whose remediation is being started, by UID: two reconciles must not both start one. */
   readonly #starting = new Map<string, Machine>();
 
-  constructor(deps: MachineActionRunnerDeps) {
+  constructor(deps: LastLookDeps) {
     this.#deps = deps;
   }
 
@@ -36,35 +32,17 @@ export class MachineActionRunner {
     return this.#starting.values();
   }
 
-  /** Takes actions side by side. @returns what failed; one failure never keeps the others from being taken. */
-  takeAll(
-    check: MachineHealthCheck,
-    state: MachineCheckState,
-    actions: readonly SingleMachineAction[],
-    signal: AbortSignal,
-  ): Promise<unknown[]> {
-    const { logger } = this.#deps;
-    const context = this.#contextOf(check, state);
-    return sideBySide(actions, ACTIONS_PARALLEL_MAX, async (action) => {
-      try {
-        await takeMachineAction(this.#deps, context, action, signal);
-      } catch (error) {
-        const fields = { machineHealthCheck: nameOf(check), action: machineActionKey(action) };
-        if (!signal.aborted) logger.warn({ err: error, ...fields }, "an action failed");
-        throw error;
-      } finally {
-        this.#starting.delete(action.machine.metadata.uid);
-      }
-    });
+  /** Takes in that the action on a machine has ended. */
+  ended(machine: Machine): void {
+    this.#starting.delete(machine.metadata.uid);
   }
 
-  #contextOf(check: MachineHealthCheck, state: MachineCheckState): MachineActionContext {
-    const { states, tell } = this.#deps;
+  contextOf(check: MachineHealthCheck, state: MachineCheckState): MachineActionContext {
+    const { states } = this.#deps;
     const { compiled } = state;
     return {
       check,
       covers: (machine) => "policy" in compiled && compiled.policy.covers(machine),
-      holds: state.holds,
       judge: (machine, cluster, node) => judgeNow(states.world, check, machine, cluster, node),
       readNode: async ({ nodeName }, cluster, signal) => {
         const nodes = states.nodesOf(check);
@@ -74,10 +52,6 @@ export class MachineActionRunner {
       },
       findObjection: (signal) => this.#findObjection(check, state, signal),
       mayStart: (machine) => this.#mayStart(check, state, machine),
-      wrote: (machine) => {
-        if ("tracker" in compiled) compiled.tracker.observe({ type: "updated", object: machine, previous: machine });
-      },
-      tell,
     };
   }
 
@@ -103,7 +77,7 @@ export class MachineActionRunner {
   #mayStart(check: MachineHealthCheck, state: MachineCheckState, machine: Machine): boolean {
     const { store, states, remediations } = this.#deps;
     const { compiled } = state;
-    const current = store.get(parseKey(nameOf(check)));
+    const current = store.get(keyOf(check));
     if (current === undefined || stateKey(current) !== state.key || "problem" in compiled) return false;
     if (pausedCondition(current, states.clusterOf(current)).status === "True") return false;
     const { uid, namespace, name } = machine.metadata;

@@ -1,11 +1,11 @@
 /**
- * Does `work` for each item, so many at a time.
+ * Runs `work` for each item, at most `parallelMax` at a time.
  *
- * @returns what failed; one failure never keeps the others from being done.
+ * @returns what failed; one failure never keeps the others from running.
  */
-export async function sideBySide<T>(
+export async function runInParallel<T>(
   items: readonly T[],
-  atOnce: number,
+  parallelMax: number,
   work: (item: T) => Promise<void>,
 ): Promise<unknown[]> {
   const errors: unknown[] = [];
@@ -19,6 +19,6 @@ export async function sideBySide<T>(
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, lane));
+  await Promise.all(Array.from({ length: Math.min(parallelMax, items.length) }, lane));
   return errors;
 }

@@ -1,0 +1,67 @@
+import type { Machine } from "../../../api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import { nameOf } from "../../../kube/watched.ts";
+import type { Hold } from "../../shared/model/hold.ts";
+import type { MachineAnnouncement, MachineEventReason } from "../decide/decision.ts";
+import type { MachineCheckState } from "./check-state.ts";
+
+/** What an action has done, or has found instead of doing it. */
+export type MachineEvent =
+  /** No remediation starts for now. */
+  | { type: "held"; machine: Machine; hold: Hold }
+  /** The machine as it is now, after a write. */
+  | { type: "written"; machine: Machine }
+  | { type: "markedUnhealthy"; machine: Machine }
+  | { type: "annotated"; machine: Machine }
+  | { type: "annotationFailed"; machine: Machine; message: string }
+  | { type: "deleted"; machine: Machine }
+  | { type: "deletionFailed"; machine: Machine; message: string };
+
+/** Takes in what an action has done. @returns the events to record for it, in upstream's words. */
+export function observe(
+  { holds, compiled }: Pick<MachineCheckState, "holds" | "compiled">,
+  check: MachineHealthCheck,
+  event: MachineEvent,
+): MachineAnnouncement[] {
+  const { machine } = event;
+  const name = nameOf(machine);
+  switch (event.type) {
+    case "held":
+      holds.set(machine.metadata.uid, event.hold);
+      return [];
+    case "written":
+      if ("tracker" in compiled) compiled.tracker.observe({ type: "updated", object: machine, previous: machine });
+      return [];
+    case "markedUnhealthy": {
+      const note = `Machine ${name} has been marked as unhealthy by ${nameOf(check)}`;
+      return [announce("Normal", "MachineMarkedUnhealthy", note, machine)];
+    }
+    case "annotated": {
+      const note = `Requesting external remediation of node associated with machine ${name}`;
+      return [announce("Normal", "ExternalAnnotationAdded", note, machine)];
+    }
+    case "annotationFailed": {
+      const note = `Requesting external remediation of node associated with machine ${name} failed: ${event.message}`;
+      return [announce("Warning", "ExternalAnnotationFailed", note, machine)];
+    }
+    case "deleted": {
+      const note = `Machine ${name} has been remediated by requesting to delete Machine object`;
+      return [announce("Normal", "MachineDeleted", note, machine)];
+    }
+    case "deletionFailed": {
+      const note = `Machine ${name} remediation failed: unable to delete Machine object: ${event.message}`;
+      return [announce("Warning", "MachineDeletionFailed", note, machine)];
+    }
+    default:
+      return event satisfies never;
+  }
+}
+
+function announce(
+  type: MachineAnnouncement["type"],
+  reason: MachineEventReason,
+  note: string,
+  about: Machine,
+): MachineAnnouncement {
+  return { key: `${about.metadata.uid}/${note}`, type, reason, note, about };
+}

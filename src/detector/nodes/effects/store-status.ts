@@ -1,0 +1,37 @@
+import { isDeepStrictEqual } from "node:util";
+import type { NodeHealthCheckStatus } from "../../../api/node-health-check.ts";
+import type { JsonPatchOperation } from "../../../kube/client.ts";
+import { pointer } from "../../../kube/json-pointer.ts";
+import type { HealthCheckStore } from "../../shared/shell/health-check-store.ts";
+import type { HealthCheckObject } from "../snapshot/health-check.ts";
+
+/**
+ * Stores what has changed of the status.
+ *
+ * @throws KubeError, Conflict where the health check is another one or another version now.
+ */
+export async function storeStatus(
+  store: HealthCheckStore<HealthCheckObject>,
+  check: HealthCheckObject,
+  status: NodeHealthCheckStatus,
+  signal: AbortSignal,
+): Promise<void> {
+  const operations = statusPatch(check.status, status);
+  if (operations.length === 0) return;
+  const isNew = Object.keys(check.status).length === 0;
+  const whole: JsonPatchOperation[] = [{ op: "add", path: "/status", value: status }];
+  await store.patch(check, check, isNew ? whole : operations, { subresource: "status" }, signal);
+}
+
+/** The patch from one status to the other, field by field: fields that this version does not know stay. */
+function statusPatch(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): JsonPatchOperation[] {
+  if (before === after) return [];
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
+  const was = new Map<string, unknown>(Object.entries(before));
+  const is = new Map<string, unknown>(Object.entries(after));
+  return [...fields].flatMap((name): JsonPatchOperation[] => {
+    const path = pointer("status", name);
+    if (!is.has(name)) return [{ op: "remove", path }];
+    return isDeepStrictEqual(was.get(name), is.get(name)) ? [] : [{ op: "add", path, value: is.get(name) }];
+  });
+}

@@ -1,0 +1,72 @@
+import type { Node } from "../../../api/core.ts";
+import type { RemediationObject } from "../../shared/model/remediation.ts";
+import type { Hold } from "../../shared/model/hold.ts";
+import type { NodeAnnouncement } from "../decide/decision.ts";
+import type { Skipped } from "../decide/health.ts";
+import type { NodeCheckState } from "./check-state.ts";
+
+/** What an action has done, or has found instead of doing it. */
+export type NodeEvent =
+  | { type: "leaseTaken"; nodeName: string; renewAtMs: number }
+  /** Its release is on its way. */
+  | { type: "leaseReleased"; nodeName: string }
+  /** Somebody else holds the lease; with a remediation under way nothing is held back, and the lease is asked for again. */
+  | { type: "leaseRefused"; nodeName: string; hold: Hold }
+  /** No remediation starts for now. */
+  | { type: "held"; nodeName: string; hold: Hold }
+  | { type: "created"; node: Node; atMs: number; skipped: Skipped | undefined }
+  | { type: "deleted"; remediation: RemediationObject }
+  | { type: "markedOld" | "confirmationConsumed"; nodeName: string };
+
+/** Takes in what an action has done. @returns the events to record for it. */
+export function observe(
+  { holds, leaseRenewals }: Pick<NodeCheckState, "holds" | "leaseRenewals">,
+  event: NodeEvent,
+): NodeAnnouncement[] {
+  switch (event.type) {
+    case "leaseTaken":
+      leaseRenewals.set(event.nodeName, event.renewAtMs);
+      return [];
+    case "leaseReleased":
+      leaseRenewals.delete(event.nodeName);
+      return [];
+    case "leaseRefused":
+      leaseRenewals.set(event.nodeName, event.hold.untilMs);
+      holds.set(event.nodeName, event.hold);
+      return [];
+    case "held":
+      holds.set(event.nodeName, event.hold);
+      return [];
+    case "created":
+      return announceCreation(event);
+    case "deleted":
+      return [announceDeletion(event.remediation)];
+    case "markedOld":
+    case "confirmationConsumed":
+      return [];
+    default:
+      return event satisfies never;
+  }
+}
+
+function announceCreation({ node, atMs, skipped }: Extract<NodeEvent, { type: "created" }>): NodeAnnouncement[] {
+  const { name, uid } = node.metadata;
+  const created = `Created remediation object for node ${name}`;
+  const first: NodeAnnouncement = {
+    key: `${uid}/created`,
+    type: "Normal",
+    reason: "RemediationCreated",
+    note: created,
+    about: node,
+  };
+  if (skipped === undefined) return [first];
+  const seconds = Math.max(0, Math.round((skipped.durationUntilMs - atMs) / 1_000));
+  const note = `Node ${name} is remediated ${seconds} s before its duration is over: ${skipped.proof}`;
+  return [first, { key: `${uid}/skipped`, type: "Normal", reason: "DurationSkipped", note, about: node }];
+}
+
+function announceDeletion(remediation: RemediationObject): NodeAnnouncement {
+  const { kind, metadata } = remediation;
+  const note = `Deleted remediation CR of kind ${kind} with name ${metadata.name}`;
+  return { key: `${metadata.uid}/deleted`, type: "Normal", reason: "RemediationRemoved", note, about: remediation };
+}

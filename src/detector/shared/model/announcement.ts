@@ -1,0 +1,12 @@
+import type { KubeObject } from "../../../kube/resource.ts";
+
+/** A Kubernetes event that is to be recorded. */
+export interface Announcement<R extends string = string> {
+  /** Tells standing announcements apart: each is recorded once for as long as it stands. */
+  key: string;
+  type: "Normal" | "Warning";
+  reason: R;
+  note: string;
+  /** The node, machine or remediation that it is about; undefined: the health check itself. */
+  about?: KubeObject | undefined;
+}

@@ -1,0 +1,220 @@
+import { Controller } from "../../../kube/controller.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { nameOf, parseKey } from "../../../kube/watched.ts";
+import type { Announcement } from "../model/announcement.ts";
+import type { FamilyDecision, RecordAttempts } from "../model/family-decision.ts";
+import type { CheckState } from "../views/check-states.ts";
+import { expireHolds } from "../views/check-states.ts";
+import type { HealthCheckStore } from "./health-check-store.ts";
+import { runInParallel } from "./run-in-parallel.ts";
+
+/** Health checks that are reconciled at a time. */
+const CONCURRENCY = 4;
+/** One reconcile decides again on what its actions changed, at most this often: e.g. remember, then delete, then create. */
+const ROUNDS_MAX = 4;
+/** Timers follow a clock that cannot jump and expiry one that can, and a watch may lose an event: so no wait is longer. */
+const RECHECK_MAX_MS = 60_000;
+/** Longest wait after a reconcile in which something failed. */
+const BACKOFF_MAX_MS = 15_000;
+/** How soon a reconcile is repeated whose status write met a newer version. */
+const CONFLICT_RETRY_MS = 50;
+
+/** When the controller reconciles a health check again, whatever happens; undefined: when something changes. */
+export interface Requeue {
+  requeueAfterMs?: number;
+}
+
+/** One health check that was read, and everything that the shell does with it. `A` are its actions, `E` their events. */
+export interface Reconcile<C extends KubeObject, A, E, D extends FamilyDecision<A>> {
+  state: CheckState;
+  /** Takes a snapshot of what is known now, and decides on it. */
+  decide: (check: C) => D;
+  /**
+   * Makes sure that a first decision that starts something does not rest on a view that is behind.
+   *
+   * @returns undefined where that is so already; else what failed, and the shell decides again.
+   */
+  confirm?: (decision: D, signal: AbortSignal) => Promise<readonly unknown[] | undefined>;
+  /** Is called before any of the actions run. */
+  begin?: (check: C, actions: readonly A[]) => void;
+  /** Runs one action, and yields an event for each thing that it has done. */
+  run: (check: C, action: A, signal: AbortSignal) => AsyncIterable<E>;
+  /** Takes in what an action has done: no call, no clock. @returns the events to record for it. */
+  observe: (event: E) => readonly Announcement[];
+  /** Is called once an action has ended, whether it succeeded or not. */
+  end: (action: A) => void;
+  /** @throws KubeError, Conflict where the health check is another one or another version now. */
+  storeStatus: (check: C, decision: D, nowMs: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** Of a health check whose spec cannot be used: its decision has no actions. */
+export const NO_ACTIONS = {
+  run: async function* (): AsyncGenerator<never, void> {},
+  observe: (): [] => [],
+  end: (): void => undefined,
+};
+
+/** What differs between families of health checks: those over Nodes, and those over Machines of a vendor. */
+export interface HealthCheckFamily<C extends KubeObject, A, E, D extends FamilyDecision<A>> {
+  /** Names the controller in logs. */
+  name: string;
+  /** The field of log lines that names the health check. */
+  logField: string;
+  /** Actions of one reconcile that run at a time: many nodes may die at once. */
+  actionsParallelMax: number;
+  store: HealthCheckStore<C>;
+  /** Now, on the clock that decisions go by. */
+  nowMs: () => number;
+  /** Gathers what a decision needs; or says when to try again, where that is not known yet or nothing is to be decided. */
+  read: (check: C, signal: AbortSignal) => Promise<Reconcile<C, A, E, D> | Requeue>;
+  /** Is called where there is no such health check any more. */
+  forget: (name: string) => void;
+  /** Names an action, so that one that failed is not run twice in one reconcile. */
+  keyOf: (action: A | RecordAttempts) => string;
+  /** Records a Kubernetes event. */
+  record: (check: C, announcement: Announcement) => void;
+}
+
+/**
+ * Reconciles the health checks of one family: read, decide, run the actions, observe their events, decide again on what
+ * has changed, store the status. Whatever a result means is said by `decide` and `observe`, which are pure.
+ */
+export class HealthCheckShell<C extends KubeObject, A extends { type: string }, E, D extends FamilyDecision<A>> {
+  readonly #family: HealthCheckFamily<C, A, E, D>;
+  readonly #runtime: KubeRuntime;
+  readonly #controller: Controller;
+
+  constructor(runtime: KubeRuntime, family: HealthCheckFamily<C, A, E, D>) {
+    this.#family = family;
+    this.#runtime = runtime;
+    this.#controller = new Controller(runtime, {
+      name: family.name,
+      concurrency: CONCURRENCY,
+      maxBackoffMs: BACKOFF_MAX_MS,
+      reconcile: (name, signal) => this.#reconcile(name, signal),
+    });
+  }
+
+  /** @param name `namespace/name`, or the name of a health check without a namespace. */
+  enqueue(name: string): void {
+    this.#controller.enqueue(name);
+  }
+
+  enqueueAll(): void {
+    for (const check of this.#family.store.values()) this.enqueue(nameOf(check));
+  }
+
+  /** Resolves once `signal` has aborted and no reconcile runs any more. */
+  async run(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#controller.run(signal);
+    } finally {
+      this.#family.store.close();
+    }
+  }
+
+  async #reconcile(name: string, signal: AbortSignal): Promise<Requeue> {
+    const { store, nowMs, keyOf } = this.#family;
+    const check = store.get(parseKey(name));
+    if (check === undefined) {
+      this.#family.forget(name);
+      return {};
+    }
+    const work = await this.#family.read(check, signal);
+    if (!("state" in work)) return work;
+    const errors: unknown[] = [];
+    const taken = new Set<string>();
+    let current = check;
+    let decision = work.decide(current);
+    const failures = await work.confirm?.(decision, signal);
+    if (failures !== undefined) {
+      errors.push(...failures);
+      decision = work.decide(current);
+    }
+    // What was found is announced before what is done about it: events are read in their order.
+    const { announced } = work.state;
+    work.state.announced = new Set([...announced, ...this.#announce(check, work.state, decision)]);
+    for (let round = 1; round <= ROUNDS_MAX; round += 1) {
+      const actions = decision.actions.filter((action) => !taken.has(keyOf(action)));
+      if (actions.length === 0) break;
+      for (const action of actions) taken.add(keyOf(action));
+      errors.push(...(await this.#runAll(work, current, actions.filter(isSingle), signal)));
+      signal.throwIfAborted();
+      const attempts = new Map(
+        actions.flatMap((action) => (isSingle(action) ? [] : [[action.key, action.attempts] as const])),
+      );
+      if (attempts.size > 0) {
+        try {
+          current = await store.recordAttempts(current, attempts, nowMs(), signal);
+        } catch (error) {
+          errors.push(error);
+        }
+        signal.throwIfAborted();
+      }
+      decision = work.decide(current);
+    }
+    return this.#conclude(work, current, decision, errors, signal);
+  }
+
+  /** Runs actions in parallel. @returns what failed; one failure never keeps the others from running. */
+  #runAll(
+    work: Reconcile<C, A, E, D>,
+    check: C,
+    actions: readonly A[],
+    signal: AbortSignal,
+  ): Promise<readonly unknown[]> {
+    const { actionsParallelMax, keyOf, logField, record } = this.#family;
+    work.begin?.(check, actions);
+    return runInParallel(actions, actionsParallelMax, async (action) => {
+      try {
+        for await (const event of work.run(check, action, signal)) {
+          for (const announcement of work.observe(event)) record(check, announcement);
+        }
+      } catch (error) {
+        const fields = { [logField]: nameOf(check), action: keyOf(action) };
+        if (!signal.aborted) this.#runtime.logger.warn({ err: error, ...fields }, "an action failed");
+        throw error;
+      } finally {
+        work.end(action);
+      }
+    });
+  }
+
+  /** Stores the status, announces what it shows, and says when to reconcile again. */
+  async #conclude(
+    work: Reconcile<C, A, E, D>,
+    check: C,
+    decision: D,
+    errors: readonly unknown[],
+    signal: AbortSignal,
+  ): Promise<Requeue> {
+    const nowMs = this.#family.nowMs();
+    work.state.announced = this.#announce(check, work.state, decision);
+    expireHolds(work.state, nowMs);
+    try {
+      await work.storeStatus(check, decision, nowMs, signal);
+    } catch (error) {
+      if (!isKubeError(error, "Conflict")) throw error;
+      return { requeueAfterMs: CONFLICT_RETRY_MS };
+    }
+    for (const announcement of decision.transitions) this.#family.record(check, announcement);
+    if (errors.length > 0) throw new AggregateError(errors, `${errors.length} actions of ${nameOf(check)} failed`);
+    const { nextCheckMs } = decision;
+    if (nextCheckMs === undefined) return {};
+    return { requeueAfterMs: Math.min(Math.max(1, Math.ceil(nextCheckMs - nowMs)), RECHECK_MAX_MS) };
+  }
+
+  /** Records what stands and was not recorded yet. @returns the keys of everything that stands. */
+  #announce(check: C, { announced }: CheckState, { standing }: D): ReadonlySet<string> {
+    for (const announcement of standing) {
+      if (!announced.has(announcement.key)) this.#family.record(check, announcement);
+    }
+    return new Set(standing.map(({ key }) => key));
+  }
+}
+
+function isSingle<A extends { type: string }>(action: A | RecordAttempts): action is A {
+  return action.type !== "recordAttempts";
+}

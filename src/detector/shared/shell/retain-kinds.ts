@@ -1,0 +1,25 @@
+import type { Step } from "../model/template-reference.ts";
+import { remediationKind } from "../model/template-reference.ts";
+import { kindKey } from "../views/dynamic-kinds.ts";
+import type { RemediationStore } from "../views/remediation-store.ts";
+import type { TemplateResolver } from "../views/template-resolver.ts";
+
+/**
+ * Ends the watches of all kinds but those that the steps name.
+ *
+ * @param recorded more kinds of remediations, as `kindKey` names them: what is on record stays in sight.
+ */
+export function retainKinds(
+  views: { templates: TemplateResolver; remediations: RemediationStore },
+  steps: Iterable<Step>,
+  recorded: Iterable<string> = [],
+): void {
+  const templates = new Set<string>();
+  const remediations = new Set<string>(recorded);
+  for (const { template } of steps) {
+    templates.add(kindKey(template.apiVersion, template.kind));
+    remediations.add(kindKey(template.apiVersion, remediationKind(template)));
+  }
+  views.templates.retain(templates);
+  views.remediations.retain(remediations);
+}

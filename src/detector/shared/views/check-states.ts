@@ -1,0 +1,57 @@
+import type { KubeObject } from "../../../kube/resource.ts";
+import { nameOf } from "../../../kube/watched.ts";
+import type { Hold } from "../model/hold.ts";
+
+/** What the agent remembers of one health check beside its status. All of it can be lost: a restart finds it again. */
+export interface CheckState {
+  /** Names the health check and everything that its policy is compiled from. */
+  readonly key: string;
+  /** By the node's name, or the machine's UID. */
+  readonly holds: Map<string, Hold>;
+  /** Keys of the standing announcements that were recorded. */
+  announced: ReadonlySet<string>;
+}
+
+/** How a family makes the state of a health check. */
+export interface StateMaker<C extends KubeObject, S extends CheckState> {
+  keyOf: (check: C) => string;
+  /** @param before the state that the new one replaces, as after an edit. */
+  make: (check: C, before: S | undefined) => S;
+}
+
+/** The states of a family's health checks, by `namespace/name`. */
+export class CheckStates<C extends KubeObject, S extends CheckState> {
+  readonly #maker: StateMaker<C, S>;
+  readonly #states = new Map<string, S>();
+
+  constructor(maker: StateMaker<C, S>) {
+    this.#maker = maker;
+  }
+
+  /** The state of this very health check and spec; a new one where there is none. */
+  of(check: C): S {
+    const name = nameOf(check);
+    const known = this.#states.get(name);
+    if (known?.key === this.#maker.keyOf(check)) return known;
+    const state = this.#maker.make(check, known);
+    this.#states.set(name, state);
+    return state;
+  }
+
+  get(name: string): S | undefined {
+    return this.#states.get(name);
+  }
+
+  entries(): IterableIterator<[string, S]> {
+    return this.#states.entries();
+  }
+
+  forget(name: string): void {
+    this.#states.delete(name);
+  }
+}
+
+/** Drops the holds that have expired. */
+export function expireHolds({ holds }: CheckState, nowMs: number): void {
+  for (const [key, { untilMs }] of holds) if (untilMs <= nowMs) holds.delete(key);
+}
