@@ -11,6 +11,8 @@ import { BmcError } from "../bmc/errors.ts";
 import { OptionError } from "../config/option.ts";
 import { ClusterConfigError, KubeError } from "../kube/errors.ts";
 import { TargetError } from "../remediator/targets/host.ts";
+import type { Reason } from "../remediator/reasons.ts";
+import { deviceProblem, pageOf } from "../remediator/reasons.ts";
 import type { CliContext } from "./context.ts";
 import { withoutControls } from "./context.ts";
 import { bmcCommands } from "./bmc.ts";
@@ -75,7 +77,8 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
               ? `ironfence: ${args.input}: flags stand behind the command (ironfence --help lists the commands)`
               : text_en.noCommandRegisteredForInput(args),
           exceptionWhileParsingArguments: (error) => toText(describeUsage(command, error), EXIT_USAGE, how.asJson),
-          exceptionWhileRunningCommand: (error) => toText(describeFailure(error), exitCodeOf(error), how.asJson),
+          exceptionWhileRunningCommand: (error) =>
+            toText(describeFailure(error), exitCodeOf(error), how.asJson, deviceProblem(error)?.reason),
         },
       },
       determineExitCode: exitCodeOf,
@@ -113,8 +116,11 @@ function wantsJson(inputs: readonly string[], variable: string | undefined): boo
   return (chosen?.replace("--output=", "") ?? variable) === "json";
 }
 
-function toText(message: string, exitCode: number, asJson: boolean): string {
-  return asJson ? JSON.stringify({ error: { message: message.replace(/^ironfence: /, ""), exitCode } }) : message;
+function toText(message: string, exitCode: number, asJson: boolean, reason?: Reason): string {
+  const page = reason === undefined ? undefined : pageOf(reason);
+  if (!asJson) return page === undefined ? message : `${message} (${page})`;
+  // What is undefined is left out.
+  return JSON.stringify({ error: { message: message.replace(/^ironfence: /, ""), reason, page, exitCode } });
 }
 
 /** What is wrong with a command line, and where to look. */
@@ -130,8 +136,10 @@ function exitCodeOf(error: unknown): number {
   return error instanceof Refusal ? EXIT_REFUSED : EXIT_FAILURE;
 }
 
-/** What a user can mend is told in one line; anything else is a defect of ours and comes with its stack. */
+/** What a user can fix is one line; anything else is a defect and comes with its stack. */
 function describeFailure(error: unknown): string {
+  const problem = deviceProblem(error);
+  if (problem !== undefined) return withoutControls(`ironfence: ${problem.message}`);
   for (const known of [OptionError, ClusterConfigError, KubeError, BmcError, TargetError, CommandFailure, Refusal]) {
     if (!(error instanceof known)) continue;
     const nextStep = error instanceof KubeError ? error.nextStep : undefined;

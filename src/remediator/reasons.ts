@@ -75,7 +75,7 @@ export type Reason = (typeof REASONS)[number];
 /** What stands in the way of a device. */
 export interface DeviceProblem {
   reason: Reason;
-  /** Names the device and what to do. */
+  /** Names the reason, the device and what to do. */
   message: string;
   /** More tries change nothing, or do harm. */
   final: boolean;
@@ -114,8 +114,13 @@ const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; f
 /** What a failed call to a host's devices means; undefined for an error that is not about a device. */
 export function deviceProblem(error: unknown): DeviceProblem | undefined {
   if (error instanceof TargetError || error instanceof HostRefusal)
-    return { reason: error.reason, message: error.message, final: false };
+    return { reason: error.reason, message: `[${error.reason}] ${error.message}`, final: false };
   if (!(error instanceof BmcError) || error.code === "Aborted") return undefined;
   const { reason, final, nextStep } = BMC_PROBLEMS[error.code];
-  return { reason, message: `${error.message}: ${nextStep}`, final };
+  return { reason, message: `[${reason}] ${error.message}: ${nextStep}`, final };
+}
+
+/** The page that explains a reason, in the repository. A test sees to it that each reason has its heading there. */
+export function pageOf(reason: Reason): string {
+  return `docs/reference/reasons.md#${reason.toLowerCase()}`;
 }

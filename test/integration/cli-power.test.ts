@@ -239,8 +239,17 @@ describe("ironfence power ADDRESS", () => {
     redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 403 } });
     const refused = await onRedfish("power on");
     assert.equal(refused.code, EXIT_FAILURE);
-    assert.match(refused.err, /^ironfence: .*403/m);
-    assert.doesNotMatch(refused.err, / at .*\.ts:/, "no stack for what a user can mend");
+    assert.match(
+      refused.err,
+      /^ironfence: \[BMCPrivilegeTooLow\] .*403.* \(docs\/reference\/reasons\.md#bmcprivilegetoolow\)$/m,
+    );
+    assert.doesNotMatch(refused.err, / at .*\.ts:/, "no stack for what a user can fix");
+    const asJson = await onRedfish("power on -o json");
+    const { error } = JSON.parse(asJson.err.slice(asJson.err.indexOf('{"error"'))) as {
+      error: Record<string, unknown>;
+    };
+    assert.equal(error["reason"], "BMCPrivilegeTooLow");
+    assert.equal(error["page"], "docs/reference/reasons.md#bmcprivilegetoolow");
   });
 
   test("needs an address or a target, and an address that can be read", async () => {

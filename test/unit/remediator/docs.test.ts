@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { Registry } from "prom-client";
 import { createMetrics } from "../../../src/remediator/metrics.ts";
-import { REASONS } from "../../../src/remediator/reasons.ts";
+import { pageOf, REASONS } from "../../../src/remediator/reasons.ts";
 import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import { ARROWS as arrows, REMEDIATION_DOC as text } from "./diagram.ts";
 
@@ -28,6 +28,7 @@ describe("docs/explanation/remediation.md", () => {
   it("has a heading, and so an anchor, for every reason", () => {
     const headings = [...read("reference/reasons.md").matchAll(/^### (\w+)$/gm)].map(([, name = ""]) => name);
     assert.deepEqual(headings.sort(), [...REASONS].sort());
+    assert.equal(pageOf("BMCTimeout"), "docs/reference/reasons.md#bmctimeout");
   });
 
   it("gives every state that is not final a way to Undoing or out of it", () => {
