@@ -301,7 +301,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "a host is owned by the target that serves its node now",
     "if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return",
     "if (claim === undefined) return",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "turn-ungranted",
@@ -349,7 +349,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "a taint that an earlier remediation left comes off before the order",
     'if (node !== undefined && signedTaint(node) && !seen.marksCleared) return run({ do: "clearMarks" });',
     "",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "reprovision-unsavable",
@@ -357,7 +357,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "a Node that cannot be saved is not reprovisioned",
     'const deletes = plan.workloadRelease === "DeleteNode" || attempt.kind === "Reprovision";',
     'const deletes = plan.workloadRelease === "DeleteNode";',
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "ready-from-start-recovered",
@@ -405,7 +405,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "a remediation that is deleted as its node is Ready in a new boot goes on to its success",
     "if (deleting && isNodeBack(snapshot)) return undefined;",
     "",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "deleted-though-old-boot",
@@ -413,7 +413,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "a node that is Ready in the boot that was to end is no success",
     "return node !== undefined && isReady(node) && isNewBoot(snapshot, node);",
     "return node !== undefined && isReady(node);",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "deletes-itself-for-its-own-node",
@@ -485,7 +485,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "the lease is handed over once",
     'return waiting.status === undefined ? waiting : { ...waiting, effects: [{ do: "handOver" }] };',
     'return { ...waiting, effects: [{ do: "handOver" }] };',
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "power-on-time-too-short",
@@ -509,7 +509,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "a Machine that had no node is back only by a lease renewal that was not on its way at the power-on",
     "return renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;",
     "return renewedAgoMs < Infinity;",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "zone-lost-at-power-off",

@@ -26,7 +26,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     'if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });\n  const named',
     'if (seen.examined === undefined) return run({ do: "examine" });\n  const named',
     CAME_BACK_SIM,
-    "test/unit/remediator/decide-guards.test.ts",
+    "test/unit/remediator/decide.test.ts",
   ),
   mutant(
     "returned-by-other-look",

@@ -193,7 +193,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "what an earlier order was answered says nothing of a later one, which may not have been sent",
     'const order = seen.order?.attemptId === attempt.id && seen.order.action === "ForceOff" ? seen.order : undefined;',
     'const order = seen.order?.action === "ForceOff" ? seen.order : undefined;',
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "off-before-order-proves",
@@ -201,7 +201,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a host that was off before its order is proven off only after it",
     "if (attempt.sent && power.provenAtMs !== undefined)",
     "if (power.provenAtMs !== undefined)",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "power-off-never-out-of-time",
@@ -217,7 +217,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a reboot that did not last is no ground for a reprovision",
     "const provenReboots = Math.max((status.provenReboots ?? 0) - counted, 0);",
     "const provenReboots = Math.max((status.provenReboots ?? 0) - counted * 0, 0);",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "turned-on-unsaid",
@@ -257,7 +257,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a further order needs a check of the identity of its own",
     "    identityGate(walk, now) ??\n    orderOff",
     "    orderOff",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "reorder-though-back",
@@ -281,7 +281,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a proof that has grown old is renewed before the taint",
     "  const reread = rereadPower(walk, now);\n  if (reread !== undefined) return reread;\n  const late",
     "  const late",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "renewal-unwaited",
@@ -412,7 +412,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "the taint bears the order by which the host was proven off",
     'walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id',
     'walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint === undefined',
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "final-device-asked-again",
@@ -420,7 +420,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a device that refuses for good is not asked over and over: that locks accounts",
     "if (device?.final === true) return deviceGate(walk, now);",
     "",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "reread-unbounded",

@@ -188,7 +188,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "an Off that was read before the device failed begins no proof",
     'if (device === undefined && last?.state === "Off") {',
     'if (last?.state === "Off") {',
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "lost-proof-stays-confirmed",
@@ -212,7 +212,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "a boot override is set only on a host that was verified just now",
     "    const unverified = identityGate(walk, now);\n    if (unverified !== undefined) return unverified;\n",
     "",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "override-without-intent",
@@ -228,7 +228,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "a Node that has joined anew is not deleted for the one before",
     "if (seen.nodeDeleted || uid === undefined || (node !== undefined && node.metadata.uid !== uid)) return undefined;",
     "if (seen.nodeDeleted || uid === undefined) return undefined;",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "node-deleted-unsaved",
@@ -236,7 +236,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "a Node is deleted only once just what it has now is stored",
     "if (announced && isDeepStrictEqual(status.backup, seen.backup.status)) return",
     "if (announced) return",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "on-before-order-believed",
@@ -276,7 +276,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "the Node that is to be deleted is not the one that has joined anew",
     "if (deleted && node.metadata.uid === uid) return false;",
     "",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "unknown-boot-is-new",
@@ -284,7 +284,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "a node that does not say in which boot it is has not rejoined",
     "return bootID === undefined || (present !== undefined && present !== bootID);",
     "return present !== bootID;",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "lease-before-on-rejoins",
@@ -316,7 +316,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "a node that joins anew has its labels back before it is Ready",
     "  const restoring = restoreLabels(walk);\n  if (restoring !== undefined) return restoring;\n  if (!rejoined)",
     "  if (!rejoined)",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "success-lets-go",

@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS } from "./killers.ts";
+import { DECIDE } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -144,7 +144,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
     "a node that was saved with a role of the control plane is never reprovisioned",
     "const labels = { ...status.backup?.labels, ...node?.metadata.labels };",
     "const labels = { ...node?.metadata.labels };",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "unknown-role-reprovisioned",
@@ -152,7 +152,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
     "a node of which nobody knows whether it runs the control plane is not reprovisioned",
     "if (node === undefined && walk.status.backup === undefined && walk.seen.subjectMachine?.found !== true) {",
     "if (node === null) {",
-    DECIDE_GUARDS,
+    DECIDE,
   ),
   mutant(
     "second-cycle-needs-no-proof",

@@ -6,9 +6,6 @@ import { STATE_NAMES } from "../../../src/remediator/state.ts";
 import type { StateName } from "../../../src/remediator/state.ts";
 import { demote } from "./demote.ts";
 import { ARROWS } from "./diagram.ts";
-import { MACHINE_STEPS } from "./machine-steps.ts";
-import { REPROVISION_STEPS } from "./reprovision-steps.ts";
-import { STEPS } from "./steps.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   DEVICE_AWAY,
@@ -23,10 +20,9 @@ import {
   told,
   VERIFIED,
 } from "./snapshots.ts";
+import { STEPS } from "./steps/all.ts";
 
 // One row for each pair of state and event: what `decide` does.
-
-const ALL_STEPS = [...STEPS, ...MACHINE_STEPS, ...REPROVISION_STEPS];
 
 /** The process that has seen it all stops in its tracks; the one that takes over looks at everything anew. */
 const DEMOTED = "agent demoted";
@@ -353,11 +349,11 @@ describe("decide", () => {
   }
 });
 
-describe("decide, step by step", () => {
-  for (const { name, changes, expected } of ALL_STEPS) {
-    it(name, () => assert.equal(tell(changes), expected));
-  }
-});
+for (const [who, steps] of Object.entries(STEPS)) {
+  describe(who, () => {
+    for (const { name, given, expected } of steps) it(name, () => assert.equal(tell(given), expected));
+  });
+}
 
 describe("a power-off order", () => {
   const order = (changes: SnapshotChanges) =>
@@ -380,7 +376,8 @@ describe("the diagram in docs/explanation/remediation.md", () => {
       Object.keys(EVENTS).flatMap((event) => [changesOf(state, event, false), changesOf(state, event, true)]),
     );
     const moves = new Set<string>();
-    for (const changes of [...pairs, ...ALL_STEPS.map((step) => step.changes)]) {
+    const steps = Object.values(STEPS).flat();
+    for (const changes of [...pairs, ...steps.map(({ given }) => given)]) {
       const { state } = changes;
       const decision = decide(snapshot(changes), NOW);
       const to = decision.status?.phase;

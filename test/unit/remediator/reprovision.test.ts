@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decide } from "../../../src/remediator/decide.ts";
 import { mayHaveTurnedOff, parseState } from "../../../src/remediator/state.ts";
-import { REPROVISION_STEPS } from "./reprovision-steps.ts";
+import { REPROVISION_STEPS } from "./steps/reprovisioning.ts";
 import { NOW, snapshot } from "./snapshots.ts";
 
 function statusAfter(step: string): NonNullable<ReturnType<typeof decide>["status"]> {
   const found = REPROVISION_STEPS.find(({ name }) => name === step);
   if (found === undefined) throw new Error(`no step "${step}"`);
-  const { status } = decide(snapshot(found.changes), NOW);
+  const { status } = decide(snapshot(found.given), NOW);
   if (status === undefined) throw new Error(`"${step}" stores nothing`);
   return status;
 }

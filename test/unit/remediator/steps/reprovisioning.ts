@@ -1,9 +1,10 @@
-import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import type { Condition } from "../../../src/api/meta.ts";
-import type { InstalledHost, MachineLook, ReplacementLook } from "../../../src/remediator/reprovision/looks.ts";
-import type { Seen } from "../../../src/remediator/seen.ts";
-import type { SnapshotChanges } from "./snapshots.ts";
-import { node, NOW, PROVEN, READ_ON, snapshot, STALE_LEASE, VERIFIED } from "./snapshots.ts";
+import type { BareMetalRemediationStatus } from "../../../../src/api/bare-metal-remediation.ts";
+import type { Condition } from "../../../../src/api/meta.ts";
+import type { InstalledHost, MachineLook, ReplacementLook } from "../../../../src/remediator/reprovision/looks.ts";
+import type { Seen } from "../../../../src/remediator/seen.ts";
+import type { SnapshotChanges } from "../snapshots.ts";
+import type { Step } from "./situations.ts";
+import { node, NOW, PROVEN, READ_ON, snapshot, STALE_LEASE, VERIFIED } from "../snapshots.ts";
 
 // Steps of the two ways to reprovision that let others install the host anew.
 
@@ -119,31 +120,31 @@ function undoingDeleted(seen: Partial<Seen>, other: SnapshotChanges["other"] = {
   };
 }
 
-export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChanges; expected: string }[] = [
+export const REPROVISION_STEPS: readonly Step[] = [
   // MachineDeletion: what is refused.
   {
     name: "a node that is named by itself is asked for its Machine",
-    changes: { ...replacing("Verifying", {}), status: {} },
+    given: { ...replacing("Verifying", {}), status: {} },
     expected: "findMachine",
   },
   {
     name: "the Machine of a node is stored before anything is done to it",
-    changes: { ...replacing("Verifying", { nodeMachine: { found: true, ref: MACHINE } }), status: {} },
+    given: { ...replacing("Verifying", { nodeMachine: { found: true, ref: MACHINE } }), status: {} },
     expected: "stay (MachineFound)",
   },
   {
     name: "a node without a Machine is not replaced",
-    changes: { ...replacing("Verifying", { nodeMachine: { found: false, message: "none" } }), status: {} },
+    given: { ...replacing("Verifying", { nodeMachine: { found: false, message: "none" } }), status: {} },
     expected: "→ Undoing (NoMachine)",
   },
   {
     name: "the turn to have a Machine replaced is asked for before the host is looked at",
-    changes: replacing("Verifying", { replaceTurn: undefined }),
+    given: replacing("Verifying", { replaceTurn: undefined }),
     expected: "askToReplace",
   },
   {
     name: "one Machine at a time is replaced: others wait before their hosts are powered off",
-    changes: replacing(
+    given: replacing(
       "Verifying",
       { replaceTurn: { granted: false, by: "ns/other", atMs: AT } },
       { other: { remainingMs: 0 } },
@@ -152,27 +153,27 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a Machine is looked at before its host is powered off for it",
-    changes: replacing("Verifying", {}),
+    given: replacing("Verifying", {}),
     expected: "examineMachine",
   },
   {
     name: "a Machine is not replaced without a proven reboot of this outage",
-    changes: replacing("Verifying", { machine: PRESENT }, { other: { host: snapshot({ state: "Verifying" }).host } }),
+    given: replacing("Verifying", { machine: PRESENT }, { other: { host: snapshot({ state: "Verifying" }).host } }),
     expected: "→ Undoing (RebootRequired)",
   },
   {
     name: "a Machine of the control plane is left to its owner",
-    changes: replacing("Verifying", { machine: { ...PRESENT, isControlPlane: true } }),
+    given: replacing("Verifying", { machine: { ...PRESENT, isControlPlane: true } }),
     expected: "handToOwner",
   },
   {
     name: "a Machine of the control plane is not deleted once its owner was told",
-    changes: replacing("Verifying", { machine: { ...PRESENT, isControlPlane: true }, handedToOwner: true }),
+    given: replacing("Verifying", { machine: { ...PRESENT, isControlPlane: true }, handedToOwner: true }),
     expected: "→ Undoing (ControlPlaneNode)",
   },
   {
     name: "a Machine whose node has a control plane role is left to its owner",
-    changes: replacing("Verifying", {
+    given: replacing("Verifying", {
       machine: PRESENT,
       examined: {
         node: { ...node(), metadata: { ...node().metadata, labels: { "node-role.kubernetes.io/master": "" } } },
@@ -182,57 +183,53 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a Machine whose host is externally provisioned is left to its owner",
-    changes: replacing("Verifying", { machine: { ...PRESENT, externallyProvisioned: true } }),
+    given: replacing("Verifying", { machine: { ...PRESENT, externallyProvisioned: true } }),
     expected: "handToOwner",
   },
   {
     name: "a Machine whose host is externally provisioned is not deleted",
-    changes: replacing("Verifying", { machine: { ...PRESENT, externallyProvisioned: true }, handedToOwner: true }),
+    given: replacing("Verifying", { machine: { ...PRESENT, externallyProvisioned: true }, handedToOwner: true }),
     expected: "→ Undoing (MachineNotReplaced)",
   },
   {
     name: "a Machine that is another node is neither deleted nor handed to its owner",
-    changes: replacing("Verifying", { machine: { ...PRESENT, nodeName: "n2" } }),
+    given: replacing("Verifying", { machine: { ...PRESENT, nodeName: "n2" } }),
     expected: "→ Undoing (SubjectMismatch)",
   },
   {
     name: "a Machine that has become another node by the time of its deletion is left alone",
-    changes: replacing("Provisioning", { machine: { ...PRESENT, nodeName: "n2" } }),
+    given: replacing("Provisioning", { machine: { ...PRESENT, nodeName: "n2" } }),
     expected: "→ Undoing (SubjectMismatch)",
   },
   {
     name: "a Machine without a controller is not deleted: nobody would make another one",
-    changes: replacing("Verifying", { machine: { ...PRESENT, owner: undefined, isReplaced: false } }),
+    given: replacing("Verifying", { machine: { ...PRESENT, owner: undefined, isReplaced: false } }),
     expected: "→ Undoing (MachineNotReplaced)",
   },
   {
     name: "a Machine whose MachineSet wants none is not deleted",
-    changes: replacing("Verifying", { machine: { ...PRESENT, isReplaced: false }, handedToOwner: true }),
+    given: replacing("Verifying", { machine: { ...PRESENT, isReplaced: false }, handedToOwner: true }),
     expected: "→ Undoing (MachineNotReplaced)",
   },
   {
     name: "a Machine that is to be replaced has its host powered off first",
-    changes: replacing("Verifying", { machine: PRESENT }),
+    given: replacing("Verifying", { machine: PRESENT }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
   // MachineDeletion: the deletion.
   {
     name: "no Machine is deleted while its host is not proven off",
-    changes: replacing("Provisioning", { machine: PRESENT, power: READ_ON }, { status: EXPECTED }),
+    given: replacing("Provisioning", { machine: PRESENT, power: READ_ON }, { status: EXPECTED }),
     expected: "→ PoweringOff (PowerOffLost)",
   },
   {
     name: "a Machine is looked at anew right before it is deleted",
-    changes: replacing(
-      "Provisioning",
-      { machine: { ...PRESENT, atMs: NOW.monotonicMs - 6_000 } },
-      { status: EXPECTED },
-    ),
+    given: replacing("Provisioning", { machine: { ...PRESENT, atMs: NOW.monotonicMs - 6_000 } }, { status: EXPECTED }),
     expected: "examineMachine",
   },
   {
     name: "a Machine that has joined the control plane since is not deleted",
-    changes: replacing(
+    given: replacing(
       "Provisioning",
       { machine: { ...PRESENT, isControlPlane: true }, handedToOwner: true },
       { status: EXPECTED },
@@ -241,22 +238,22 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "the deletion of a Machine is announced before it is made",
-    changes: replacing("Provisioning", { machine: PRESENT }),
+    given: replacing("Provisioning", { machine: PRESENT }),
     expected: "stay (MachineDeletionExpected)",
   },
   {
     name: "a Machine is deleted once that is announced",
-    changes: replacing("Provisioning", { machine: PRESENT }, { status: EXPECTED }),
+    given: replacing("Provisioning", { machine: PRESENT }, { status: EXPECTED }),
     expected: "deleteMachine",
   },
   {
     name: "after a restart the Machine is looked at before the host: it may be another's by now",
-    changes: replacing("Provisioning", { power: READ_ON, claim: undefined }, { status: EXPECTED }),
+    given: replacing("Provisioning", { power: READ_ON, claim: undefined }, { status: EXPECTED }),
     expected: "examineMachine",
   },
   {
     name: "a Machine that is on its way out is waited for, whatever its host's target says",
-    changes: replacing(
+    given: replacing(
       "Provisioning",
       { machine: DELETING, power: READ_ON, claim: undefined },
       { status: EXPECTED, other: { host: { found: false, reason: "NoTarget", message: "gone" } } },
@@ -265,18 +262,18 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a Machine that somebody else has deleted before is not replaced by us",
-    changes: replacing("Provisioning", { machine: DELETING }),
+    given: replacing("Provisioning", { machine: DELETING }),
     expected: "→ Undoing (MachineNotReplaced)",
   },
   {
     name: "a Machine that cannot be deleted in time is tried once more",
-    changes: replacing("Provisioning", { machine: PRESENT }, { other: { remainingMs: 0 } }),
+    given: replacing("Provisioning", { machine: PRESENT }, { other: { remainingMs: 0 } }),
     expected: "→ Verifying (AttemptFailed)",
   },
   // MachineDeletion: what comes after.
   {
     name: "a Machine's replacement is looked for, whatever has become of the host",
-    changes: replacing(
+    given: replacing(
       "Provisioning",
       { claim: undefined },
       { status: DELETED, other: { host: { found: false, reason: "NoTarget", message: "gone" } } },
@@ -285,12 +282,12 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a host is held off until its deprovisioning has begun",
-    changes: replacing("Provisioning", { replacement: NOT_YET }, { status: DELETED }),
+    given: replacing("Provisioning", { replacement: NOT_YET }, { status: DELETED }),
     expected: "wait",
   },
   {
     name: "a host that is being deprovisioned is let go",
-    changes: replacing(
+    given: replacing(
       "Provisioning",
       { replacement: { ...NOT_YET, mayLetGo: true }, devicesClosed: true },
       { status: DELETED },
@@ -299,7 +296,7 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a host is let go before a replacement is a success",
-    changes: replacing(
+    given: replacing(
       "Provisioning",
       { replacement: { ...NOT_YET, nodeName: "n2" }, devicesClosed: true },
       { status: DELETED },
@@ -308,7 +305,7 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a Ready node of another Machine is a success",
-    changes: replacing(
+    given: replacing(
       "Provisioning",
       { replacement: { ...NOT_YET, nodeName: "n2" }, devicesClosed: true, hostReleased: true },
       { status: DELETED },
@@ -317,7 +314,7 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a replacement is looked for again and again",
-    changes: replacing(
+    given: replacing(
       "Provisioning",
       { replacement: { ...NOT_YET, atMs: NOW.monotonicMs - 10_000 } },
       { status: DELETED },
@@ -326,7 +323,7 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a replacement that does not come in time is a failure",
-    changes: replacing(
+    given: replacing(
       "Provisioning",
       { replacement: NOT_YET, devicesClosed: true, hostReleased: true },
       { status: DELETED, other: { remainingMs: 0 } },
@@ -335,48 +332,48 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "an undo after the Machine was deleted owes the host no power",
-    changes: undoingDeleted({ replacement: { ...NOT_YET, mayLetGo: true } }),
+    given: undoingDeleted({ replacement: { ...NOT_YET, mayLetGo: true } }),
     expected: "releaseHost",
   },
   {
     name: "an undo after the Machine was deleted looks what has become of it",
-    changes: undoingDeleted({}),
+    given: undoingDeleted({}),
     expected: "checkReplacement",
   },
   {
     name: "an undo holds the host off until its deprovisioning has begun: the old system would come up again",
-    changes: undoingDeleted({ replacement: NOT_YET }),
+    given: undoingDeleted({ replacement: NOT_YET }),
     expected: "wait",
   },
   {
     name: "an undo lets a host go at the end of its time, whatever has become of it",
-    changes: undoingDeleted({ replacement: NOT_YET }, { remainingMs: 0 }),
+    given: undoingDeleted({ replacement: NOT_YET }, { remainingMs: 0 }),
     expected: "releaseHost",
   },
   {
     name: "a remediation whose node has a successor of another name deletes itself",
-    changes: { state: "Succeeded", status: { replacement: { owner: OWNER, nodeName: "n2" } } },
+    given: { state: "Succeeded", status: { replacement: { owner: OWNER, nodeName: "n2" } } },
     expected: "deleteSelf",
   },
   {
     name: "a remediation whose node came back under its name is left to the health check",
-    changes: { state: "Succeeded", status: { replacement: { owner: OWNER, nodeName: "n1" } } },
+    given: { state: "Succeeded", status: { replacement: { owner: OWNER, nodeName: "n1" } } },
     expected: "dropFinalizer",
   },
   // BareMetalHost: what is refused.
   {
     name: "a host that is no BareMetalHost is not installed by Metal3",
-    changes: installing("Verifying", {}, undefined, { other: proven("FencingTarget") }),
+    given: installing("Verifying", {}, undefined, { other: proven("FencingTarget") }),
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
     name: "a host that its operator powers is not powered off for a network boot, which nobody can order there",
-    changes: { ...installing("Verifying", {}), plan: { type: "Reprovision", via: "NetworkBoot" } },
+    given: { ...installing("Verifying", {}), plan: { type: "Reprovision", via: "NetworkBoot" } },
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
     name: "a BareMetalHost that its operator has let go of boots from the network",
-    changes: {
+    given: {
       ...installing("Verifying", {}, undefined, { other: detached() }),
       plan: { type: "Reprovision", via: "NetworkBoot" },
     },
@@ -384,27 +381,27 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "what is installed on a host is looked at before it is powered off for it",
-    changes: installing("Verifying", {}),
+    given: installing("Verifying", {}),
     expected: "examineHost",
   },
   {
     name: "a host that somebody uses is not installed anew",
-    changes: installing("Verifying", { installed: { ...INSTALLED, consumer: "Metal3Machine m" } }),
+    given: installing("Verifying", { installed: { ...INSTALLED, consumer: "Metal3Machine m" } }),
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
     name: "an externally provisioned host is not installed anew",
-    changes: installing("Verifying", { installed: { ...INSTALLED, externallyProvisioned: true } }),
+    given: installing("Verifying", { installed: { ...INSTALLED, externallyProvisioned: true } }),
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
     name: "a host without an image is not installed anew",
-    changes: installing("Verifying", { installed: { ...INSTALLED, image: undefined } }),
+    given: installing("Verifying", { installed: { ...INSTALLED, image: undefined } }),
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
     name: "a control plane node is not installed anew by Metal3 either",
-    changes: installing("Verifying", {
+    given: installing("Verifying", {
       installed: INSTALLED,
       examined: {
         node: { ...node(), metadata: { ...node().metadata, labels: { "node-role.kubernetes.io/control-plane": "" } } },
@@ -414,42 +411,38 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a host that may be installed anew is powered off first",
-    changes: installing("Verifying", { installed: INSTALLED }),
+    given: installing("Verifying", { installed: INSTALLED }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
   // BareMetalHost: the installation.
   {
     name: "a host's image is not taken off while it is not proven off",
-    changes: installing("Provisioning", { installed: INSTALLED, power: READ_ON }, "Deprovisioning"),
+    given: installing("Provisioning", { installed: INSTALLED, power: READ_ON }, "Deprovisioning"),
     expected: "→ PoweringOff (PowerOffLost)",
   },
   {
     name: "a host's image is stored before it is taken off",
-    changes: installing("Provisioning", { installed: INSTALLED }),
+    given: installing("Provisioning", { installed: INSTALLED }),
     expected: "stay (Deprovisioning)",
   },
   {
     name: "a host that somebody began to use in the last moment is not touched",
-    changes: installing("Provisioning", { installed: { ...INSTALLED, consumer: "Metal3Machine m" } }),
+    given: installing("Provisioning", { installed: { ...INSTALLED, consumer: "Metal3Machine m" } }),
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
     name: "a host's image is taken off once it is stored",
-    changes: installing("Provisioning", { installed: INSTALLED }, "Deprovisioning"),
+    given: installing("Provisioning", { installed: INSTALLED }, "Deprovisioning"),
     expected: "takeImageOff",
   },
   {
     name: "a host that was last looked at seconds ago is looked at again before its image is taken off",
-    changes: installing(
-      "Provisioning",
-      { installed: { ...INSTALLED, atMs: NOW.monotonicMs - 6_000 } },
-      "Deprovisioning",
-    ),
+    given: installing("Provisioning", { installed: { ...INSTALLED, atMs: NOW.monotonicMs - 6_000 } }, "Deprovisioning"),
     expected: "examineHost",
   },
   {
     name: "an image that somebody has changed since it was stored is stored anew before it is taken off",
-    changes: installing(
+    given: installing(
       "Provisioning",
       { installed: { ...INSTALLED, image: '{"image":{"url":"newer"}}' } },
       "Deprovisioning",
@@ -458,7 +451,7 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a restart while a host is deprovisioned needs no proof that it is off: Metal3 powers it",
-    changes: installing(
+    given: installing(
       "Provisioning",
       { installed: { ...EMPTY, provisioningState: "deprovisioning" }, power: READ_ON },
       "Deprovisioning",
@@ -467,17 +460,17 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a host that is empty is to be provisioned",
-    changes: installing("Provisioning", { installed: EMPTY }, "Deprovisioning"),
+    given: installing("Provisioning", { installed: EMPTY }, "Deprovisioning"),
     expected: "stay (Provisioning)",
   },
   {
     name: "a host gets its image back",
-    changes: installing("Provisioning", { installed: EMPTY }, "Provisioning"),
+    given: installing("Provisioning", { installed: EMPTY }, "Provisioning"),
     expected: "putImageBack",
   },
   {
     name: "a host that has its image back is waited for",
-    changes: installing(
+    given: installing(
       "Provisioning",
       { installed: { ...INSTALLED, provisioningState: "provisioning" } },
       "Provisioning",
@@ -486,22 +479,22 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "a host that is provisioned is powered on",
-    changes: installing("Provisioning", { installed: INSTALLED }, "Provisioning"),
+    given: installing("Provisioning", { installed: INSTALLED }, "Provisioning"),
     expected: "→ PoweringOn (Provisioned)",
   },
   {
     name: "a host whose image is off goes on being installed though the strategy was edited",
-    changes: installing("Provisioning", { installed: EMPTY }, "Provisioning", { plan: { via: "NetworkBoot" } }),
+    given: installing("Provisioning", { installed: EMPTY }, "Provisioning", { plan: { via: "NetworkBoot" } }),
     expected: "putImageBack",
   },
   {
     name: "a host that somebody uses by now is left to them",
-    changes: installing("Provisioning", { installed: { ...EMPTY, consumer: "Metal3Machine m" } }, "Deprovisioning"),
+    given: installing("Provisioning", { installed: { ...EMPTY, consumer: "Metal3Machine m" } }, "Deprovisioning"),
     expected: "→ Undoing (HostTaken)",
   },
   {
     name: "a host that is not provisioned in time gets no further attempt",
-    changes: installing(
+    given: installing(
       "Provisioning",
       { installed: { ...INSTALLED, provisioningState: "provisioning" } },
       "Provisioning",
@@ -513,17 +506,17 @@ export const REPROVISION_STEPS: readonly { name: string; changes: SnapshotChange
   },
   {
     name: "an undo puts a host's image back before anything else is done to the host",
-    changes: installing("Undoing", { installed: EMPTY }, "Deprovisioning"),
+    given: installing("Undoing", { installed: EMPTY }, "Deprovisioning"),
     expected: "putImageBack",
   },
   {
     name: "an undo looks whether a host's image is off: the order to take it off may have been heard",
-    changes: installing("Undoing", {}, "Deprovisioning"),
+    given: installing("Undoing", {}, "Deprovisioning"),
     expected: "examineHost",
   },
   {
     name: "an undo leaves a host alone that somebody uses by now",
-    changes: installing("Undoing", { installed: { ...EMPTY, consumer: "Metal3Machine m" } }, "Provisioning"),
+    given: installing("Undoing", { installed: { ...EMPTY, consumer: "Metal3Machine m" } }, "Provisioning"),
     expected: "stay (ImageRestored)",
   },
 ];
