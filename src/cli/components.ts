@@ -8,7 +8,7 @@ import { ownCluster, withOwnCluster } from "../clusters/own-cluster.ts";
 import type { WorkloadClusters } from "../clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../clusters/workload-clusters.ts";
 import type { RunOptions } from "../config/run-options.ts";
-import { runDetector } from "../detector/nodes/run.ts";
+import { runNodeHealthChecks } from "../detector/nodes/run.ts";
 import { CLUSTER_API_CHECKS } from "../detector/machines/vendors/cluster-api.ts";
 import { runOkdHealthChecks } from "../detector/machines/run-okd.ts";
 import { runMachineHealthChecks } from "../detector/machines/run.ts";
@@ -83,7 +83,7 @@ function startDetector(deps: ComponentDeps, clusters: WorkloadClusters, signal: 
   const { families, nodeLeaseNamespace: leaseNamespace, namespace } = options;
   return {
     ...(families.has("node-health-check") && {
-      detector: runDetector({ runtime, nodes, registry, options: { leaseNamespace, namespace } }, signal),
+      detector: runNodeHealthChecks({ runtime, nodes, registry, options: { leaseNamespace, namespace } }, signal),
     }),
     ...(families.has("machine-health-check") && {
       "detector of machines": runMachineHealthChecks(

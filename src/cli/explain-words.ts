@@ -7,7 +7,7 @@ import type { Action, NodeFacts, Snapshot } from "../detector/nodes/decide/decis
 import { isOfStep } from "../detector/nodes/decide/escalation.ts";
 import type { HealthRule } from "../detector/nodes/decide/health.ts";
 import type { LiveCheck, LiveDecisions } from "../detector/nodes/live.ts";
-import { judgeOff } from "../detector/nodes/decide/skip-duration.ts";
+import { judgeProvenOff } from "../detector/nodes/decide/skip-duration.ts";
 import { readStorm } from "../detector/nodes/decide/status.ts";
 import { isControlPlane } from "../detector/shared/model/template.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
@@ -155,14 +155,14 @@ function nodeReasons(
     const found = others.length === 0 ? "no other node of it is in remediation" : `${others.join(", ")} in remediation`;
     reasons.push({ what: "control plane", found });
   }
-  if (policy.skipsDurationIfOff && facts?.sight !== undefined) {
-    const verdict = judgeOff(node, facts.sight, nowMs);
+  if (policy.skipsDurationIfOff && facts?.host !== undefined) {
+    const verdict = judgeProvenOff(node, facts.host, nowMs);
     const found = verdict.proven ? `yes: ${verdict.proof}` : `no: ${verdict.why}`;
     reasons.push({ what: "proven off", found });
   }
-  if (facts?.rival !== undefined) reasons.push({ what: "other check", found: facts.rival });
-  if (facts?.hold !== undefined) {
-    const { reason, untilMs } = facts.hold;
+  if (facts?.peerCheck !== undefined) reasons.push({ what: "other check", found: facts.peerCheck });
+  if (facts?.deferral !== undefined) {
+    const { reason, untilMs } = facts.deferral;
     reasons.push({ what: "held back", found: `${reason}, until ${tellTime(toTime(untilMs), nowMs)}` });
   }
   return [...reasons, ...attempts(snapshot, facts)];
@@ -196,13 +196,13 @@ function tellAttempt(steps: Snapshot["policy"]["steps"], record: RemediationReco
 
 /** What decides whether anything new may start, whatever the node. */
 function gateReasons(
-  { policy, templates, selectedNodes, nodes, standstill, status, sightProblem }: Snapshot,
+  { policy, templates, selectedNodes, nodes, blocked, status, hostProblem }: Snapshot,
   nowMs: number,
 ): Reason[] {
   const census = takeCensus(selectedNodes, nodes);
-  const { required, holds } = judgeThreshold(policy.threshold, census);
+  const { required, isMet } = judgeThreshold(policy.threshold, census);
   const storm = readStorm(status);
-  const verb = holds ? "at least" : "too few, at least";
+  const verb = isMet ? "at least" : "too few, at least";
   const reasons: Reason[] = [
     { what: "threshold", found: `${census.healthy} of ${census.selected} are healthy; ${verb} ${required} must be` },
     {
@@ -216,8 +216,8 @@ function gateReasons(
     const found = untilMs === undefined ? storm.state : `cooldown until ${tellTime(toTime(untilMs), nowMs)}`;
     reasons.push({ what: "storm guard", found });
   }
-  if (sightProblem !== undefined) reasons.push({ what: "durations", found: `never skipped: ${sightProblem}` });
-  if (standstill !== undefined) reasons.push({ what: "standstill", found: standstill });
+  if (hostProblem !== undefined) reasons.push({ what: "durations", found: `never skipped: ${hostProblem}` });
+  if (blocked !== undefined) reasons.push({ what: "blocked", found: blocked });
   return reasons;
 }
 

@@ -168,13 +168,13 @@ type Finding = Pick<Problem, "severity" | "reason" | "message">;
 
 function thresholdProblems({ threshold }: Policy, { status }: NodeHealthCheck, selected: number): Finding[] {
   const healthy = status?.healthyNodes ?? selected;
-  const now = judgeThreshold(threshold, { selected, healthy, away: 0 });
-  if (!now.holds) {
+  const now = judgeThreshold(threshold, { selected, healthy, absent: 0 });
+  if (!now.isMet) {
     const message = `${healthy} of ${selected} nodes are healthy and at least ${now.required} must be, so nothing new is remediated: mend nodes by hand, or lower the threshold`;
     return [{ severity: "error", reason: "ThresholdHolds", message }];
   }
-  const withOneDown = judgeThreshold(threshold, { selected, healthy: selected - 1, away: 0 });
-  if (withOneDown.holds) return [];
+  const withOneDown = judgeThreshold(threshold, { selected, healthy: selected - 1, absent: 0 });
+  if (withOneDown.isMet) return [];
   const message = `at least ${withOneDown.required} of ${selected} nodes must be healthy, so a single unhealthy node is never remediated: lower spec.minHealthy, or raise spec.maxUnhealthy`;
   return [{ severity: "warning", reason: "ThresholdTooHigh", message }];
 }

@@ -9,7 +9,7 @@ import type { Lease, Node } from "../../src/api/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
 import { trimNode } from "../../src/api/trim.ts";
-import { runDetector } from "../../src/detector/nodes/run.ts";
+import { runNodeHealthChecks } from "../../src/detector/nodes/run.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
@@ -121,7 +121,7 @@ export class DetectorWorld {
     });
     const events = { record: (note: EventNote) => void this.notes.push(note) };
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, signal);
-    this.#running = runDetector(
+    this.#running = runNodeHealthChecks(
       {
         runtime: { ...runtime, events },
         nodes,

@@ -9,7 +9,7 @@ import type { openDevice } from "../../src/bmc/open-device.ts";
 import { guardOrders } from "../../src/bmc/open-device.ts";
 import type { ClusterRef, WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import type { Family } from "../../src/config/parsers.ts";
-import { runDetector } from "../../src/detector/nodes/run.ts";
+import { runNodeHealthChecks } from "../../src/detector/nodes/run.ts";
 import { CLUSTER_API_CHECKS } from "../../src/detector/machines/vendors/cluster-api.ts";
 import { runOkdHealthChecks } from "../../src/detector/machines/run-okd.ts";
 import { runMachineHealthChecks } from "../../src/detector/machines/run.ts";
@@ -258,7 +258,7 @@ export class AgentProcess {
     }
     if (families.has("node-health-check")) {
       const options = { leaseNamespace: "medik8s-leases", namespace: NAMESPACE };
-      parts.push(runDetector({ runtime, nodes, registry, options }, signal));
+      parts.push(runNodeHealthChecks({ runtime, nodes, registry, options }, signal));
     }
     await Promise.all(parts);
     await clusters.settled?.();

@@ -18,8 +18,8 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "create-without-live-look",
     "nodes/effects/create-remediation",
-    "a node is read live before a remediation of it begins, whatever a watch that is held back shows",
-    "if (node === undefined || !stillNeeds(deps, context, action.node, node, sight)) {",
+    "a node is read live before a remediation of it begins, whatever a watch that is deferred back shows",
+    "if (node === undefined || !stillNeeds(deps, context, action.node, node, host)) {",
     "if (node === undefined) {",
     RACES,
   ),
@@ -59,7 +59,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "last-look-skipped",
     "nodes/effects/create-remediation",
     "a node that is well, excluded or gone by the time its lease is taken is not remediated",
-    ".every((look) => stillNeeds(deps, context, action.node, look, lastSight))",
+    ".every((look) => stillNeeds(deps, context, action.node, look, lastHost))",
     ".every(() => true)",
     RACES,
   ),
@@ -105,7 +105,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   // Who else is at work.
   mutant(
-    "rival-remediating-ignored",
+    "peerCheck-remediating-ignored",
     "nodes/snapshot/snapshot",
     "a node that another health check is remediating is left to it",
     "if (remediating !== undefined && remediating !== check.metadata.name) {",
@@ -113,7 +113,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     RACES,
   ),
   mutant(
-    "rival-about-to-ignored",
+    "peerCheck-about-to-ignored",
     "nodes/snapshot/snapshot",
     "a node for which another health check is making a remediation is left to it",
     "this.#remediating.get(nodeName) ?? starting.get(nodeName)",
@@ -146,11 +146,11 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     RACES,
   ),
   mutant(
-    "lost-race-is-held",
+    "lost-race-is-deferred",
     "nodes/effects/node-lease",
     "a node whose lease somebody else has just taken is not remediated",
-    'return { held: false, reason: "its lease has just changed" };',
-    "return { held: true };",
+    'return { deferred: false, reason: "its lease has just changed" };',
+    "return { deferred: true };",
     RACES,
   ),
   mutant(

@@ -37,8 +37,8 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "terminating-counts-as-gone",
     "nodes/decide/decide-node",
     "no remediation starts beside one that is still being undone",
-    'verdict(pass, facts, "waiting", "Its last remediation is still being deleted");',
-    "start(pass, facts, node, next, skipped);",
+    'verdict(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
+    "start(evaluation, facts, node, next, skipped);",
     PLAN,
   ),
   mutant(
@@ -118,8 +118,8 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "failed-round-forgotten",
     "nodes/decide/retries",
     "a round is stored as failed before its remediations are deleted: the waits between rounds double",
-    'if (isStored || isLeftover) remove(pass, remediation, "startedAnew");',
-    'if (isStored || !isLeftover) remove(pass, remediation, "startedAnew");',
+    'if (isStored || isLeftover) remove(evaluation, remediation, "restarted");',
+    'if (isStored || !isLeftover) remove(evaluation, remediation, "restarted");',
     "test/sim/retry-waits.test.ts",
   ),
   mutant(
@@ -188,7 +188,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     SKIP_DURATION,
   ),
   mutant(
-    "skip-age-by-sight-alone",
+    "skip-age-by-host-alone",
     "nodes/decide/skip-duration",
     "a proof that is old by its time is not fresh, whenever it was seen to come",
     "PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity)",

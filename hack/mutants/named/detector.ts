@@ -18,8 +18,8 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
     "budget-off-by-one",
     "nodes/decide/threshold",
     "nothing starts below minHealthy",
-    "holds: census.healthy >= required }",
-    "holds: census.healthy + 1 >= required }",
+    "isMet: census.healthy >= required }",
+    "isMet: census.healthy + 1 >= required }",
     BUDGET,
   ),
   mutant(
@@ -43,8 +43,8 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
     "live-list-ignored",
     "nodes/decide/threshold",
     "nothing starts that a live list of the nodes forbids",
-    "judgeThreshold(threshold, live).holds ? seen : live",
-    "judgeThreshold(threshold, seen).holds ? seen : live",
+    "judgeThreshold(threshold, live).isMet ? seen : live",
+    "judgeThreshold(threshold, seen).isMet ? seen : live",
     BUDGET,
   ),
   mutant(

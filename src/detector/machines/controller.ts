@@ -10,9 +10,9 @@ import type { Reconcile, Requeue } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
 import { retainKinds } from "../shared/shell/retain-kinds.ts";
-import { SteadyTimes } from "../shared/views/condition-times.ts";
+import { MonotonicTimes } from "../shared/views/condition-times.ts";
 import { KIND_RETRY_MS } from "../shared/views/dynamic-kinds.ts";
-import { HostPower } from "../shared/views/fencing-target-watch.ts";
+import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 import { decide, decideUnusable, pausedCondition, showsPaused } from "./decide/decide.ts";
@@ -56,8 +56,8 @@ export class MachineHealthCheckController {
   readonly #templates: TemplateResolver;
   readonly #lastLook: LastLook;
   readonly #actionDeps: MachineActionDeps;
-  readonly #hostPower: HostPower;
-  /** Nodes, as HostPower knows them, whose hosts failed remediations wait for. */
+  readonly #fencingTargets: FencingTargetWatch;
+  /** Nodes, as FencingTargetWatch knows them, whose hosts failed remediations wait for. */
   readonly #awaited = new Set<string>();
 
   /** @param signal ends everything that this controller starts. */
@@ -80,12 +80,17 @@ export class MachineHealthCheckController {
     });
     this.#remediations = new RemediationStore(runtime, (change) => this.#onRemediation(change), signal);
     this.#templates = new TemplateResolver(runtime, this.#remediations, () => this.#shell.enqueueAll(), signal);
-    this.#hostPower = new HostPower(runtime, namespace, (nodeName) => this.#onHostPower(nodeName), signal);
+    this.#fencingTargets = new FencingTargetWatch(
+      runtime,
+      namespace,
+      (nodeName) => this.#onHostPower(nodeName),
+      signal,
+    );
     this.#states = new MachineChecks({
       ...deps,
       fenceableSinceMs: (machine) => this.#fenceableSinceMs(machine),
       clock,
-      times: new SteadyTimes(clock, runtime.clockOffset?.()),
+      times: new MonotonicTimes(clock, runtime.clockOffset?.()),
       remediations: this.#remediations,
       onChange: (check) => this.#shell.enqueue(check),
     });
@@ -109,7 +114,7 @@ export class MachineHealthCheckController {
       await this.#shell.run(signal);
     } finally {
       this.#states.close();
-      await Promise.all([this.#remediations.settled(), this.#templates.settled(), this.#hostPower.settled()]);
+      await Promise.all([this.#remediations.settled(), this.#templates.settled(), this.#fencingTargets.settled()]);
     }
   }
 
@@ -117,7 +122,7 @@ export class MachineHealthCheckController {
     if (nodeName === undefined) return undefined;
     const node = clusterName === "" ? nodeName : `${metadata.namespace}/${clusterName}/${nodeName}`;
     this.#awaited.add(node);
-    return this.#hostPower.fenceableSinceMs(node);
+    return this.#fencingTargets.fenceableSinceMs(node);
   }
 
   #onHostPower(nodeName: string | undefined): void {
@@ -176,10 +181,10 @@ export class MachineHealthCheckController {
   #decide(
     check: MachineHealthCheck,
     compiled: Compiled,
-    { holds }: MachineCheckState,
+    { deferrals }: MachineCheckState,
     template: MachineSnapshot["template"],
   ): MachineDecision {
-    const snapshot = this.#states.snapshot(check, compiled, holds, template, this.#lastLook.starting);
+    const snapshot = this.#states.snapshot(check, compiled, deferrals, template, this.#lastLook.starting);
     return decide(this.#deps.kind, snapshot, this.#states.world.nowMs());
   }
 

@@ -6,7 +6,7 @@ import type { Watched } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
-import { SteadyTimes } from "../shared/views/condition-times.ts";
+import { MonotonicTimes } from "../shared/views/condition-times.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 import { MachineChecks } from "./snapshot/machine-checks.ts";
 import type { ClusterNodes } from "./snapshot/cluster-nodes.ts";
@@ -18,7 +18,7 @@ import type { MachineHealthChecksDeps } from "./run.ts";
 const POLL_MS = 20;
 
 /** For how long a cluster must be away: a first connection may fail by chance, and the next one follows within a second. */
-const AWAY_SETTLE_MS = 1_500;
+const UNREACHABLE_SETTLE_MS = 1_500;
 
 /** One MachineHealthCheck and what the detector would decide for it now. */
 export interface LiveMachineCheck {
@@ -65,7 +65,7 @@ export async function decideMachinesLive(
     const states = new MachineChecks({
       kind,
       clock: runtime.clock,
-      times: new SteadyTimes(runtime.clock, runtime.clockOffset?.()),
+      times: new MonotonicTimes(runtime.clock, runtime.clockOffset?.()),
       clusters,
       checks,
       machines: await view(types.machines, kind.readMachine),
@@ -93,9 +93,9 @@ export async function decideMachinesLive(
 
 /** Resolves once the cluster's nodes can be known, or have been away for a while. */
 async function whenSettled(nodes: ClusterNodes, clock: Clock, signal: AbortSignal): Promise<void> {
-  let awayMs = 0;
-  while (nodes.isPending || (nodes.away !== undefined && awayMs < AWAY_SETTLE_MS)) {
-    awayMs = nodes.isPending ? 0 : awayMs + POLL_MS;
+  let unreachableMs = 0;
+  while (nodes.isPending || (nodes.unreachable !== undefined && unreachableMs < UNREACHABLE_SETTLE_MS)) {
+    unreachableMs = nodes.isPending ? 0 : unreachableMs + POLL_MS;
     await sleep(clock, POLL_MS, signal);
   }
 }
@@ -124,7 +124,7 @@ async function decideOne(
   if (nodes !== undefined) await whenSettled(nodes, clock, signal);
   // Other health checks may still need what this one would take away.
   for (const other of found.checks.values()) states.of(other);
-  const { compiled, holds } = states.of(check);
+  const { compiled, deferrals } = states.of(check);
   if ("problem" in compiled) {
     return { ...nothing, paused: undefined, decision: decideUnusable(check, compiled.problem) };
   }
@@ -135,6 +135,6 @@ async function decideOne(
     resolved = step && (await templates.resolve([step], signal));
   }
   const template = resolved === undefined || "reason" in resolved ? resolved : [...resolved.values()][0];
-  const snapshot = states.snapshot(check, compiled, holds, template, []);
+  const snapshot = states.snapshot(check, compiled, deferrals, template, []);
   return { check, nowMs: nowMs(), paused: undefined, snapshot, decision: decide(kind, snapshot, nowMs()) };
 }

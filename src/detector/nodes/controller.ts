@@ -2,7 +2,7 @@ import type { Node } from "../../api/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
-import { tellOffset } from "../shared/model/clock-skew.ts";
+import { describeClockOffset } from "../shared/model/clock-skew.ts";
 import type { RemediationObject } from "../shared/model/remediation.ts";
 import { isOwnedBy } from "../shared/model/remediation.ts";
 import type { Reconcile, Requeue } from "../shared/shell/health-check-shell.ts";
@@ -10,10 +10,10 @@ import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell
 import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
 import { retainKinds } from "../shared/shell/retain-kinds.ts";
 import { CheckStates } from "../shared/views/check-states.ts";
-import { SteadyTimes } from "../shared/views/condition-times.ts";
+import { MonotonicTimes } from "../shared/views/condition-times.ts";
 import { CurrentNodes } from "../shared/views/current-nodes.ts";
 import { KIND_RETRY_MS, kindKey } from "../shared/views/dynamic-kinds.ts";
-import { HostPower } from "../shared/views/fencing-target-watch.ts";
+import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import { differs } from "../shared/views/node-changes.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
@@ -66,12 +66,12 @@ export class NodeHealthCheckController {
   readonly #remediations: RemediationStore;
   readonly #templates: TemplateResolver;
   readonly #platform: Platform;
-  readonly #hostPower: HostPower;
+  readonly #fencingTargets: FencingTargetWatch;
   readonly #actionDeps: ActionDeps;
   readonly #lastLook: LastLook;
-  readonly #times: SteadyTimes;
+  readonly #times: MonotonicTimes;
   readonly #freshness = new ViewFreshness();
-  readonly #present: CurrentNodes;
+  readonly #currentNodes: CurrentNodes;
   /** Nodes for which a remediation is being created, and by which health check: two reconciles must not both start one. */
   readonly #starting = new Map<string, string>();
 
@@ -80,8 +80,8 @@ export class NodeHealthCheckController {
     const { runtime, nodes, checks, leaseNamespace, namespace } = deps;
     const { client, clock, logger } = runtime;
     this.#deps = deps;
-    this.#times = new SteadyTimes(clock, runtime.clockOffset?.());
-    this.#present = new CurrentNodes(runtime, this.#freshness);
+    this.#times = new MonotonicTimes(clock, runtime.clockOffset?.());
+    this.#currentNodes = new CurrentNodes(runtime, this.#freshness);
     this.#checks = new HealthCheckStore({
       client,
       clock,
@@ -118,13 +118,18 @@ export class NodeHealthCheckController {
     this.#remediations = new RemediationStore(runtime, (change) => this.#onRemediation(change), signal);
     this.#templates = new TemplateResolver(runtime, this.#remediations, () => this.#shell.enqueueAll(), signal);
     this.#platform = new Platform(runtime, () => this.#shell.enqueueAll(), signal);
-    this.#hostPower = new HostPower(runtime, namespace, (nodeName) => this.#onHostPower(nodeName), signal);
+    this.#fencingTargets = new FencingTargetWatch(
+      runtime,
+      namespace,
+      (nodeName) => this.#onHostPower(nodeName),
+      signal,
+    );
     this.#lastLook = new LastLook({
       clock,
       checks: this.#checks,
       nodes,
       remediations: this.#remediations,
-      present: this.#present,
+      currentNodes: this.#currentNodes,
       platform: this.#platform,
     });
     this.#actionDeps = {
@@ -133,7 +138,7 @@ export class NodeHealthCheckController {
       logger,
       remediations: this.#remediations,
       leases: new NodeLeases(runtime, leaseNamespace),
-      hostPower: this.#hostPower,
+      fencingTargets: this.#fencingTargets,
     };
     checks.subscribe((change) => this.#onCheck(change));
     // Nobody saw when the conditions changed of the nodes that are there already.
@@ -150,7 +155,7 @@ export class NodeHealthCheckController {
     try {
       await this.#shell.run(signal);
     } finally {
-      const watchers = [this.#remediations, this.#templates, this.#platform, this.#hostPower];
+      const watchers = [this.#remediations, this.#templates, this.#platform, this.#fencingTargets];
       await Promise.all(watchers.map((watcher) => watcher.settled()));
     }
   }
@@ -174,7 +179,7 @@ export class NodeHealthCheckController {
     const nowMs = this.#deps.runtime.clock.nowMs();
     for (const [checkName, state] of this.#states.entries()) {
       if ("problem" in state.compiled) continue;
-      if (state.holds.get(name)?.cause === "staleView") state.holds.delete(name);
+      if (state.deferrals.get(name)?.cause === "staleView") state.deferrals.delete(name);
       const matters = state.compiled.tracker.observe(change, nowMs);
       if (matters || state.attention.has(name)) this.#shell.enqueue(checkName);
     }
@@ -206,7 +211,7 @@ export class NodeHealthCheckController {
       // What the last remediation of a node failed for may have been mended.
       const isAwaited = nodeName !== undefined && attention.has(nodeName);
       const isAsked =
-        compiled.policy.skipsDurationIfOff && (nodeName === undefined || compiled.tracker.isAiling(nodeName));
+        compiled.policy.skipsDurationIfOff && (nodeName === undefined || compiled.tracker.isNotHealthy(nodeName));
       if (isAwaited || isAsked) this.#shell.enqueue(name);
     }
   }
@@ -238,10 +243,10 @@ export class NodeHealthCheckController {
       decide: (current) =>
         decide(this.#snapshot(current, state, compiled, { templates, platform, unlisted }), clock.nowMs()),
       confirm: async ({ actions }) => {
-        if (!actions.some(({ type }) => type === "create") || this.#present.isKnown) return undefined;
-        // The threshold is judged by the nodes as they are, not as a watch that is held back shows them.
+        if (!actions.some(({ type }) => type === "create") || this.#currentNodes.isKnown) return undefined;
+        // The threshold is judged by the nodes as they are, not as a watch that is deferred back shows them.
         try {
-          await this.#present.confirm(signal);
+          await this.#currentNodes.confirm(signal);
           return [];
         } catch (error) {
           signal.throwIfAborted();
@@ -268,16 +273,16 @@ export class NodeHealthCheckController {
         state,
         peers: peersOf(this.#states, this.#checks.values(), check),
         nodes,
-        listed: this.#present.listed,
+        listed: this.#currentNodes.listed,
         remediations: [...this.#remediations.values()],
         starting: this.#starting,
         skewOf: (name, matters) => this.#times.skewOf(name, matters),
-        clockSkew: tellOffset(runtime.clockOffset?.()),
+        clockSkew: describeClockOffset(runtime.clockOffset?.()),
         templates,
         platform,
         canSee: (record) => this.#remediations.canSee(record),
-        standstill: silentMs > NODES_STALE_MS ? "the API server has not told of nodes for minutes" : unlisted,
-        hostPower: this.#hostPower,
+        blocked: silentMs > NODES_STALE_MS ? "the API server has not told of nodes for minutes" : unlisted,
+        fencingTargets: this.#fencingTargets,
       },
       runtime.clock.nowMs(),
     );
@@ -302,7 +307,7 @@ export class NodeHealthCheckController {
         const { name } = action.node.metadata;
         this.#starting.delete(name);
         // It counts from now on, which makes no difference as long as its node counted as unhealthy anyway.
-        if (!compiled.tracker.isAiling(name)) state.census = undefined;
+        if (!compiled.tracker.isNotHealthy(name)) state.census = undefined;
       },
     };
   }
@@ -313,10 +318,10 @@ export class NodeHealthCheckController {
       check,
       ...compiled,
       isOkd: platform !== "pending" && platform.isOkd,
-      confirmNodes: (signal) => this.#present.confirm(signal),
+      confirmNodes: (signal) => this.#currentNodes.confirm(signal),
       mayStart: () => this.#lastLook.mayStart(check, state, compiled),
       nodesNamed: (nodeName) => this.#lastLook.nodesNamed(nodeName),
-      sightOf: (nodeName) => this.#hostPower.sightOf(nodeName),
+      hostOf: (nodeName) => this.#fencingTargets.hostOf(nodeName),
     };
   }
 

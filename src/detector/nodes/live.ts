@@ -14,7 +14,7 @@ import type { DetectorOptions } from "./run.ts";
 import { findEtcdObjection } from "./effects/etcd-guard.ts";
 import type { HealthCheckObject } from "./snapshot/health-check.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
-import { HostPower } from "../shared/views/fencing-target-watch.ts";
+import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import { leaseHolder, leaseName, readTaken } from "./effects/node-lease.ts";
 import { renewLeaseAfterMs } from "./decide/decide-node.ts";
 import { decide, decideInvalid } from "./decide/decide.ts";
@@ -24,8 +24,8 @@ import { remediationKind } from "../shared/model/template-reference.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import type { Peer } from "./snapshot/snapshot.ts";
 import { takeSnapshot } from "./snapshot/snapshot.ts";
-import { tellOffset } from "../shared/model/clock-skew.ts";
-import { SteadyTimes } from "../shared/views/condition-times.ts";
+import { describeClockOffset } from "../shared/model/clock-skew.ts";
+import { MonotonicTimes } from "../shared/views/condition-times.ts";
 import type { Resolution } from "../shared/views/template-resolver.ts";
 import { isControlPlane } from "../shared/model/template.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
@@ -67,13 +67,13 @@ export async function decideLive(
   const remediations = new RemediationStore(runtime, () => undefined, reading);
   const templates = new TemplateResolver(runtime, remediations, () => undefined, reading);
   const platform = new Platform(runtime, () => undefined, reading);
-  const hostPower = new HostPower(runtime, namespace, () => undefined, reading);
+  const fencingTargets = new FencingTargetWatch(runtime, namespace, () => undefined, reading);
   try {
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, reading);
     const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, reading);
     await Promise.all([nodes.whenSynced(reading), checks.whenSynced(reading)]);
     const leases = await runtime.client.list<Lease>(LEASES, { namespace: leaseNamespace }, reading);
-    const times = new SteadyTimes(runtime.clock, runtime.clockOffset?.());
+    const times = new MonotonicTimes(runtime.clock, runtime.clockOffset?.());
     const peers = [...checks.values()].map((check): Peer => ({
       check,
       state: newCheckState(check, nodes.values(), runtime.clock.nowMs(), times),
@@ -81,9 +81,10 @@ export async function decideLive(
     const platformFacts = await readPlatform(runtime, platform, reading);
     const resolved = await resolveAll(runtime, peers, { remediations, templates }, reading);
     if (peers.some(({ state }) => "policy" in state.compiled && state.compiled.policy.skipsDurationIfOff)) {
-      while (hostPower.pending) await sleep(runtime.clock, KINDS_POLL_MS, reading);
+      while (fencingTargets.pending) await sleep(runtime.clock, KINDS_POLL_MS, reading);
       // As with templates: the agent may see what this person may not.
-      if (hostPower.refusal !== undefined) throw new KubeError("Forbidden", hostPower.refusal, { status: 403 });
+      if (fencingTargets.refusal !== undefined)
+        throw new KubeError("Forbidden", fencingTargets.refusal, { status: 403 });
     }
     const nowMs = runtime.clock.nowMs();
     for (const peer of peers) recallLeases(peer, { nodes, leases: leases.items }, nowMs);
@@ -110,10 +111,10 @@ export async function decideLive(
         starting: new Map<string, string>(),
         templates: resolved.get(check) ?? new Map(),
         platform: platformFacts,
-        clockSkew: tellOffset(runtime.clockOffset?.()),
+        clockSkew: describeClockOffset(runtime.clockOffset?.()),
         canSee: (record: Parameters<Snapshot["canSee"]>[0]) => remediations.canSee(record),
-        standstill: undefined,
-        hostPower: seenNow(hostPower),
+        blocked: undefined,
+        fencingTargets: seenNow(fencingTargets),
       };
       const snapshot = takeSnapshot(world, nowMs);
       return { check, snapshot, decision: decide(snapshot, nowMs) };
@@ -121,20 +122,22 @@ export async function decideLive(
     return { nowMs, nodes, checks: decided };
   } finally {
     scope.abort(new Error("everything is read"));
-    await Promise.all([remediations, templates, platform, hostPower].map((reader) => reader.settled()));
+    await Promise.all([remediations, templates, platform, fencingTargets].map((reader) => reader.settled()));
   }
 }
 
 /** Nobody has watched proofs come: how old they are is told by their own times alone. */
-function seenNow(hostPower: HostPower): Pick<HostPower, "sightOf" | "problem" | "fenceableSinceMs"> {
+function seenNow(
+  fencingTargets: FencingTargetWatch,
+): Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs"> {
   return {
     get problem() {
-      return hostPower.problem;
+      return fencingTargets.problem;
     },
-    fenceableSinceMs: (nodeName) => hostPower.fenceableSinceMs(nodeName),
-    sightOf: (nodeName) => {
-      const { targets, ...sight } = hostPower.sightOf(nodeName);
-      return { ...sight, targets: targets.map(({ target }) => ({ target, proofSeenAgoMs: 0 })) };
+    fenceableSinceMs: (nodeName) => fencingTargets.fenceableSinceMs(nodeName),
+    hostOf: (nodeName) => {
+      const { targets, ...host } = fencingTargets.hostOf(nodeName);
+      return { ...host, targets: targets.map(({ target }) => ({ target, proofSeenAgoMs: 0 })) };
     },
   };
 }
@@ -196,7 +199,7 @@ async function askEtcd({ client, clock }: KubeRuntime, peers: readonly Peer[], s
       if (health.state !== "unhealthy" || !isControlPlane(node)) continue;
       const reason = await findEtcdObjection(client, name, signal);
       if (reason !== undefined) {
-        state.holds.set(name, { reason, untilMs: clock.nowMs() + ETCD_RETRY_MS, cause: "etcd" });
+        state.deferrals.set(name, { reason, untilMs: clock.nowMs() + ETCD_RETRY_MS, cause: "etcd" });
       }
     }
   }
@@ -214,7 +217,7 @@ function recallLeases(
     const lease = byName.get(leaseName(metadata.name));
     if (lease === undefined) continue;
     const taken = readTaken(lease, holder, nowMs);
-    if (taken !== undefined) state.holds.set(metadata.name, { ...taken, cause: "lease" });
+    if (taken !== undefined) state.deferrals.set(metadata.name, { ...taken, cause: "lease" });
     const { holderIdentity, renewTime, leaseDurationSeconds = 0 } = lease.spec;
     const renewedMs = parseTimeMs(renewTime);
     if (holderIdentity === holder && renewedMs !== undefined) {

@@ -12,7 +12,7 @@ import { NodeHealthCheckController } from "./controller.ts";
 /** How often an API server that does not serve health checks is asked again. */
 const CRD_RETRY_MS = 10_000;
 
-export interface DetectorDeps {
+export interface NodeHealthChecksDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
   registry: Registry;
@@ -28,9 +28,9 @@ export interface DetectorOptions {
 
 /**
  * Serves every `NodeHealthCheck` of the cluster until `signal` aborts; nothing of it runs after it has settled. Call it only
- * while the agent's lease is held, with a signal that aborts when the lease is lost.
+ * while the agent's lease is deferred, with a signal that aborts when the lease is lost.
  */
-export async function runDetector(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
+export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
   const { kind } = NODE_HEALTH_CHECKS;
   const fields = { apiVersion: apiVersionOf(NODE_HEALTH_CHECKS), kind };
   const onAbsent = (): void =>
@@ -44,7 +44,7 @@ export async function runDetector(deps: DetectorDeps, signal: AbortSignal): Prom
   }
 }
 
-async function serve(deps: DetectorDeps, signal: AbortSignal): Promise<void> {
+async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
   const { runtime, nodes, registry, options } = deps;
   const metrics = new DetectorMetrics(registry);
   // An AbortController of its own, so that the watches end with this function however it ends.

@@ -7,7 +7,7 @@ import type { Node } from "../../../src/api/core.ts";
 import type { NodeFacts, Snapshot } from "../../../src/detector/nodes/decide/decision.ts";
 import type { LiveDecisions } from "../../../src/detector/nodes/live.ts";
 import { decide, decideInvalid } from "../../../src/detector/nodes/decide/decide.ts";
-import type { HostSight } from "../../../src/detector/shared/model/host-sight.ts";
+import type { ObservedHost } from "../../../src/detector/shared/model/observed-host.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import {
   escalation,
@@ -15,7 +15,7 @@ import {
   nodeOf,
   policyOf,
   remediationOf,
-  sightOf,
+  hostOf,
   snapshotOf,
   T0,
 } from "../detector/nodes/world.ts";
@@ -70,14 +70,14 @@ describe("an explanation", () => {
   it("says whether the host is proven off, where the health check asks", () => {
     const failed = nodeOf("n1", "Unknown", T0 - 5_000);
     const policy = policyOf({}, { [SKIP_DURATION_IF_OFF]: "true" });
-    const under = (sight: HostSight) => {
-      const snapshot = snapshotOf(policy, [factsOf(policy, failed, T0, { sight })]);
+    const under = (host: ObservedHost) => {
+      const snapshot = snapshotOf(policy, [factsOf(policy, failed, T0, { host })]);
       const [found] = explainNode(liveOf([failed], snapshot), "n1") ?? [];
       return [found?.outcome, found?.reasons.find(({ what }) => what === "proven off")?.found];
     };
     const proof = `FencingTarget fencing/t1 read its host Off twice in a row, at ${toTime(T0 - 1_000)}`;
-    assert.deepEqual(under(sightOf(failed)), ["create", `yes: ${proof}`]);
-    assert.deepEqual(under(sightOf(failed, { stopped: "paused" })), ["soonUnhealthy", "no: paused"]);
+    assert.deepEqual(under(hostOf(failed)), ["create", `yes: ${proof}`]);
+    assert.deepEqual(under(hostOf(failed, { stopped: "paused" })), ["soonUnhealthy", "no: paused"]);
     assert.equal(explain([failed], [factsOf(policyOf(), failed, T0)]).said.get("proven off"), undefined);
   });
 
@@ -129,8 +129,8 @@ describe("an explanation", () => {
   it("names the other control plane node, the other health check and the holder of the lease", () => {
     const policy = policyOf();
     const node = nodeOf("n1", "Unknown", T0 - 20_000, { "node-role.kubernetes.io/control-plane": "" });
-    const hold = { reason: "node lease is already taken by x", untilMs: T0 + 60_000, cause: "lease" as const };
-    const facts = factsOf(policy, node, T0, { rival: "NodeHealthCheck old is remediating it", hold });
+    const deferral = { reason: "node lease is already taken by x", untilMs: T0 + 60_000, cause: "lease" as const };
+    const facts = factsOf(policy, node, T0, { peerCheck: "NodeHealthCheck old is remediating it", deferral });
     const { said } = explain([node], [facts], { controlPlaneBusy: new Set(["cp2"]) });
     assert.equal(said.get("control plane"), "cp2 in remediation");
     assert.equal(said.get("other check"), "NodeHealthCheck old is remediating it");

@@ -6,8 +6,8 @@ import { MACHINE_HEALTH_CHECK_KIND } from "../../../api/machine-health-check.ts"
 import type { MachineAnnouncement, MachineDecision, MachineSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 import { planTarget } from "./decide-machine.ts";
-import type { TargetPass } from "./decide-machine.ts";
-import { judgeTrigger } from "./threshold.ts";
+import type { Evaluation } from "./decide-machine.ts";
+import { judgeUnhealthyLimit } from "./threshold.ts";
 
 /** A selector that is misspelt looks like a cluster in which all is well. */
 const NOTHING_SELECTED =
@@ -15,7 +15,7 @@ const NOTHING_SELECTED =
 
 /** Why a MachineHealthCheck starts nothing new. */
 interface Gate {
-  outcome: "standstill" | "away" | "tooManyUnhealthy";
+  outcome: "blocked" | "unreachable" | "tooManyUnhealthy";
   /** Of the condition RemediationAllowed. */
   reason: string;
   message: string;
@@ -31,9 +31,9 @@ interface Gate {
 export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, nowMs: number): MachineDecision {
   const { check, policy, targetNames, healthy } = snapshot;
   const expected = targetNames.length;
-  const trigger = judgeTrigger(policy.trigger, expected, expected - healthy);
+  const trigger = judgeUnhealthyLimit(policy.trigger, expected, expected - healthy);
   const gate = findGate(snapshot, trigger.allowed ? undefined : trigger.message);
-  const pass: TargetPass = {
+  const evaluation: Evaluation = {
     kind,
     snapshot,
     nowMs,
@@ -42,8 +42,8 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
     controlPlaneStarts: undefined,
     decision: { actions: [], standing: [], machines: [], nextCheckMs: undefined },
   };
-  for (const facts of snapshot.targets) planTarget(pass, facts);
-  const { decision } = pass;
+  for (const facts of snapshot.targets) planTarget(evaluation, facts);
+  const { decision } = evaluation;
   const isAnyUnhealthy = snapshot.targets.some(
     ({ health }) => health.state === "unhealthy" || health.state === "unknown",
   );
@@ -73,8 +73,8 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
     ...decision,
     transitions: [],
     gate: gate === undefined ? undefined : { outcome: gate.outcome, reason: gate.message },
-    // What was counted last is what is known of machines whose cluster is away.
-    status: snapshot.away === undefined ? counted : { ...check.status, remediationsAllowed: 0 },
+    // What was counted last is what is known of machines whose cluster is unreachable.
+    status: snapshot.unreachable === undefined ? counted : { ...check.status, remediationsAllowed: 0 },
     conditions: [remediationAllowed(gate, expected === 0 ? NOTHING_SELECTED : ""), ...templateConditions(snapshot)],
   };
 }
@@ -85,7 +85,7 @@ export function decideUnusable({ status, metadata }: MachineHealthCheck, problem
     gate: { outcome: "specInvalid", reason: problem },
     actions: [],
     status: { ...status, remediationsAllowed: 0, observedGeneration: metadata.generation },
-    conditions: [remediationAllowed({ outcome: "standstill", reason: "SpecInvalid", message: problem })],
+    conditions: [remediationAllowed({ outcome: "blocked", reason: "SpecInvalid", message: problem })],
     nextCheckMs: undefined,
     standing: [announce("Warning", "RemediationRestricted", problem)],
     transitions: [],
@@ -95,7 +95,7 @@ export function decideUnusable({ status, metadata }: MachineHealthCheck, problem
 
 /**
  * What a MachineHealthCheck shows that is paused, or whose cluster is: it does nothing else. The annotation with our name keeps
- * upstream's controller away and not us.
+ * upstream's controller away, and not us.
  */
 export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Cluster | undefined): ConditionWrite {
   const annotation = metadata.annotations?.[PAUSED_ANNOTATION];
@@ -123,12 +123,12 @@ export function showsPaused({ apiVersion, metadata }: MachineHealthCheck): boole
   );
 }
 
-function findGate({ standstill, away }: MachineSnapshot, tooMany: string | undefined): Gate | undefined {
-  if (standstill !== undefined)
-    return { outcome: "standstill", reason: "ViewStale", message: `Nothing new starts: ${standstill}` };
-  if (away !== undefined) {
-    const message = `Nothing new starts: how the machines' nodes are cannot be known: ${away}`;
-    return { outcome: "away", reason: "WorkloadClusterUnreachable", message };
+function findGate({ blocked, unreachable }: MachineSnapshot, tooMany: string | undefined): Gate | undefined {
+  if (blocked !== undefined)
+    return { outcome: "blocked", reason: "ViewStale", message: `Nothing new starts: ${blocked}` };
+  if (unreachable !== undefined) {
+    const message = `Nothing new starts: how the machines' nodes are cannot be known: ${unreachable}`;
+    return { outcome: "unreachable", reason: "WorkloadClusterUnreachable", message };
   }
   return tooMany === undefined
     ? undefined
@@ -151,7 +151,7 @@ function remediationAllowed(gate: Gate | undefined, hint = ""): ConditionWrite {
 function templateConditions({ check, template, targets }: MachineSnapshot): ConditionWrite[] {
   if (template === undefined || !check.apiVersion.endsWith("/v1beta1")) return [];
   const missing = "reason" in template ? template.message : undefined;
-  const refused = targets.find(({ hold }) => hold?.cause === "refused")?.hold?.reason;
+  const refused = targets.find(({ deferral }) => deferral?.cause === "refused")?.deferral?.reason;
   return [
     availability("ExternalRemediationTemplateAvailable", "ExternalRemediationTemplateNotFound", missing),
     availability("ExternalRemediationRequestAvailable", "ExternalRemediationRequestCreationFailed", refused),

@@ -4,7 +4,7 @@ import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/
 import type { Announcement } from "../../shared/model/announcement.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { RecordAttempts } from "../../shared/model/family-decision.ts";
-import type { Hold } from "../../shared/model/hold.ts";
+import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import type { Template, TemplateProblem } from "../../shared/model/template.ts";
 import type { MachinePolicy } from "./policy.ts";
@@ -13,7 +13,7 @@ import type { MachineHealth } from "./target.ts";
 // What `decide` is given of one MachineHealthCheck, and what it answers.
 
 /** All that bears on one target. */
-export interface TargetFacts {
+export interface MachineFacts {
   machine: Machine;
   health: MachineHealth;
   /** Requests that are the machine's own, of any kind: by its UID, not by its name. */
@@ -26,7 +26,7 @@ export interface TargetFacts {
   controlPlaneBusy: string | undefined;
   /** What the health check remembers of remediations that count with this one; see `attemptKey`. */
   attempts: readonly CountedAttempt[];
-  hold: Hold | undefined;
+  deferral: Deferral | undefined;
   /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nothing has failed. */
   fenceableSinceMs: number | undefined;
 }
@@ -42,13 +42,13 @@ export interface MachineSnapshot {
   /** The first machine that it covers and that is being deleted; its name. */
   deleting: string | undefined;
   /** Every target of which there is something to say, sorted by name. */
-  targets: readonly TargetFacts[];
+  targets: readonly MachineFacts[];
   /** Undefined where the health check names none. */
   template: Template | TemplateProblem | undefined;
   /** Why nothing may start just now though all is known, in words: e.g. a view is stale. */
-  standstill: string | undefined;
+  blocked: string | undefined;
   /** Why the machines' nodes cannot be known, in words. */
-  away: string | undefined;
+  unreachable: string | undefined;
   /** Whether no further attempt can be remembered: then none is waited for. */
   isHistoryFull: boolean;
 }
@@ -96,7 +96,7 @@ export type MachineEventReason =
   | "HealthCheckIncomplete"
   | "NoMachineSelected";
 
-/** What holds for one machine, and why; for logs and `explain`. */
+/** What deferrals for one machine, and why; for logs and `explain`. */
 export interface MachineVerdict {
   name: string;
   /** One word for what is done, e.g. `remediating`. */

@@ -8,14 +8,14 @@ import { TEMPLATE_SUFFIX } from "../../shared/model/template-reference.ts";
 import type { LabelMatcher } from "../../../api/label-selector.ts";
 import { compileSelector, isEmpty, SelectorError } from "../../../api/label-selector.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
-import type { Trigger } from "./threshold.ts";
-import { compileTrigger } from "./threshold.ts";
+import type { UnhealthyLimit } from "./threshold.ts";
+import { compileUnhealthyLimit } from "./threshold.ts";
 
 /** A MachineHealthCheck's spec, checked and compiled. */
 export interface MachinePolicy {
   /** Whether a machine is one of its targets. */
   covers: (machine: Machine) => boolean;
-  trigger: Trigger;
+  trigger: UnhealthyLimit;
   /** The template of its requests; undefined where it names none. */
   step: Step | undefined;
   attemptBudget: AttemptBudget;
@@ -26,7 +26,7 @@ export interface MachinePolicy {
 /** @returns what is wrong with the spec, in words, where it cannot be used. */
 export function compileMachinePolicy(kind: MachineHealthCheckKind, check: MachineHealthCheck): MachinePolicy | string {
   const { spec, metadata } = check;
-  const trigger = compileTrigger(spec);
+  const trigger = compileUnhealthyLimit(spec);
   if (typeof trigger === "string") return trigger;
   const selects = compileTargets(kind, check);
   if (typeof selects === "string") return selects;

@@ -4,7 +4,7 @@ import type { Node, NodeCondition } from "../../../api/core.ts";
 // One machine that a health check covers, and how it is.
 
 /** What is known of a machine's Node. */
-export type NodeSight =
+export type ObservedNode =
   /** The machine names no Node yet. */
   | { state: "none" }
   | { state: "there"; node: Node }
@@ -18,7 +18,7 @@ export interface Target {
   machine: Machine;
   /** The Cluster that the machine is of; undefined where the kind knows none (OKD). */
   cluster: Cluster | undefined;
-  node: NodeSight;
+  node: ObservedNode;
   /** Since when a condition of the Node counts as standing, on the clock of `nowMs`; undefined where it does not tell. */
   nodeSinceMs: (condition: NodeCondition) => number | undefined;
 }

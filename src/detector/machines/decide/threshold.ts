@@ -3,11 +3,11 @@ import type { Amount } from "../../shared/model/amount.ts";
 import { parseAmount } from "../../shared/model/amount.ts";
 
 /** How many machines may be unhealthy for remediation to start; `text` is what the spec says. */
-export type Trigger =
+export type UnhealthyLimit =
   | { kind: "range"; min: number; max: number; text: string }
   | { kind: "max"; amount: Amount; text: string };
 
-export interface TriggerVerdict {
+export interface UnhealthyLimitVerdict {
   allowed: boolean;
   /** How many more machines may become unhealthy before nothing starts any more. */
   remaining: number;
@@ -18,9 +18,9 @@ export interface TriggerVerdict {
 const RANGE = /^\[([0-9]{1,9})-([0-9]{1,9})\]$/;
 
 /** @returns what is wrong with it, in words, where it cannot be understood. */
-export function compileTrigger(
+export function compileUnhealthyLimit(
   spec: Pick<MachineHealthCheckSpec, "unhealthyInRange" | "unhealthyLessThanOrEqualTo">,
-): Trigger | string {
+): UnhealthyLimit | string {
   const { unhealthyInRange: range, unhealthyLessThanOrEqualTo: max = "100%" } = spec;
   if (range !== undefined) {
     const match = RANGE.exec(range);
@@ -36,7 +36,11 @@ export function compileTrigger(
 }
 
 /** Whether remediation may start with so many of the expected machines unhealthy. Shares are rounded down, as upstream does. */
-export function judgeTrigger(trigger: Trigger, expected: number, unhealthy: number): TriggerVerdict {
+export function judgeUnhealthyLimit(
+  trigger: UnhealthyLimit,
+  expected: number,
+  unhealthy: number,
+): UnhealthyLimitVerdict {
   const start = "Remediation is not allowed, the number of not started or unhealthy machines";
   const counts = `total: ${expected}, unhealthy: ${unhealthy}`;
   if (trigger.kind === "range") {

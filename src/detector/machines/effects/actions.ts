@@ -8,13 +8,13 @@ import { setField } from "../../../kube/set-field.ts";
 import { keyOf, nameOf } from "../../../kube/watched.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import { annotationPatch } from "../../shared/shell/annotation-patch.ts";
-import type { HoldCause } from "../../shared/model/hold.ts";
+import type { DeferralCause } from "../../shared/model/deferral.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { trimRemediation } from "../../shared/model/remediation.ts";
 import type { MachineAction } from "../decide/decision.ts";
 import type { MachineHealthCheckKind, Remedy } from "../decide/kind.ts";
 import { buildRequest, machineUidOf } from "../decide/request.ts";
-import type { MachineHealth, NodeSight } from "../decide/target.ts";
+import type { MachineHealth, ObservedNode } from "../decide/target.ts";
 import type { MachineEvent } from "../snapshot/observe.ts";
 
 /** How soon a machine is looked at again whose view was seen to be behind: by then the watch has caught up. */
@@ -43,9 +43,9 @@ export interface MachineActionContext {
   check: MachineHealthCheck;
   covers: (machine: Machine) => boolean;
   /** How a machine is, by what was read of it now. */
-  judge: (machine: Machine, cluster: Cluster | undefined, node: NodeSight) => MachineHealth;
+  judge: (machine: Machine, cluster: Cluster | undefined, node: ObservedNode) => MachineHealth;
   /** Reads a machine's node now, as `judge` wants it. */
-  readNode: (machine: Machine, cluster: Cluster | undefined, signal: AbortSignal) => Promise<NodeSight>;
+  readNode: (machine: Machine, cluster: Cluster | undefined, signal: AbortSignal) => Promise<ObservedNode>;
   /** Why the threshold lets nothing start by the nodes as they are now, in words: the view of them may be behind. */
   findObjection: (signal: AbortSignal) => Promise<string | undefined>;
   /** Whether a remediation of the machine may still start: the decision is some requests old by then. */
@@ -71,7 +71,7 @@ export async function* runAction(
       { machine: nameOf(action.machine), reason: objection },
       "nothing starts: a live list of the nodes",
     );
-    yield held(deps, action.machine, { reason: objection, cause: "threshold" }, RECOUNT_MS);
+    yield deferred(deps, action.machine, { reason: objection, cause: "threshold" }, RECOUNT_MS);
     return;
   }
   // The last look: what takes its time comes before it.
@@ -81,7 +81,7 @@ export async function* runAction(
   if (live.health.state !== needed) {
     const reason = "a live read shows it otherwise";
     deps.logger.info({ machine: nameOf(action.machine), action: action.type }, `left alone: ${reason}`);
-    yield held(deps, action.machine, { reason, cause: "staleView" }, STALE_RETRY_MS);
+    yield deferred(deps, action.machine, { reason, cause: "staleView" }, STALE_RETRY_MS);
     return;
   }
   if (action.type === "renew" || action.type === "withdraw") await withdraw(deps, action, signal);
@@ -177,7 +177,7 @@ async function* request(
   } catch (error) {
     if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
       // Not this machine's fault, and not to be mended by trying again at once: people must read of it.
-      yield held(deps, machine, { reason: error.message, cause: "refused" }, REFUSED_RETRY_MS);
+      yield deferred(deps, machine, { reason: error.message, cause: "refused" }, REFUSED_RETRY_MS);
       return;
     }
     if (!isKubeError(error, "AlreadyExists")) throw error;
@@ -187,7 +187,7 @@ async function* request(
       return;
     }
     const reason = `a ${template.type.kind} of its name exists, and is not the machine's own`;
-    yield held(deps, machine, { reason, cause: "refused" }, REFUSED_RETRY_MS);
+    yield deferred(deps, machine, { reason, cause: "refused" }, REFUSED_RETRY_MS);
   }
 }
 
@@ -262,7 +262,7 @@ async function* deleteMachine(
     const { message } = error;
     yield { type: "deletionFailed", machine, message };
     // Another machine has its turn meanwhile.
-    yield held(deps, machine, { reason: message, cause: "deletionRefused" }, REFUSED_RETRY_MS);
+    yield deferred(deps, machine, { reason: message, cause: "deletionRefused" }, REFUSED_RETRY_MS);
     return;
   }
   logger.info({ machineHealthCheck: nameOf(context.check), machine: nameOf(machine) }, "deleted an unhealthy machine");
@@ -314,11 +314,11 @@ async function readIfThere(
 }
 
 /** Keeps a machine from a remediation for a while. */
-function held(
+function deferred(
   { nowMs }: MachineActionDeps,
   machine: Machine,
-  hold: { reason: string; cause: HoldCause },
+  deferral: { reason: string; cause: DeferralCause },
   forMs: number,
 ): MachineEvent {
-  return { type: "held", machine, hold: { ...hold, untilMs: nowMs() + forMs } };
+  return { type: "deferred", machine, deferral: { ...deferral, untilMs: nowMs() + forMs } };
 }

@@ -5,7 +5,7 @@ import { keyOf } from "../../../kube/watched.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { pausedCondition } from "../decide/decide.ts";
 import { machineUidOf } from "../decide/request.ts";
-import { judgeTrigger } from "../decide/threshold.ts";
+import { judgeUnhealthyLimit } from "../decide/threshold.ts";
 import type { MachineCheckState } from "../snapshot/check-state.ts";
 import { judgeNow, stateKey } from "../snapshot/check-state.ts";
 import type { MachineChecks } from "../snapshot/machine-checks.ts";
@@ -48,7 +48,7 @@ export class LastLook {
         const nodes = states.nodesOf(check);
         const isBefore = cluster !== undefined && !cluster.controlPlaneInitialized;
         if (nodeName === undefined || nodes === undefined || isBefore) return { state: "none" };
-        return nodes.readSight(nodeName, signal);
+        return nodes.readHost(nodeName, signal);
       },
       findObjection: (signal) => this.#findObjection(check, state, signal),
       mayStart: (machine) => this.#mayStart(check, state, machine),
@@ -66,12 +66,12 @@ export class LastLook {
     await states.nodesOf(check)?.confirm(signal);
     const { size } = compiled.tracker;
     const healthy = states.healthyByList(check, compiled) ?? compiled.tracker.healthy;
-    const verdict = judgeTrigger(compiled.policy.trigger, size, size - healthy);
+    const verdict = judgeUnhealthyLimit(compiled.policy.trigger, size, size - healthy);
     return verdict.allowed ? undefined : verdict.message;
   }
 
   /**
-   * Whether a remediation that was decided on may still start: same spec, not paused, the threshold holds as things are now,
+   * Whether a remediation that was decided on may still start: same spec, not paused, the threshold deferrals as things are now,
    * and neither the machine nor another one of its control plane has one. One that may counts as started at once.
    */
   #mayStart(check: MachineHealthCheck, state: MachineCheckState, machine: Machine): boolean {
@@ -84,8 +84,8 @@ export class LastLook {
     const { policy, tracker } = compiled;
     tracker.advance(states.world.nowMs());
     const { size, healthy } = tracker;
-    if (!judgeTrigger(policy.trigger, size, size - healthy).allowed) return false;
-    if (states.standstillOf(current) !== undefined || states.nodesOf(current)?.away !== undefined) return false;
+    if (!judgeUnhealthyLimit(policy.trigger, size, size - healthy).allowed) return false;
+    if (states.blockedBy(current) !== undefined || states.nodesOf(current)?.unreachable !== undefined) return false;
     if (this.#starting.has(uid)) return false;
     // Looked for by its name, which a request of the machine bears: this is asked for each of very many machines.
     if (remediations.named({ namespace, name }).some(({ object }) => machineUidOf(object) === uid)) return false;
@@ -95,9 +95,9 @@ export class LastLook {
     return true;
   }
 
-  #isControlPlaneBusy(check: MachineHealthCheck, { compiled, holds }: MachineCheckState, uid: string): boolean {
+  #isControlPlaneBusy(check: MachineHealthCheck, { compiled, deferrals }: MachineCheckState, uid: string): boolean {
     if ("problem" in compiled) return true;
-    const { targets } = this.#deps.states.snapshot(check, compiled, holds, undefined, this.starting);
+    const { targets } = this.#deps.states.snapshot(check, compiled, deferrals, undefined, this.starting);
     const facts = targets.find(({ machine }) => machine.metadata.uid === uid);
     return facts === undefined || facts.controlPlaneBusy !== undefined;
   }

@@ -9,7 +9,7 @@ import type { CheckState } from "../../shared/views/check-states.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import { compileMachinePolicy } from "../decide/policy.ts";
-import type { MachineHealth, NodeSight } from "../decide/target.ts";
+import type { MachineHealth, ObservedNode } from "../decide/target.ts";
 import { MachineTracker } from "./machine-tracker.ts";
 
 /** A spec that can be used, and the machines that it covers. */
@@ -18,14 +18,14 @@ export interface Compiled {
   tracker: MachineTracker;
 }
 
-/** What the agent remembers of one MachineHealthCheck; its holds go by the UIDs of machines. */
+/** What the agent remembers of one MachineHealthCheck; its deferrals go by the UIDs of machines. */
 export interface MachineCheckState extends CheckState {
   /** The compiled spec and the machines it covers, or what is wrong with it. */
   readonly compiled: Compiled | { problem: string };
 }
 
 /** How the world looks that a health check's machines are in. */
-export interface MachineWorld {
+export interface MachineJudgment {
   kind: MachineHealthCheckKind;
   nowMs: () => number;
   /** The Cluster of a health check; undefined where its kind knows none. */
@@ -35,7 +35,7 @@ export interface MachineWorld {
 }
 
 export function newMachineCheckState(
-  world: MachineWorld,
+  world: MachineJudgment,
   check: MachineHealthCheck,
   machines: Iterable<Machine>,
 ): MachineCheckState {
@@ -44,14 +44,14 @@ export function newMachineCheckState(
     world.kind.healthConditions(health).every((condition) => agrees(machine, condition)) &&
     conditionOf(machine.conditions, "ExternallyRemediated")?.status !== "False";
   const judge = (machine: Machine): MachineHealth =>
-    judgeNow(world, check, machine, world.clusterOf(check), sightOf(world, check, machine));
+    judgeNow(world, check, machine, world.clusterOf(check), hostOf(world, check, machine));
   return {
     key: stateKey(check),
     compiled:
       typeof policy === "string"
         ? { problem: policy }
         : { policy, tracker: new MachineTracker({ covers: policy.covers, judge, isSettled }, machines) },
-    holds: new Map(),
+    deferrals: new Map(),
     announced: new Set(),
   };
 }
@@ -63,26 +63,26 @@ export function stateKey({ metadata, apiVersion }: MachineHealthCheck): string {
 
 /** How a machine is, by what is handed in of it. */
 export function judgeNow(
-  { kind, nowMs, nodesOf }: MachineWorld,
+  { kind, nowMs, nodesOf }: MachineJudgment,
   check: MachineHealthCheck,
   machine: Machine,
   cluster: Cluster | undefined,
-  node: NodeSight,
+  node: ObservedNode,
 ): MachineHealth {
   const nodeSinceMs: Parameters<typeof kind.judge>[0]["nodeSinceMs"] = (condition) =>
     machine.nodeName === undefined ? undefined : nodesOf(check)?.sinceMs(machine.nodeName, condition);
-  return kind.judge({ machine, cluster, node: ownSight(machine, node), nodeSinceMs }, check.spec, nowMs());
+  return kind.judge({ machine, cluster, node: ownNodeOf(machine, node), nodeSinceMs }, check.spec, nowMs());
 }
 
 /** A namesake of the machine's node tells nothing of the machine. */
-function ownSight(machine: Machine, sight: NodeSight): NodeSight {
-  if (sight.state !== "there" || mayBeNodeOf(sight.node, machine)) return sight;
-  const reason = `Node ${sight.node.metadata.name} has another providerID than the machine: look whether the kubeconfig leads to the machine's cluster`;
+function ownNodeOf(machine: Machine, observed: ObservedNode): ObservedNode {
+  if (observed.state !== "there" || mayBeNodeOf(observed.node, machine)) return observed;
+  const reason = `Node ${observed.node.metadata.name} has another providerID than the machine: look whether the kubeconfig leads to the machine's cluster`;
   return { state: "unknown", reason };
 }
 
 /** What the view of its cluster's nodes shows of a machine's node. Before there is an API server there is no node either. */
-function sightOf({ nodesOf }: MachineWorld, check: MachineHealthCheck, { nodeName }: Machine): NodeSight {
+function hostOf({ nodesOf }: MachineJudgment, check: MachineHealthCheck, { nodeName }: Machine): ObservedNode {
   const nodes = nodesOf(check);
-  return nodeName === undefined || nodes === undefined ? { state: "none" } : nodes.sight(nodeName);
+  return nodeName === undefined || nodes === undefined ? { state: "none" } : nodes.nodeNamed(nodeName);
 }

@@ -8,15 +8,15 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { differs } from "../../shared/views/node-changes.ts";
 import type { ListedNodes } from "../../shared/views/current-nodes.ts";
 import { CurrentNodes } from "../../shared/views/current-nodes.ts";
-import { SteadyTimes } from "../../shared/views/condition-times.ts";
+import { MonotonicTimes } from "../../shared/views/condition-times.ts";
 import { ViewFreshness } from "../../shared/views/view-freshness.ts";
-import type { NodeSight } from "../decide/target.ts";
+import type { ObservedNode } from "../decide/target.ts";
 
 export interface ClusterNodesDeps {
   clusters: WorkloadClusters;
   clock: Clock;
   /** The clock that machines are judged by. */
-  times: SteadyTimes;
+  times: MonotonicTimes;
   /** Is told of each change that bears on a node's health; undefined: of any node. */
   onChange: (nodeName: string | undefined) => void;
 }
@@ -24,24 +24,26 @@ export interface ClusterNodesDeps {
 /** The nodes of one cluster, as the health checks over its machines see them. */
 export class ClusterNodes {
   readonly #deps: ClusterNodesDeps;
-  readonly #held: HeldCluster;
+  readonly #deferred: HeldCluster;
   /** What is listened to at present, and since when its conditions stand: the cluster has a clock of its own. */
-  #heard: { nodes: Watched<Node>; times: SteadyTimes; present: CurrentNodes; unsubscribe: () => void } | undefined;
+  #heard:
+    | { nodes: Watched<Node>; times: MonotonicTimes; currentNodes: CurrentNodes; unsubscribe: () => void }
+    | undefined;
 
   constructor(deps: ClusterNodesDeps, ref: ClusterRef) {
     this.#deps = deps;
-    this.#held = deps.clusters.hold(ref, () => this.#onConnection());
+    this.#deferred = deps.clusters.hold(ref, () => this.#onConnection());
     this.#listen();
   }
 
   /** Whether it is not known yet how the cluster can be reached. */
   get isPending(): boolean {
-    return this.#held.connection.state === "connecting";
+    return this.#deferred.connection.state === "connecting";
   }
 
   /** Why the cluster's nodes cannot be known, in words. */
-  get away(): string | undefined {
-    const { connection, ref } = this.#held;
+  get unreachable(): string | undefined {
+    const { connection, ref } = this.#deferred;
     if (connection.state === "connected") return undefined;
     const cluster = `cluster ${ref.namespace}/${ref.name}`;
     return connection.state === "away" ? `${cluster}: ${connection.message}` : `${cluster} is being connected to`;
@@ -49,7 +51,7 @@ export class ClusterNodes {
 
   /** Whether there are nodes, and none of these names, of which there is one at least. */
   hasOnlyOthers(nodeNames: Iterable<string>): boolean {
-    const { connection } = this.#held;
+    const { connection } = this.#deferred;
     if (connection.state !== "connected" || connection.nodes.values().next().done === true) return false;
     let isAnyNamed = false;
     for (const name of nodeNames) {
@@ -59,30 +61,30 @@ export class ClusterNodes {
     return isAnyNamed;
   }
 
-  sight(nodeName: string): NodeSight {
-    const { connection } = this.#held;
-    if (connection.state !== "connected") return { state: "unknown", reason: this.away ?? "" };
+  nodeNamed(nodeName: string): ObservedNode {
+    const { connection } = this.#deferred;
+    if (connection.state !== "connected") return { state: "unknown", reason: this.unreachable ?? "" };
     const node = connection.nodes.get({ name: nodeName });
     return node === undefined ? { state: "gone" } : { state: "there", node };
   }
 
   /** Lists the nodes unless the view is proven to show how they are. @throws KubeError where they cannot be listed. */
   async confirm(signal: AbortSignal): Promise<void> {
-    if (this.#held.connection.state === "connected") await this.#heard?.present.confirm(signal);
+    if (this.#deferred.connection.state === "connected") await this.#heard?.currentNodes.confirm(signal);
   }
 
   /** What was listed a moment ago; undefined where nothing was. */
   get listed(): ListedNodes | undefined {
-    return this.#heard?.present.listed;
+    return this.#heard?.currentNodes.listed;
   }
 
   /**
    * Reads a node now. What differs from the view has not been seen to change yet: those conditions are left out, and judged
    * once they have.
    */
-  async readSight(nodeName: string, signal: AbortSignal): Promise<NodeSight> {
-    const { connection } = this.#held;
-    if (connection.state !== "connected") return { state: "unknown", reason: this.away ?? "" };
+  async readHost(nodeName: string, signal: AbortSignal): Promise<ObservedNode> {
+    const { connection } = this.#deferred;
+    if (connection.state !== "connected") return { state: "unknown", reason: this.unreachable ?? "" };
     const shown = connection.nodes.get({ name: nodeName });
     try {
       const live = trimNode(await connection.runtime.client.get(NODES, { name: nodeName }, signal));
@@ -113,7 +115,7 @@ export class ClusterNodes {
 
   close(): void {
     this.#heard?.unsubscribe();
-    this.#held.release();
+    this.#deferred.release();
   }
 
   #onConnection(): void {
@@ -121,14 +123,14 @@ export class ClusterNodes {
     this.#deps.onChange(undefined);
   }
 
-  /** Listens to the nodes that there are now; a cluster that is away may come back with the same ones. */
+  /** Listens to the nodes that there are now; a cluster that is unreachable may come back with the same ones. */
   #listen(): void {
-    const { connection } = this.#held;
+    const { connection } = this.#deferred;
     if (connection.state !== "connected" || this.#heard?.nodes === connection.nodes) return;
     this.#heard?.unsubscribe();
     const { nodes, runtime } = connection;
     const { clock } = this.#deps;
-    const times = new SteadyTimes(clock, runtime.clockOffset?.());
+    const times = new MonotonicTimes(clock, runtime.clockOffset?.());
     const freshness = new ViewFreshness();
     // The nodes that are there already: nobody saw when their conditions changed.
     let isNews = false;
@@ -142,7 +144,7 @@ export class ClusterNodes {
     this.#heard = {
       nodes,
       times,
-      present: new CurrentNodes({ client: runtime.client, clock }, freshness),
+      currentNodes: new CurrentNodes({ client: runtime.client, clock }, freshness),
       unsubscribe,
     };
   }

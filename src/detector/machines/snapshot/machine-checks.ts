@@ -7,15 +7,15 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { isHistoryFull, readAttempts } from "../../shared/model/attempts.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { CheckStates } from "../../shared/views/check-states.ts";
-import type { SteadyTimes } from "../../shared/views/condition-times.ts";
-import type { Compiled, MachineCheckState, MachineWorld } from "./check-state.ts";
+import type { MonotonicTimes } from "../../shared/views/condition-times.ts";
+import type { Compiled, MachineCheckState, MachineJudgment } from "./check-state.ts";
 import { judgeNow, newMachineCheckState, stateKey } from "./check-state.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
 import type { MachineSnapshot } from "../decide/decision.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import { takeMachineSnapshot } from "./snapshot.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
-import type { NodeSight } from "../decide/target.ts";
+import type { ObservedNode } from "../decide/target.ts";
 
 /** Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute where nothing changes. */
 const VIEW_STALE_MS = 180_000;
@@ -24,7 +24,7 @@ export interface MachineChecksDeps {
   kind: MachineHealthCheckKind;
   clock: Clock;
   /** The clock that machines are judged by. */
-  times: SteadyTimes;
+  times: MonotonicTimes;
   clusters: WorkloadClusters;
   checks: Watched<MachineHealthCheck>;
   machines: Watched<Machine>;
@@ -43,7 +43,7 @@ export class MachineChecks {
   readonly #states: CheckStates<MachineHealthCheck, MachineCheckState>;
   /** By the cluster's `namespace/name`. */
   readonly #nodes = new Map<string, ClusterNodes>();
-  readonly world: MachineWorld;
+  readonly world: MachineJudgment;
 
   constructor(deps: MachineChecksDeps) {
     this.#deps = deps;
@@ -115,7 +115,7 @@ export class MachineChecks {
   snapshot(
     check: MachineHealthCheck,
     { policy, tracker }: Compiled,
-    holds: MachineCheckState["holds"],
+    deferrals: MachineCheckState["deferrals"],
     template: MachineSnapshot["template"],
     starting: Iterable<Machine>,
   ): MachineSnapshot {
@@ -125,7 +125,7 @@ export class MachineChecks {
       check,
       policy,
       tracker,
-      holds,
+      deferrals,
       template,
       remediations: [...this.#deps.remediations.values()],
       machineOf: (key) => this.#deps.machines.get(key),
@@ -134,8 +134,8 @@ export class MachineChecks {
       fenceableSinceMs: (machine) => this.#deps.fenceableSinceMs(machine),
       attemptsOf: (key) => attempts.get(key) ?? [],
       isHistoryFull: isHistoryFull(check),
-      standstill: this.standstillOf(check),
-      away: this.nodesOf(check)?.away,
+      blocked: this.blockedBy(check),
+      unreachable: this.nodesOf(check)?.unreachable,
     });
   }
 
@@ -148,14 +148,14 @@ export class MachineChecks {
       const { machine } = tracker.get(name) ?? {};
       if (machine === undefined) return false;
       const node = machine.nodeName === undefined ? undefined : listed.get(machine.nodeName);
-      const sight: NodeSight = node === undefined ? { state: absence(machine) } : { state: "there", node };
-      return judgeNow(this.world, check, machine, cluster, sight).state === "healthy";
+      const observed: ObservedNode = node === undefined ? { state: absence(machine) } : { state: "there", node };
+      return judgeNow(this.world, check, machine, cluster, observed).state === "healthy";
     };
     return tracker.names.filter(isHealthy).length;
   }
 
   /** Why nothing may start just now though all is known, in words. */
-  standstillOf(check: MachineHealthCheck): string | undefined {
+  blockedBy(check: MachineHealthCheck): string | undefined {
     const { clock, machines, clusterObjects } = this.#deps;
     if (this.clusterOf(check)?.metadata.deletionTimestamp !== undefined) return "the cluster is being deleted";
     const lastMs = Math.min(machines.lastContactMs, clusterObjects?.lastContactMs ?? Infinity);

@@ -1,14 +1,14 @@
 import type { Machine } from "../../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 import { nameOf } from "../../../kube/watched.ts";
-import type { Hold } from "../../shared/model/hold.ts";
+import type { Deferral } from "../../shared/model/deferral.ts";
 import type { MachineAnnouncement, MachineEventReason } from "../decide/decision.ts";
 import type { MachineCheckState } from "./check-state.ts";
 
 /** What an action has done, or has found instead of doing it. */
 export type MachineEvent =
   /** No remediation starts for now. */
-  | { type: "held"; machine: Machine; hold: Hold }
+  | { type: "deferred"; machine: Machine; deferral: Deferral }
   /** The machine as it is now, after a write. */
   | { type: "written"; machine: Machine }
   | { type: "markedUnhealthy"; machine: Machine }
@@ -19,15 +19,15 @@ export type MachineEvent =
 
 /** Takes in what an action has done. @returns the events to record for it, in upstream's words. */
 export function observe(
-  { holds, compiled }: Pick<MachineCheckState, "holds" | "compiled">,
+  { deferrals, compiled }: Pick<MachineCheckState, "deferrals" | "compiled">,
   check: MachineHealthCheck,
   event: MachineEvent,
 ): MachineAnnouncement[] {
   const { machine } = event;
   const name = nameOf(machine);
   switch (event.type) {
-    case "held":
-      holds.set(machine.metadata.uid, event.hold);
+    case "deferred":
+      deferrals.set(machine.metadata.uid, event.deferral);
       return [];
     case "written":
       if ("tracker" in compiled) compiled.tracker.observe({ type: "updated", object: machine, previous: machine });

@@ -2,20 +2,20 @@ import type { Machine } from "../../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 import type { KubeObject, OwnerReference } from "../../../kube/resource.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
-import type { Hold } from "../../shared/model/hold.ts";
+import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import type { MachineSnapshot, TargetFacts } from "../decide/decision.ts";
+import type { MachineSnapshot, MachineFacts } from "../decide/decision.ts";
 import { attemptKey } from "../decide/decide-machine.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import { machineUidOf } from "../decide/request.ts";
 import type { MachineTracker } from "./machine-tracker.ts";
 
 /** What a snapshot is taken of. */
-export interface MachineSnapshotWorld {
+export interface MachineSnapshotSources {
   check: MachineHealthCheck;
   policy: MachinePolicy;
   tracker: MachineTracker;
-  holds: ReadonlyMap<string, Hold>;
+  deferrals: ReadonlyMap<string, Deferral>;
   template: MachineSnapshot["template"];
   /** Every remediation there is, whoever made it. */
   remediations: readonly Remediation[];
@@ -28,13 +28,13 @@ export interface MachineSnapshotWorld {
   fenceableSinceMs: (machine: Machine) => number | undefined;
   attemptsOf: (key: string) => readonly CountedAttempt[];
   isHistoryFull: boolean;
-  standstill: string | undefined;
-  away: string | undefined;
+  blocked: string | undefined;
+  unreachable: string | undefined;
 }
 
 /** Puts together all that bears on one health check now. */
-export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapshot {
-  const { check, policy, tracker, template, isHistoryFull, standstill, away } = world;
+export function takeMachineSnapshot(world: MachineSnapshotSources): MachineSnapshot {
+  const { check, policy, tracker, template, isHistoryFull, blocked, unreachable } = world;
   const namespace = check.metadata.namespace;
   const requests = world.remediations.filter(({ object }) => object.metadata.namespace === namespace);
   const byMachine = Map.groupBy(requests, ({ object }) => machineUidOf(object) ?? "");
@@ -42,13 +42,13 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
   const byOwner = Map.groupBy(requests, ({ object }) => ownerOf(object)?.uid ?? "");
   const names = new Set([...tracker.notable, ...byName.keys()]);
   const busy = busyControlPlanes(world, requests);
-  const targets = [...names].sort().flatMap((name): TargetFacts[] => {
+  const targets = [...names].sort().flatMap((name): MachineFacts[] => {
     const tracked = tracker.get(name);
     if (tracked === undefined) return [];
     const { machine, health } = tracked;
     const own = byMachine.get(machine.metadata.uid) ?? [];
     // What has the name that a request would get, or remediates the machine at another's word.
-    const rival = [...(byName.get(name) ?? []), ...(byOwner.get(machine.metadata.uid) ?? [])].find(
+    const peerCheck = [...(byName.get(name) ?? []), ...(byOwner.get(machine.metadata.uid) ?? [])].find(
       ({ object }) => machineUidOf(object) !== machine.metadata.uid,
     );
     const key = attemptKey(machine, policy.step === undefined ? "askOwner" : "request");
@@ -58,13 +58,14 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
         health,
         requests: own,
         foreign:
-          rival && `${rival.object.kind} ${rival.object.metadata.name} is there, and no health check has made it`,
+          peerCheck &&
+          `${peerCheck.object.kind} ${peerCheck.object.metadata.name} is there, and no health check has made it`,
         neededBy: own.length > 0 ? world.isUnhealthyToOthers(machine) : undefined,
         controlPlaneBusy: busy.find(
           ({ metadata, clusterName }) => clusterName === machine.clusterName && metadata.name !== name,
         )?.metadata.name,
         attempts: key === undefined ? [] : world.attemptsOf(key),
-        hold: world.holds.get(machine.metadata.uid),
+        deferral: world.deferrals.get(machine.metadata.uid),
         fenceableSinceMs: own.some(({ succeeded }) => succeeded === "False")
           ? world.fenceableSinceMs(machine)
           : undefined,
@@ -79,8 +80,8 @@ export function takeMachineSnapshot(world: MachineSnapshotWorld): MachineSnapsho
     deleting: tracker.names.find((name) => tracker.get(name)?.machine.metadata.deletionTimestamp !== undefined),
     targets,
     template,
-    standstill,
-    away,
+    blocked,
+    unreachable,
     isHistoryFull,
   };
 }
@@ -92,7 +93,7 @@ function ownerOf({ metadata }: KubeObject): OwnerReference | undefined {
 
 /** The control plane machines in remediation, whichever health check saw to it. */
 function busyControlPlanes(
-  { machineOf, starting, check }: MachineSnapshotWorld,
+  { machineOf, starting, check }: MachineSnapshotSources,
   requests: readonly Remediation[],
 ): Machine[] {
   const { namespace } = check.metadata;

@@ -13,13 +13,13 @@ import { TERMINATING } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation.ts";
 import type { Health, Skipped } from "./health.ts";
-import type { Pass } from "./evaluation.ts";
+import type { Evaluation } from "./evaluation.ts";
 import { announce, checkAgain, skip, verdict } from "./evaluation.ts";
 import {
-  clearAway,
-  clearOver,
+  deleteFailedRound,
+  deleteFinished,
   isBudgetSpent,
-  isResting,
+  waitsForNextRound,
   recordAttempts,
   remove,
   reportFailure,
@@ -45,29 +45,33 @@ const CONTROL_PLANE_RETRY_MS = 60_000;
  *
  * @returns its entry in the status; undefined where there is nothing to say of it.
  */
-export function planNode(pass: Pass, facts: NodeFacts): UnhealthyNode | undefined {
-  const { snapshot, nowMs, decision } = pass;
+export function planNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyNode | undefined {
+  const { snapshot, nowMs, decision } = evaluation;
   const others = decision.nextCheckMs;
   decision.nextCheckMs = undefined;
   const before = facts.previous?.remediations ?? [];
   const records = reconcileRecords(before, facts.remediations, snapshot.canSee, nowMs);
-  for (const remediation of facts.remediations) watchAge(pass, remediation);
-  recordAttempts(pass, facts);
-  const entry = planByState(pass, facts, records);
-  recordInFlight(pass, facts, entry?.remediations ?? []);
-  // A lease that we asked for may be held though no CR came of it.
+  for (const remediation of facts.remediations) watchAge(evaluation, remediation);
+  recordAttempts(evaluation, facts);
+  const entry = planByState(evaluation, facts, records);
+  recordInFlight(evaluation, facts, entry?.remediations ?? []);
+  // A lease that we asked for may be deferred though no CR came of it.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
   if (entry === undefined && leased) {
     decision.actions.push({ type: "releaseLease", nodeName: facts.name });
   }
   const told = decision.nodes.at(-1);
   if (told?.name === facts.name) told.nextCheckMs = decision.nextCheckMs;
-  if (others !== undefined) checkAgain(pass, others);
+  if (others !== undefined) checkAgain(evaluation, others);
   return entry;
 }
 
 /** Notes whether a remediation of the node is under way; one that cannot be seen now is, unless it was given up. */
-function recordInFlight({ snapshot, inFlight }: Pass, facts: NodeFacts, records: readonly RemediationRecord[]): void {
+function recordInFlight(
+  { snapshot, inFlight }: Evaluation,
+  facts: NodeFacts,
+  records: readonly RemediationRecord[],
+): void {
   const busy = new Set(facts.remediations.filter(isUnderWay).map(({ uid }) => uid));
   const started = records
     .filter(
@@ -78,45 +82,49 @@ function recordInFlight({ snapshot, inFlight }: Pass, facts: NodeFacts, records:
   if (oldest !== undefined) inFlight[facts.name] = oldest;
 }
 
-function planByState(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode | undefined {
+function planByState(
+  evaluation: Evaluation,
+  facts: NodeFacts,
+  records: RemediationRecord[],
+): UnhealthyNode | undefined {
   const { node, selected, health, remediations } = facts;
-  const underWay = remediations.length > 0 || records.some((record) => !pass.snapshot.canSee(record));
-  if (node === undefined) return underWay ? planGone(pass, facts, records) : undefined;
-  if (health.state === "healthy") return planHealthy(pass, facts, node, records, underWay);
-  if (!selected) return underWay ? planRelabelled(pass, facts, records) : undefined;
-  if (health.state === "soonUnhealthy") return planSoonUnhealthy(pass, facts, node, records, health);
-  return planUnhealthy(pass, facts, node, records, health);
+  const underWay = remediations.length > 0 || records.some((record) => !evaluation.snapshot.canSee(record));
+  if (node === undefined) return underWay ? planGone(evaluation, facts, records) : undefined;
+  if (health.state === "healthy") return planHealthy(evaluation, facts, node, records, underWay);
+  if (!selected) return underWay ? planRelabelled(evaluation, facts, records) : undefined;
+  if (health.state === "soonUnhealthy") return planSoonUnhealthy(evaluation, facts, node, records, health);
+  return planUnhealthy(evaluation, facts, node, records, health);
 }
 
 /** The node object is gone: for most remediators the end of their work, for some a step of it. */
-function planGone(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
+function planGone(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
   let kept = false;
   for (const remediation of facts.remediations) {
     if (remediation.nodeDeletionExpected && remediation.succeeded !== "True") kept = true;
-    else remove(pass, remediation, "nodeGone");
+    else remove(evaluation, remediation, "nodeGone");
   }
   if (kept) {
-    verdict(pass, facts, "nodeDeletionExpected", "The node is gone, as its remediation said it would be");
-    return entryOf(facts, giveUpOverdue(pass, facts, records));
+    verdict(evaluation, facts, "nodeDeletionExpected", "The node is gone, as its remediation said it would be");
+    return entryOf(facts, giveUpOverdue(evaluation, facts, records));
   }
-  verdict(pass, facts, "nodeGone", "The node is gone: its remediations are being deleted");
+  verdict(evaluation, facts, "nodeGone", "The node is gone: its remediations are being deleted");
   return entryOf(facts, records);
 }
 
 /** Healthy by its conditions: after the delay, if there is one, its CRs go; it stays listed until they have. */
 function planHealthy(
-  pass: Pass,
+  evaluation: Evaluation,
   facts: NodeFacts,
   node: Node,
   records: RemediationRecord[],
   underWay: boolean,
 ): UnhealthyNode | undefined {
-  const { snapshot, nowMs, decision } = pass;
+  const { snapshot, nowMs, decision } = evaluation;
   const { healthyDelayMs } = snapshot.policy;
   const confirmed = node.metadata.annotations?.[MANUALLY_CONFIRMED_HEALTHY] !== undefined;
   if (!underWay) {
     if (confirmed) decision.actions.push({ type: "consumeConfirmation", node });
-    verdict(pass, facts, "healthy", "No condition makes it unhealthy");
+    verdict(evaluation, facts, "healthy", "No condition makes it unhealthy");
     return undefined;
   }
   const conditionsHealthyTimestamp = facts.previous?.conditionsHealthyTimestamp ?? toTime(nowMs);
@@ -125,59 +133,64 @@ function planHealthy(
   // A CR that is going already was released before; the delay does not bring it back.
   const present = facts.remediations.filter(({ terminating }) => !terminating);
   if (!confirmed && nowMs < untilMs && present.length > 0) {
-    for (const remediation of present) markDelay(pass, remediation, conditionsHealthyTimestamp);
-    if (untilMs < Infinity) checkAgain(pass, untilMs);
+    for (const remediation of present) markDelay(evaluation, remediation, conditionsHealthyTimestamp);
+    if (untilMs < Infinity) checkAgain(evaluation, untilMs);
     const until = untilMs < Infinity ? `until ${toTime(untilMs)}` : "until a person confirms its health";
-    verdict(pass, facts, "healthyDelayed", `Healthy again; its remediations stay ${until}`);
+    verdict(evaluation, facts, "healthyDelayed", `Healthy again; its remediations stay ${until}`);
     return { ...entry, healthyDelayed: true };
   }
-  for (const remediation of present) remove(pass, remediation, "nodeHealthy");
-  verdict(pass, facts, "recovered", "Healthy again: its remediations are being deleted");
+  for (const remediation of present) remove(evaluation, remediation, "nodeHealthy");
+  verdict(evaluation, facts, "recovered", "Healthy again: its remediations are being deleted");
   return entry;
 }
 
 /** Relabelled away from this health check: nothing new starts, and what is half done is not torn down. */
-function planRelabelled(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
-  const updated = giveUpOverdue(pass, facts, records);
+function planRelabelled(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
+  const updated = giveUpOverdue(evaluation, facts, records);
   const isOver = (remediation: Remediation) =>
     remediation.succeeded === "True" || remediation.succeeded === "False" || remediation.timedOut !== undefined;
   if (facts.remediations.every(isOver)) {
-    for (const remediation of facts.remediations) remove(pass, remediation, "nodeNotSelected");
-    verdict(pass, facts, "notSelected", "No longer selected, and its remediation is over: it is being deleted");
+    for (const remediation of facts.remediations) remove(evaluation, remediation, "nodeNotSelected");
+    verdict(evaluation, facts, "notSelected", "No longer selected, and its remediation is over: it is being deleted");
   } else {
     const reason = `Node ${facts.name} is no longer selected; its remediation runs on to its end`;
-    verdict(pass, facts, "notSelected", reason);
-    announce(pass, { key: `${facts.name}/notSelected`, type: "Normal", reason: "RemediationSkipped", note: reason });
+    verdict(evaluation, facts, "notSelected", reason);
+    announce(evaluation, {
+      key: `${facts.name}/notSelected`,
+      type: "Normal",
+      reason: "RemediationSkipped",
+      note: reason,
+    });
   }
   return entryOf(facts, updated);
 }
 
 /** Between healthy and unhealthy: everything stays as it is, escalation too. */
 function planSoonUnhealthy(
-  pass: Pass,
+  evaluation: Evaluation,
   facts: NodeFacts,
   node: Node,
   records: RemediationRecord[],
   { untilMs, notSkipped }: Extract<Health, { state: "soonUnhealthy" }>,
 ): UnhealthyNode | undefined {
-  checkAgain(pass, untilMs);
-  warnOfSkew(pass, facts);
+  checkAgain(evaluation, untilMs);
+  warnOfSkew(evaluation, facts);
   const reason = `Unhealthy from ${toTime(untilMs)} on, unless its conditions change`;
   verdict(
-    pass,
+    evaluation,
     facts,
     "soonUnhealthy",
     notSkipped === undefined ? reason : `${reason}; not sooner, since ${notSkipped}`,
   );
-  clearDelay(pass, facts);
-  const next = nextStep(pass.snapshot.policy.steps, records);
+  clearDelay(evaluation, facts);
+  const next = nextStep(evaluation.snapshot.policy.steps, records);
   const running = runningOf(facts, records, next);
-  if (running?.terminating === false && next !== undefined) holdLease(pass, facts, node, next.step);
+  if (running?.terminating === false && next !== undefined) holdLease(evaluation, facts, node, next.step);
   return facts.previous === undefined && records.length === 0 ? undefined : entryOf(facts, records);
 }
 
 function planUnhealthy(
-  pass: Pass,
+  evaluation: Evaluation,
   facts: NodeFacts,
   node: Node,
   records: RemediationRecord[],
@@ -186,27 +199,28 @@ function planUnhealthy(
   const { name, previous } = facts;
   if (previous === undefined) {
     const note = `Node matches unhealthy condition. Node "${name}", condition type "${rule.type}", condition status "${rule.status}"`;
-    announce(pass, { key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
+    announce(evaluation, { key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
   }
-  if (skipped !== undefined) checkAgain(pass, Math.min(skipped.untilMs, skipped.durationUntilMs));
-  clearDelay(pass, facts);
-  warnOfSkew(pass, facts);
-  warnOfLabel(pass, node);
-  const { steps } = pass.snapshot.policy;
-  const updated = forgetRounds(steps, restartFailed(pass, facts, giveUpOverdue(pass, facts, records)));
+  if (skipped !== undefined) checkAgain(evaluation, Math.min(skipped.untilMs, skipped.durationUntilMs));
+  clearDelay(evaluation, facts);
+  warnOfSkew(evaluation, facts);
+  warnOfLabel(evaluation, node);
+  const { steps } = evaluation.snapshot.policy;
+  const updated = forgetRounds(steps, restartFailed(evaluation, facts, giveUpOverdue(evaluation, facts, records)));
   const next = nextStep(steps, updated);
   const running = runningOf(facts, updated, next);
   if (running?.succeeded === "False" && !running.terminating) {
-    reportFailure(pass, facts, updated, running);
+    reportFailure(evaluation, facts, updated, running);
   } else if (running !== undefined && !running.terminating && next !== undefined) {
-    holdLease(pass, facts, node, next.step);
-    if (running.succeeded === "True") reportSuccess(pass, facts, running);
-    else verdict(pass, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
+    holdLease(evaluation, facts, node, next.step);
+    if (running.succeeded === "True") reportSuccess(evaluation, facts, running);
+    else
+      verdict(evaluation, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
   } else if (running !== undefined) {
     // A relapse while the CR of the recovery before is still being undone. The next one starts from nothing.
-    verdict(pass, facts, "waiting", "Its last remediation is still being deleted");
+    verdict(evaluation, facts, "waiting", "Its last remediation is still being deleted");
   } else {
-    start(pass, facts, node, next, skipped);
+    start(evaluation, facts, node, next, skipped);
   }
   return entryOf(facts, updated);
 }
@@ -224,21 +238,21 @@ function runningOf(
 
 /** Starts a step, or says why not. */
 function start(
-  pass: Pass,
+  evaluation: Evaluation,
   facts: NodeFacts,
   node: Node,
   next: NextStep | undefined,
   skipped: Skipped | undefined,
 ): void {
-  const { snapshot, nowMs, decision, gate, controlPlaneBusy } = pass;
-  const { name, rival, hold } = facts;
+  const { snapshot, nowMs, decision, gate, controlPlaneBusy } = evaluation;
+  const { name, peerCheck, deferral } = facts;
   if (gate !== undefined) {
-    if (next !== undefined) reportFailureHeld(pass, facts, next, gate);
-    return verdict(pass, facts, gate.outcome, gate.reason);
+    if (next !== undefined) reportFailureHeld(evaluation, facts, next, gate);
+    return verdict(evaluation, facts, gate.outcome, gate.reason);
   }
   if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
     return skip(
-      pass,
+      evaluation,
       facts,
       "excluded",
       `Remediation skipped on node ${name}: node has Exclude from Remediation label`,
@@ -247,41 +261,44 @@ function start(
   const isTerminating = node.status.conditions?.some(({ type }) => type === TERMINATING) === true;
   if (isTerminating && snapshot.platform.hasTerminationHandler) {
     const reason = `Skipped remediation of node ${name}: its cloud terminates it, which OKD's own health check sees to`;
-    return skip(pass, facts, "terminating", reason);
+    return skip(evaluation, facts, "terminating", reason);
   }
-  if (rival !== undefined) return skip(pass, facts, "rival", `Skipped remediation of node ${name}: ${rival}`);
-  if (next === undefined || isResting(pass, facts, next)) return undefined;
-  if (isBudgetSpent(pass, facts)) return undefined;
-  if (next.restartAtMs !== undefined && clearAway(pass, facts)) return undefined;
+  if (peerCheck !== undefined)
+    return skip(evaluation, facts, "peerCheck", `Skipped remediation of node ${name}: ${peerCheck}`);
+  if (next === undefined || waitsForNextRound(evaluation, facts, next)) return undefined;
+  if (isBudgetSpent(evaluation, facts)) return undefined;
+  if (next.restartAtMs !== undefined && deleteFailedRound(evaluation, facts)) return undefined;
   const { step } = next;
   const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);
-  if (template === undefined) return verdict(pass, facts, "disabled", "Its template is not there");
+  if (template === undefined) return verdict(evaluation, facts, "disabled", "Its template is not there");
   if (!template.manyPerNode) {
     const { kind } = template.type;
     if (snapshot.isForeign(template, name)) {
       const reason = `Skipped remediation of node ${name}: a ${kind} of that name exists, and this health check does not own it`;
-      return skip(pass, facts, "foreign", reason);
+      return skip(evaluation, facts, "foreign", reason);
     }
     const left = facts.remediations.find(({ object }) => object.kind === kind && object.metadata.name === name);
     if (left !== undefined) {
-      clearOver(pass, facts, left);
-      return verdict(pass, facts, "waiting", `An earlier ${kind} of that name has to go first`);
+      deleteFinished(evaluation, facts, left);
+      return verdict(evaluation, facts, "waiting", `An earlier ${kind} of that name has to go first`);
     }
   }
   if (isControlPlane(node) && [...controlPlaneBusy].some((busy) => busy !== name)) {
-    checkAgain(pass, nowMs + CONTROL_PLANE_RETRY_MS);
+    checkAgain(evaluation, nowMs + CONTROL_PLANE_RETRY_MS);
     const reason = `Skipping remediation of ${name} for preventing control plane / etcd quorum loss, going to retry in a minute`;
-    return skip(pass, facts, "controlPlane", reason);
+    return skip(evaluation, facts, "controlPlane", reason);
   }
-  if (hold !== undefined && nowMs < hold.untilMs) {
-    checkAgain(pass, hold.untilMs);
-    const reason = `Skipped remediation of node ${name}: ${hold.reason}`;
-    return hold.cause === "staleView" ? verdict(pass, facts, "held", reason) : skip(pass, facts, "held", reason);
+  if (deferral !== undefined && nowMs < deferral.untilMs) {
+    checkAgain(evaluation, deferral.untilMs);
+    const reason = `Skipped remediation of node ${name}: ${deferral.reason}`;
+    return deferral.cause === "staleView"
+      ? verdict(evaluation, facts, "deferred", reason)
+      : skip(evaluation, facts, "deferred", reason);
   }
   if (isControlPlane(node)) controlPlaneBusy.add(name);
   decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), skipped });
   const why = skipped === undefined ? "" : `, before its duration is over: ${skipped.proof}`;
-  verdict(pass, facts, "create", `A ${template.type.kind} is created from ${template.name}${why}`);
+  verdict(evaluation, facts, "create", `A ${template.type.kind} is created from ${template.name}${why}`);
 }
 
 /**
@@ -290,8 +307,8 @@ function start(
  *
  * An attempt counts as given up once its CR says so; until then the mark is tried again.
  */
-function giveUpOverdue(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
-  const { snapshot, nowMs, decision } = pass;
+function giveUpOverdue(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
+  const { snapshot, nowMs, decision } = evaluation;
   return records.map((record) => {
     if (record.timedOut !== undefined) return record;
     const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
@@ -299,7 +316,7 @@ function giveUpOverdue(pass: Pass, facts: NodeFacts, records: RemediationRecord[
     if (remediation === undefined || remediation.terminating || step?.timeoutMs === undefined) return record;
     const dueMs = (parseTimeMs(record.started) ?? nowMs) + step.timeoutMs;
     if (nowMs < dueMs && remediation.succeeded !== "False") {
-      checkAgain(pass, dueMs);
+      checkAgain(evaluation, dueMs);
       return record;
     }
     const timedOut = toTime(nowMs);
@@ -309,10 +326,10 @@ function giveUpOverdue(pass: Pass, facts: NodeFacts, records: RemediationRecord[
   });
 }
 
-function holdLease(pass: Pass, facts: NodeFacts, node: Node, step: Step): void {
-  const { nowMs, decision } = pass;
+function holdLease(evaluation: Evaluation, facts: NodeFacts, node: Node, step: Step): void {
+  const { nowMs, decision } = evaluation;
   const renewAtMs = facts.leaseRenewAtMs ?? nowMs;
-  if (nowMs < renewAtMs) return checkAgain(pass, renewAtMs);
+  if (nowMs < renewAtMs) return checkAgain(evaluation, renewAtMs);
   decision.actions.push({ type: "renewLease", node, leaseDurationMs: leaseDurationMs(step) });
 }
 
@@ -325,37 +342,38 @@ function leaseDurationMs(step: Step): number {
   return (step.timeoutMs ?? LEASE_WITHOUT_TIMEOUT_MS) + LEASE_MARGIN_MS;
 }
 
-function watchAge(pass: Pass, remediation: Remediation): void {
+function watchAge(evaluation: Evaluation, remediation: Remediation): void {
   const { object, createdMs } = remediation;
   if (createdMs === undefined || object.metadata.annotations?.[OLD_REMEDIATION_CR] !== undefined) return;
   const oldMs = createdMs + OLD_REMEDIATION_MS;
-  if (pass.nowMs < oldMs) return checkAgain(pass, oldMs);
-  pass.decision.actions.push({ type: "annotate", remediation, annotation: OLD_REMEDIATION_CR, value: "flagon" });
+  if (evaluation.nowMs < oldMs) return checkAgain(evaluation, oldMs);
+  evaluation.decision.actions.push({ type: "annotate", remediation, annotation: OLD_REMEDIATION_CR, value: "flagon" });
 }
 
-function markDelay(pass: Pass, remediation: Remediation, since: string): void {
-  const { healthyDelayMs } = pass.snapshot.policy;
+function markDelay(evaluation: Evaluation, remediation: Remediation, since: string): void {
+  const { healthyDelayMs } = evaluation.snapshot.policy;
   if (healthyDelayMs <= 0 || remediation.object.metadata.annotations?.[HEALTHY_DELAY] === since) return;
-  pass.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: since });
+  evaluation.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: since });
 }
 
 // A relapse ends the delay: it starts anew with the next recovery.
-function clearDelay(pass: Pass, facts: NodeFacts): void {
+function clearDelay(evaluation: Evaluation, facts: NodeFacts): void {
   for (const remediation of facts.remediations) {
     if (remediation.object.metadata.annotations?.[HEALTHY_DELAY] === undefined || remediation.terminating) continue;
-    pass.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: undefined });
+    evaluation.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: undefined });
   }
 }
 
-function warnOfSkew(pass: Pass, { name, skew }: NodeFacts): void {
-  if (skew !== undefined) announce(pass, { key: `${name}/skew`, type: "Warning", reason: "ClockSkew", note: skew });
+function warnOfSkew(evaluation: Evaluation, { name, skew }: NodeFacts): void {
+  if (skew !== undefined)
+    announce(evaluation, { key: `${name}/skew`, type: "Warning", reason: "ClockSkew", note: skew });
 }
 
-function warnOfLabel(pass: Pass, node: Node): void {
+function warnOfLabel(evaluation: Evaluation, node: Node): void {
   const { name, labels } = node.metadata;
   if (labels?.[EXCLUDE_FROM_REMEDIATION] !== "") return;
   const note = `Node ${name} has exclude-from-remediation label with empty value, label will be ignored. Set value to 'true' to exclude node from remediation`;
-  announce(pass, { key: `${name}/label`, type: "Warning", reason: "InvalidNodeLabel", note });
+  announce(evaluation, { key: `${name}/label`, type: "Warning", reason: "InvalidNodeLabel", note });
 }
 
 function entryOf(facts: NodeFacts, records: readonly RemediationRecord[]): UnhealthyNode {

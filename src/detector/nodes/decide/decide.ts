@@ -6,7 +6,7 @@ import type { Allowance, Census } from "./threshold.ts";
 import { countThatCounts, judgeThreshold, takeCensus } from "./threshold.ts";
 import type { NodeAnnouncement, Decision, NodeFacts, Snapshot } from "./decision.ts";
 import { isOfAnyStep } from "./escalation.ts";
-import type { Gate, Pass } from "./evaluation.ts";
+import type { Gate, Evaluation } from "./evaluation.ts";
 import { checkAgain } from "./evaluation.ts";
 import { planNode } from "./decide-node.ts";
 import { skipDuration } from "./skip-duration.ts";
@@ -33,11 +33,11 @@ export function decide(given: Snapshot, nowMs: number): Decision {
   const seen = takeCensus(snapshot.selectedNodes, snapshot.nodes);
   const census = countThatCounts(policy.threshold, seen, snapshot.liveCensus);
   const allowance = judgeThreshold(policy.threshold, census);
-  const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.holds, nowMs);
+  const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.isMet, nowMs);
   const disabled =
     "reason" in snapshot.templates ? snapshot.templates : (findTemplateWithoutMachine(snapshot) ?? findEdit(snapshot));
   const gate = closedGate(snapshot, { census, allowance, storm, disabled });
-  const pass: Pass = {
+  const evaluation: Evaluation = {
     snapshot,
     nowMs,
     gate,
@@ -47,32 +47,32 @@ export function decide(given: Snapshot, nowMs: number): Decision {
     failed: [],
     decision: { actions: [], nextCheckMs: undefined, transitions: [], standing: [], nodes: [] },
   };
-  const entries = inOrder(snapshot.nodes).flatMap((facts) => planNode(pass, facts) ?? []);
-  const { decision } = pass;
+  const entries = inOrder(snapshot.nodes).flatMap((facts) => planNode(evaluation, facts) ?? []);
+  const { decision } = evaluation;
   if (gate?.announcement !== undefined && entries.length > 0) decision.standing.push(gate.announcement);
   if (snapshot.clockSkew !== undefined) {
     decision.standing.push({ key: "skew", type: "Warning", reason: "ClockSkew", note: snapshot.clockSkew });
   }
-  if (snapshot.sightProblem !== undefined) {
-    const note = `No duration is skipped, whatever hosts are off: ${snapshot.sightProblem}`;
-    decision.standing.push({ key: "sight", type: "Warning", reason: "OffProofUnavailable", note });
+  if (snapshot.hostProblem !== undefined) {
+    const note = `No duration is skipped, whatever hosts are off: ${snapshot.hostProblem}`;
+    decision.standing.push({ key: "host", type: "Warning", reason: "OffProofUnavailable", note });
   }
-  if (census !== seen) checkAgain(pass, nowMs + RECOUNT_MS);
-  if (disabled !== undefined) checkAgain(pass, nowMs + DISABLED_RETRY_MS);
-  if (storm.state === "cooldown") checkAgain(pass, storm.sinceMs + (policy.stormCooldownMs ?? 0));
+  if (census !== seen) checkAgain(evaluation, nowMs + RECOUNT_MS);
+  if (disabled !== undefined) checkAgain(evaluation, nowMs + DISABLED_RETRY_MS);
+  if (storm.state === "cooldown") checkAgain(evaluation, storm.sinceMs + (policy.stormCooldownMs ?? 0));
   const status = composeStatus(
     {
       previous,
       generation: snapshot.generation,
       // Its own phase says of the others.
-      held: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
+      deferred: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
       counts: { observedNodes: census.selected, healthyNodes: census.healthy },
       unhealthyNodes: inStatusOrder(entries, previous),
-      inFlight: pass.inFlight,
-      failed: pass.failed,
+      inFlight: evaluation.inFlight,
+      failed: evaluation.failed,
       disabled,
       storm,
-      budgetSpent: pass.budgetSpent,
+      budgetSpent: evaluation.budgetSpent,
       stormGuard: policy.stormCooldownMs !== undefined,
       pauseRequests: policy.pauseRequests,
     },
@@ -93,7 +93,7 @@ export function decideInvalid(
     {
       previous,
       generation,
-      held: undefined,
+      deferred: undefined,
       counts: undefined,
       unhealthyNodes: previous.unhealthyNodes ?? [],
       inFlight: previous.inFlightRemediations ?? {},
@@ -121,7 +121,7 @@ function closedGate(
   snapshot: Snapshot,
   found: { census: Census; allowance: Allowance; storm: Storm; disabled: Disabled | undefined },
 ): Gate | undefined {
-  const { policy, standstill } = snapshot;
+  const { policy, blocked } = snapshot;
   const { census, allowance, storm, disabled } = found;
   const skipped = (key: string, type: "Normal" | "Warning", note: string): NodeAnnouncement => ({
     key,
@@ -140,11 +140,11 @@ function closedGate(
     const reason = `Postponing potential remediations because of ongoing cluster upgrade: ${upgrade}`;
     return { outcome: "upgrading", reason, announcement: skipped("upgrading", "Normal", reason) };
   }
-  if (standstill !== undefined) {
-    const reason = `Nothing new starts: ${standstill}`;
-    return { outcome: "standstill", reason, announcement: skipped("standstill", "Warning", reason) };
+  if (blocked !== undefined) {
+    const reason = `Nothing new starts: ${blocked}`;
+    return { outcome: "blocked", reason, announcement: skipped("blocked", "Warning", reason) };
   }
-  if (!allowance.holds) {
+  if (!allowance.isMet) {
     const reason = `Skipped remediation because the number of healthy nodes selected by the selector is ${census.healthy} and should equal or exceed ${allowance.required}`;
     return { outcome: "threshold", reason, announcement: skipped("threshold", "Warning", reason) };
   }

@@ -7,9 +7,9 @@ import type { Health, Skipped } from "./health.ts";
 import type { Policy } from "./policy.ts";
 import type { Step } from "../../shared/model/template-reference.ts";
 import type { RecordAttempts } from "../../shared/model/family-decision.ts";
-import type { Hold } from "../../shared/model/hold.ts";
+import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import type { HostSight } from "../../shared/model/host-sight.ts";
+import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import type { Disabled } from "./status.ts";
 import type { Template } from "../../shared/model/template.ts";
 
@@ -52,16 +52,16 @@ export interface NodeFacts {
   /** What other health checks remember of theirs: they count for the budget too. */
   attemptsOfOthers: readonly CountedAttempt[];
   /** Who else cares for this node, in words: an older health check, or one with a remediation under way. */
-  rival: string | undefined;
-  hold: Hold | undefined;
-  /** When our lease on the node wants to be renewed; undefined: not known to be held. */
+  peerCheck: string | undefined;
+  deferral: Deferral | undefined;
+  /** When our lease on the node wants to be renewed; undefined: not known to be deferred. */
   leaseRenewAtMs: number | undefined;
   /** What is wrong with its transition times, in words; `health` is judged with that in mind. */
   skew: string | undefined;
   /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nobody asks. */
   fenceableSinceMs: number | undefined;
   /** What is known of its host's power; undefined where the health check does not ask. */
-  sight: HostSight | undefined;
+  host: ObservedHost | undefined;
 }
 
 /** The only condition that OKD's own health check for spot instances (machine-api-termination-handler) looks at. */
@@ -107,22 +107,22 @@ export interface Snapshot {
   /** What the cluster's own machinery says; see `PlatformFacts`. */
   platform: Pick<PlatformFacts, "isOkd" | "upgrading" | "hasTerminationHandler">;
   /** Why nothing may start just now, in words: the view of the cluster is stale, or the health check is being deleted. */
-  standstill: string | undefined;
+  blocked: string | undefined;
   /** How far this process' clock is off, in words. */
   clockSkew: string | undefined;
   /** Why no host can be known to be off though the health check asks, in words. */
-  sightProblem: string | undefined;
+  hostProblem: string | undefined;
 }
 
-/** `startedAnew`: another one takes its place, as where its list of steps has failed to the end and begins from the start. */
-export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "startedAnew";
+/** `restarted`: another one takes its place, as where its list of steps has failed to the end and begins from the start. */
+export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "restarted";
 
 export type Action =
   /** Take the node's lease for `leaseDurationMs`, then create the CR. */
   | { type: "create"; node: Node; template: Template; leaseDurationMs: number; skipped: Skipped | undefined }
   /** `value` undefined removes the annotation. */
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
-  /** `because` is what must hold on a live read. */
+  /** `because` is what must deferral on a live read. */
   | { type: "delete"; remediation: Remediation; because: DeletionReason }
   | RecordAttempts
   | { type: "renewLease"; node: Node; leaseDurationMs: number }
@@ -130,7 +130,7 @@ export type Action =
   /** Take the annotation off by which a person confirmed the node's health. */
   | { type: "consumeConfirmation"; node: Node };
 
-/** What holds for one node, and why; for logs, events and `explain`. */
+/** What deferrals for one node, and why; for logs, events and `explain`. */
 export interface NodeVerdict {
   name: string;
   /** One word for what is done: e.g. `remediating`, `create`, `excluded`. */

@@ -6,17 +6,17 @@ import type { FailedNode } from "./status.ts";
  * clean-up, leases and status.
  */
 export interface Gate {
-  outcome: "disabled" | "paused" | "upgrading" | "standstill" | "threshold" | "storm";
+  outcome: "disabled" | "paused" | "upgrading" | "blocked" | "threshold" | "storm";
   reason: string;
   announcement: NodeAnnouncement | undefined;
 }
 
 /** One run of `decide`: what it was given, and what it has found out so far. */
-export interface Pass {
+export interface Evaluation {
   readonly snapshot: Snapshot;
   readonly nowMs: number;
   readonly gate: Gate | undefined;
-  /** Control plane nodes in remediation, those of this pass included. */
+  /** Control plane nodes in remediation, those of this evaluation included. */
   readonly controlPlaneBusy: Set<string>;
   /** Nodes that are left for people, their attempts being spent. */
   readonly budgetSpent: string[];
@@ -28,23 +28,23 @@ export interface Pass {
 }
 
 /** Remembers to look again at `atMs` at the latest. */
-export function checkAgain(pass: Pass, atMs: number): void {
-  const { nextCheckMs } = pass.decision;
-  if (nextCheckMs === undefined || atMs < nextCheckMs) pass.decision.nextCheckMs = atMs;
+export function checkAgain(evaluation: Evaluation, atMs: number): void {
+  const { nextCheckMs } = evaluation.decision;
+  if (nextCheckMs === undefined || atMs < nextCheckMs) evaluation.decision.nextCheckMs = atMs;
 }
 
 /** Keeps a node from a remediation: people are told by an event, and by another one when the reason becomes another. */
-export function skip(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
-  announce(pass, { key: `${facts.name}/${reason}`, type: "Warning", reason: "RemediationSkipped", note: reason });
-  verdict(pass, facts, outcome, reason);
+export function skip(evaluation: Evaluation, facts: NodeFacts, outcome: string, reason: string): void {
+  announce(evaluation, { key: `${facts.name}/${reason}`, type: "Warning", reason: "RemediationSkipped", note: reason });
+  verdict(evaluation, facts, outcome, reason);
 }
 
 /** Tells something as long as it stands. */
-export function announce(pass: Pass, announcement: NodeAnnouncement): void {
-  pass.decision.standing.push(announcement);
+export function announce(evaluation: Evaluation, announcement: NodeAnnouncement): void {
+  evaluation.decision.standing.push(announcement);
 }
 
-/** Notes what holds for a node. */
-export function verdict(pass: Pass, facts: NodeFacts, outcome: string, reason: string): void {
-  pass.decision.nodes.push({ name: facts.name, outcome, reason, nextCheckMs: undefined });
+/** Notes what deferrals for a node. */
+export function verdict(evaluation: Evaluation, facts: NodeFacts, outcome: string, reason: string): void {
+  evaluation.decision.nodes.push({ name: facts.name, outcome, reason, nextCheckMs: undefined });
 }

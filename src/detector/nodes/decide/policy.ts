@@ -28,7 +28,7 @@ export interface Policy {
   steps: readonly Step[];
   attemptBudget: AttemptBudget;
   /** Whether the steps are tried anew once the last has failed. */
-  startsAnew: boolean;
+  restartsSteps: boolean;
   /** Whether the rest of a duration is skipped where the node is not Ready and its host is proven off. */
   skipsDurationIfOff: boolean;
 }
@@ -41,7 +41,7 @@ export const POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, START_ANEW
 const STEP_TIMEOUT_MIN_MS = 60_000;
 
 /**
- * Checks and compiles a spec as the API server holds it. The rules are those of the CRD that ironfence ships; they are
+ * Checks and compiles a spec as the API server deferrals it. The rules are those of the CRD that ironfence ships; they are
  * checked here as well because another health-check operator's CRD may be installed in its place, and has none of them.
  */
 export function compilePolicy(spec: unknown, annotations: Readonly<Record<string, string>> = {}): PolicyResult {
@@ -79,7 +79,7 @@ function compile(spec: NodeHealthCheckSpec, annotations: Readonly<Record<string,
     pauseRequests: spec.pauseRequests ?? [],
     steps: compileSteps(spec),
     attemptBudget: attemptBudget(annotations[ATTEMPT_BUDGET]),
-    startsAnew: flag(annotations, START_ANEW, true),
+    restartsSteps: flag(annotations, START_ANEW, true),
     skipsDurationIfOff: flag(annotations, SKIP_DURATION_IF_OFF, false),
   };
 }

@@ -5,7 +5,7 @@ import { attemptAllowedAtMs, countAttempts, mustRecord } from "../../shared/mode
 import type { DeletionReason, NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { isOfAnyStep, isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
-import type { Gate, Pass } from "./evaluation.ts";
+import type { Gate, Evaluation } from "./evaluation.ts";
 import { announce, checkAgain, skip, verdict } from "./evaluation.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { isOver } from "../../shared/model/remediation.ts";
@@ -16,20 +16,20 @@ const RECORD_WAIT_MS = 1_000;
 // How often a node is tried: its budget of attempts, and the rounds of its list of steps.
 
 /** Whether every step has failed, and the list does not start anew yet, or never will. */
-export function isResting(pass: Pass, facts: NodeFacts, next: NextStep): boolean {
-  const { nowMs, snapshot } = pass;
+export function waitsForNextRound(evaluation: Evaluation, facts: NodeFacts, next: NextStep): boolean {
+  const { nowMs, snapshot } = evaluation;
   const { failedMs, restartAtMs: dueMs } = next;
   if (dueMs === undefined || failedMs === undefined) return false;
-  const restartAtMs = Math.min(dueMs, mendedMs(facts, failedMs));
-  if (snapshot.policy.startsAnew && restartAtMs <= nowMs) return false;
+  const restartAtMs = Math.min(dueMs, fixedMs(facts, failedMs));
+  if (snapshot.policy.restartsSteps && restartAtMs <= nowMs) return false;
   const { name } = facts;
   const note = `Remediation timed out, and no template left to try for node ${name}`;
-  announce(pass, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
-  if (snapshot.policy.startsAnew) checkAgain(pass, restartAtMs);
-  const until = snapshot.policy.startsAnew ? `; the first is tried anew at ${toTime(restartAtMs)}` : "";
+  announce(evaluation, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
+  if (snapshot.policy.restartsSteps) checkAgain(evaluation, restartAtMs);
+  const until = snapshot.policy.restartsSteps ? `; the first is tried anew at ${toTime(restartAtMs)}` : "";
   const reason = `${note}${until}. To try again now: ironfence fence --node ${name}`;
-  pass.failed.push({ name, reason });
-  verdict(pass, facts, "noTemplateLeft", reason);
+  evaluation.failed.push({ name, reason });
+  verdict(evaluation, facts, "noTemplateLeft", reason);
   return true;
 }
 
@@ -37,30 +37,35 @@ export function isResting(pass: Pass, facts: NodeFacts, next: NextStep): boolean
  * When what a remediation failed for may have been mended: from then on its target says again that the host can be fenced, which
  * it did not at some time after the failure. Infinity where nothing says so.
  */
-function mendedMs({ fenceableSinceMs = -Infinity }: NodeFacts, failedMs: number): number {
+function fixedMs({ fenceableSinceMs = -Infinity }: NodeFacts, failedMs: number): number {
   return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;
 }
 
 /** Whether the node has been remediated so often that it is left for people. */
-export function isBudgetSpent(pass: Pass, facts: NodeFacts): boolean {
-  const { attemptBudget } = pass.snapshot.policy;
+export function isBudgetSpent(evaluation: Evaluation, facts: NodeFacts): boolean {
+  const { attemptBudget } = evaluation.snapshot.policy;
   const remembered = [...facts.attempts, ...facts.attemptsOfOthers];
-  const attempts = countAttempts(remembered, facts.remediations, pass.nowMs);
+  const attempts = countAttempts(remembered, facts.remediations, evaluation.nowMs);
   const allowedMs = attemptAllowedAtMs(attemptBudget, attempts);
-  if (allowedMs <= pass.nowMs) return false;
-  checkAgain(pass, allowedMs);
-  pass.budgetSpent.push(facts.name);
+  if (allowedMs <= evaluation.nowMs) return false;
+  checkAgain(evaluation, allowedMs);
+  evaluation.budgetSpent.push(facts.name);
   const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
   const reason = `Node ${facts.name} is left for people: it was remediated ${times} and is still unhealthy; nothing more is tried before ${toTime(allowedMs)}`;
-  skip(pass, facts, "budgetSpent", reason);
+  skip(evaluation, facts, "budgetSpent", reason);
   return true;
 }
 
 /** Has the remediations of the round that failed deleted, whose names the next round needs. @returns whether any is left. */
-export function clearAway(pass: Pass, facts: NodeFacts): boolean {
+export function deleteFailedRound(evaluation: Evaluation, facts: NodeFacts): boolean {
   if (facts.remediations.length === 0) return false;
-  for (const remediation of facts.remediations) clearOver(pass, facts, remediation);
-  verdict(pass, facts, "waiting", "Every step has failed; the first is tried anew once their remediations are gone");
+  for (const remediation of facts.remediations) deleteFinished(evaluation, facts, remediation);
+  verdict(
+    evaluation,
+    facts,
+    "waiting",
+    "Every step has failed; the first is tried anew once their remediations are gone",
+  );
   return true;
 }
 
@@ -68,45 +73,50 @@ export function clearAway(pass: Pass, facts: NodeFacts): boolean {
  * Has a remediation deleted that is over. The status has to say first that it failed: else the attempt would be forgotten with it, and
  * the next wait would be no longer than this one. One whose template the spec has no more has failed for no step of it.
  */
-export function clearOver(pass: Pass, facts: NodeFacts, remediation: Remediation): void {
+export function deleteFinished(evaluation: Evaluation, facts: NodeFacts, remediation: Remediation): void {
   if (!isOver(remediation)) return;
   const stored = facts.previous?.remediations ?? [];
   const isStored = stored.some(({ resource, timedOut }) => resource.uid === remediation.uid && timedOut !== undefined);
-  const isLeftover = !isOfAnyStep(pass.snapshot.policy.steps, remediation);
-  if (isStored || isLeftover) remove(pass, remediation, "startedAnew");
-  else checkAgain(pass, pass.nowMs + RECORD_WAIT_MS);
+  const isLeftover = !isOfAnyStep(evaluation.snapshot.policy.steps, remediation);
+  if (isStored || isLeftover) remove(evaluation, remediation, "restarted");
+  else checkAgain(evaluation, evaluation.nowMs + RECORD_WAIT_MS);
 }
 
 /** Says that the only step of a health check without escalation has failed, why, and when it is tried again. */
 export function reportFailure(
-  pass: Pass,
+  evaluation: Evaluation,
   facts: NodeFacts,
   records: readonly RemediationRecord[],
   remediation: Remediation,
 ): void {
   const { object, failure = "no reason given" } = remediation;
-  const { restartMs } = retryOf(pass, facts, records, remediation);
+  const { restartMs } = retryOf(evaluation, facts, records, remediation);
   const byHand = `To try again now, delete it: ${deletionOf(object)}`;
   let next = `Nothing more is tried by itself. ${byHand}`;
-  if (pass.snapshot.policy.startsAnew) {
-    const isHeld = pass.gate !== undefined && restartMs <= pass.nowMs;
-    next = isHeld ? notNow(pass.gate) : `The next try starts at ${toTime(restartMs)}. ${byHand}`;
+  if (evaluation.snapshot.policy.restartsSteps) {
+    const isHeld = evaluation.gate !== undefined && restartMs <= evaluation.nowMs;
+    next = isHeld ? notNow(evaluation.gate) : `The next try starts at ${toTime(restartMs)}. ${byHand}`;
   }
   const reason = `${object.kind} ${nameOf(object)} has failed (${failure}). ${next}`;
-  pass.failed.push({ name: facts.name, reason });
-  announce(pass, { key: `${facts.name}/failed`, type: "Warning", reason: "RemediationFailed", note: reason });
-  verdict(pass, facts, "failed", reason);
+  evaluation.failed.push({ name: facts.name, reason });
+  announce(evaluation, { key: `${facts.name}/failed`, type: "Warning", reason: "RemediationFailed", note: reason });
+  verdict(evaluation, facts, "failed", reason);
 }
 
 /** Keeps the node among those whose remediation has failed where every step has, and nothing new may start. */
-export function reportFailureHeld(pass: Pass, { name }: NodeFacts, { failedMs }: NextStep, gate: Gate): void {
-  if (failedMs !== undefined) pass.failed.push({ name, reason: `Every step has failed. ${notNow(gate)}` });
+export function reportFailureHeld(
+  evaluation: Evaluation,
+  { name }: NodeFacts,
+  { failedMs }: NextStep,
+  gate: Gate,
+): void {
+  if (failedMs !== undefined) evaluation.failed.push({ name, reason: `Every step has failed. ${notNow(gate)}` });
 }
 
 /** Says that a remediation has succeeded though its node is unhealthy. */
-export function reportSuccess(pass: Pass, facts: NodeFacts, { object }: Remediation): void {
+export function reportSuccess(evaluation: Evaluation, facts: NodeFacts, { object }: Remediation): void {
   const found = `${object.kind} ${nameOf(object)} has succeeded, but this health check still finds the node unhealthy`;
-  verdict(pass, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
+  verdict(evaluation, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
 }
 
 function notNow({ reason }: Gate): string {
@@ -122,46 +132,51 @@ function deletionOf({ kind, metadata: { namespace, name } }: Remediation["object
  * Counts the only step of a health check without escalation as failed once its wait is over: it has no time-out, and so is
  * never given up by the clock. While nothing may start it stays the one that failed, and its condition says so.
  */
-export function restartFailed(pass: Pass, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
-  const { policy } = pass.snapshot;
+export function restartFailed(
+  evaluation: Evaluation,
+  facts: NodeFacts,
+  records: RemediationRecord[],
+): RemediationRecord[] {
+  const { policy } = evaluation.snapshot;
   const [step] = policy.steps;
-  if (!policy.startsAnew || step === undefined || step.timeoutMs !== undefined) return records;
+  if (!policy.restartsSteps || step === undefined || step.timeoutMs !== undefined) return records;
   return records.map((record) => {
     const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
     if (record.timedOut !== undefined || !isOfStep(step, record)) return record;
     if (remediation?.succeeded !== "False" || remediation.terminating) return record;
-    const { failedMs, restartMs } = retryOf(pass, facts, records, remediation);
-    if (restartMs <= pass.nowMs && pass.gate === undefined) return { ...record, timedOut: toTime(failedMs) };
-    if (restartMs > pass.nowMs) checkAgain(pass, restartMs);
+    const { failedMs, restartMs } = retryOf(evaluation, facts, records, remediation);
+    if (restartMs <= evaluation.nowMs && evaluation.gate === undefined)
+      return { ...record, timedOut: toTime(failedMs) };
+    if (restartMs > evaluation.nowMs) checkAgain(evaluation, restartMs);
     return record;
   });
 }
 
 /** When a remediation of the only step failed, and when the step is tried again. */
 function retryOf(
-  { snapshot, nowMs }: Pass,
+  { snapshot, nowMs }: Evaluation,
   facts: NodeFacts,
   records: readonly RemediationRecord[],
   { succeededSinceMs, createdMs }: Remediation,
 ): { failedMs: number; restartMs: number } {
   const { rounds = 0 } = nextStep(snapshot.policy.steps, records) ?? {};
   const failedMs = succeededSinceMs ?? createdMs ?? nowMs;
-  return { failedMs, restartMs: Math.min(failedMs + restartWaitMs(rounds + 1), mendedMs(facts, failedMs)) };
+  return { failedMs, restartMs: Math.min(failedMs + restartWaitMs(rounds + 1), fixedMs(facts, failedMs)) };
 }
 
 /** Keeps the count of attempts. */
-export function recordAttempts(pass: Pass, { name, remediations, attempts: remembered }: NodeFacts): void {
-  const attempts = countAttempts(remembered, remediations, pass.nowMs);
+export function recordAttempts(evaluation: Evaluation, { name, remediations, attempts: remembered }: NodeFacts): void {
+  const attempts = countAttempts(remembered, remediations, evaluation.nowMs);
   if (!mustRecord(remembered, remediations, attempts)) return;
-  pass.decision.actions.push({ type: "recordAttempts", key: name, attempts });
+  evaluation.decision.actions.push({ type: "recordAttempts", key: name, attempts });
 }
 
 /** Has a remediation deleted, once it is remembered. */
-export function remove(pass: Pass, remediation: Remediation, because: DeletionReason): void {
-  const { actions } = pass.decision;
+export function remove(evaluation: Evaluation, remediation: Remediation, because: DeletionReason): void {
+  const { actions } = evaluation.decision;
   // Until an attempt is remembered its remediation is the only record of it.
   const isUnrecorded =
-    !pass.snapshot.isHistoryFull &&
+    !evaluation.snapshot.isHistoryFull &&
     actions.some((action) => action.type === "recordAttempts" && action.key === remediation.nodeName);
   if (!remediation.terminating && !isUnrecorded) actions.push({ type: "delete", remediation, because });
 }

@@ -3,7 +3,7 @@ import { isSameOutage, outageOf } from "../../../api/off-proof.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { NodeFacts } from "./decision.ts";
-import type { HostSight, TargetSight } from "../../shared/model/host-sight.ts";
+import type { ObservedHost, ObservedTarget } from "../../shared/model/observed-host.ts";
 import type { Health, HealthRule } from "./health.ts";
 import type { Policy } from "./policy.ts";
 import { SKEW_NOTABLE_MS } from "../../shared/model/clock-skew.ts";
@@ -20,7 +20,7 @@ export interface ProvenOff {
   proof: string;
   untilMs: number;
 }
-export type OffVerdict = ProvenOff | { proven: false; why: string };
+export type ProvenOffVerdict = ProvenOff | { proven: false; why: string };
 
 /**
  * Whether the node's host is proven off, freshly, with nobody else at work on it.
@@ -28,8 +28,8 @@ export type OffVerdict = ProvenOff | { proven: false; why: string };
  * The age of a proof must be right by the clock and by when it was seen to come: the first is wrong where clocks are, the
  * second where a watch lags.
  */
-export function judgeOff(node: Node, sight: HostSight, nowMs: number): OffVerdict {
-  const { problem, stopped, targets } = sight;
+export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): ProvenOffVerdict {
+  const { problem, stopped, targets } = host;
   const outage = outageOf(node);
   if (outage === undefined) return unproven("the node's condition Ready is neither False nor Unknown");
   if (node.spec.unschedulable === true) return unproven("the node is cordoned, as for work on it");
@@ -57,14 +57,14 @@ export function judgeOff(node: Node, sight: HostSight, nowMs: number): OffVerdic
 
 /** How a node is once proofs are taken into account: one whose duration is skipped counts as unhealthy from now on. */
 export function skipDuration(
-  { node, health, sight }: Pick<NodeFacts, "node" | "health" | "sight">,
+  { node, health, host }: Pick<NodeFacts, "node" | "health" | "host">,
   { rules }: Pick<Policy, "rules">,
   nowMs: number,
 ): Health {
-  if (node === undefined || sight === undefined || health.state !== "soonUnhealthy") return health;
+  if (node === undefined || host === undefined || health.state !== "soonUnhealthy") return health;
   const rule = readyRule(rules, node);
   if (rule === undefined) return health;
-  const verdict = judgeOff(node, sight, nowMs);
+  const verdict = judgeProvenOff(node, host, nowMs);
   if (!verdict.proven) return { ...health, notSkipped: verdict.why };
   return { state: "unhealthy", rule, sinceMs: nowMs, skipped: { ...verdict, durationUntilMs: health.untilMs } };
 }
@@ -76,7 +76,7 @@ function readyRule(rules: readonly HealthRule[], { status }: Node): HealthRule |
 }
 
 /** Why a FencingTarget's word is not to be relied on now. */
-function doubtOf(target: TargetSight): string | undefined {
+function doubtOf(target: ObservedTarget): string | undefined {
   const { maintenance, isOwned, isObserved, ready, identityVerified, powerState } = target;
   if (maintenance) return "is in maintenance";
   if (isOwned) return "belongs to a remediation";
@@ -92,6 +92,6 @@ function nameOf({ metadata }: KubeObject): string {
   return `FencingTarget ${metadata.namespace}/${metadata.name}`;
 }
 
-function unproven(why: string): OffVerdict {
+function unproven(why: string): ProvenOffVerdict {
   return { proven: false, why };
 }

@@ -37,7 +37,7 @@ export interface StatusParts {
   /** Of the spec that this is about. */
   generation: number | undefined;
   /** Why nothing new starts though the health check is enabled, in words. */
-  held: string | undefined;
+  deferred: string | undefined;
   /** Undefined where the spec is too broken to count nodes: then nothing is said rather than zero. */
   counts: { observedNodes: number; healthyNodes: number } | undefined;
   unhealthyNodes: UnhealthyNode[];
@@ -229,12 +229,12 @@ function setCondition(
 
 // The first that fits.
 function phaseOf(parts: StatusParts): { phase: string; reason: string } {
-  const { disabled, pauseRequests, inFlight, failed = [], held, counts } = parts;
+  const { disabled, pauseRequests, inFlight, failed = [], deferred, counts } = parts;
   if (disabled !== undefined) {
     return { phase: "Disabled", reason: `NHC is disabled: ${disabled.reason}: ${disabled.message}` };
   }
   if (pauseRequests.length > 0) return { phase: "Paused", reason: `NHC is paused: ${pauseRequests.join(",")}` };
-  const nothingNew = held === undefined ? "" : `. ${held}`;
+  const nothingNew = deferred === undefined ? "" : `. ${deferred}`;
   const remediating = Object.keys(inFlight).length;
   if (remediating > 0) return { phase: "Remediating", reason: `NHC is remediating ${remediating} nodes${nothingNew}` };
   const last = `the last remediation failed for ${namesOf(failed.map(({ name }) => name))}`;

@@ -6,7 +6,7 @@ export type Storm = { state: "calm" } | { state: "storm" } | { state: "cooldown"
 
 /**
  * @param cooldownMs undefined: the guard is off.
- * @param thresholdHolds whether enough nodes are healthy now; judged on every pass, so that a storm ends also when every
+ * @param thresholdHolds whether enough nodes are healthy now; judged on every evaluation, so that a storm ends also when every
  * node recovers.
  */
 export function judgeStorm(

@@ -10,8 +10,8 @@ export interface Census {
   selected: number;
   /** Those of them that are healthy and have no remediation left. */
   healthy: number;
-  /** Nodes that are gone or were relabelled while their remediation goes on: away, and never to be forgotten for that. */
-  away: number;
+  /** Nodes that are gone or were relabelled while their remediation goes on: absent, and never to be forgotten for that. */
+  absent: number;
 }
 
 /** One node, as far as it counts. */
@@ -25,18 +25,18 @@ export interface Allowance {
   /** How many nodes must be healthy. */
   required: number;
   /** Whether they are. */
-  holds: boolean;
+  isMet: boolean;
 }
 
-/** What holds where a health check names neither threshold. */
+/** The default of a health check that names neither threshold. */
 export const DEFAULT_THRESHOLD: Threshold = { kind: "minHealthy", amount: { unit: "percent", percent: 51 } };
 
 /** Whether remediations may start. Shares are rounded up, as Kubernetes does it for both thresholds. */
 export function judgeThreshold(threshold: Threshold, census: Census): Allowance {
-  const total = census.selected + census.away;
+  const total = census.selected + census.absent;
   const amount = scale(threshold.amount, total);
   const required = threshold.kind === "minHealthy" ? amount : Math.max(0, total - amount);
-  return { required, holds: census.healthy >= required };
+  return { required, isMet: census.healthy >= required };
 }
 
 /**
@@ -46,16 +46,16 @@ export function judgeThreshold(threshold: Threshold, census: Census): Allowance 
  * @param live by a list of this moment; undefined where the view was fresh. It can only stop what the view would let start.
  */
 export function countThatCounts(threshold: Threshold, seen: Census, live: Census | undefined): Census {
-  return live === undefined || judgeThreshold(threshold, live).holds ? seen : live;
+  return live === undefined || judgeThreshold(threshold, live).isMet ? seen : live;
 }
 
 /** Counts nodes; all that are unhealthy, soon will be or have a remediation must be in `nodes`. */
 export function takeCensus(selectedNodes: number, nodes: readonly Counted[]): Census {
-  const ailing = nodes.filter(({ health, remediations }) => health.state !== "healthy" || remediations.length > 0);
+  const notHealthy = nodes.filter(({ health, remediations }) => health.state !== "healthy" || remediations.length > 0);
   return {
     selected: selectedNodes,
-    healthy: selectedNodes - ailing.filter(({ selected }) => selected).length,
-    away: ailing.filter(({ selected, remediations }) => !selected && remediations.length > 0).length,
+    healthy: selectedNodes - notHealthy.filter(({ selected }) => selected).length,
+    absent: notHealthy.filter(({ selected, remediations }) => !selected && remediations.length > 0).length,
   };
 }
 

@@ -6,10 +6,10 @@ import { isKubeError } from "../../../kube/errors.ts";
 import type { ResourceType } from "../../../kube/resource.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
-import type { Hold } from "../../shared/model/hold.ts";
-import type { HostSight } from "../../shared/model/host-sight.ts";
+import type { Deferral } from "../../shared/model/deferral.ts";
+import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import type { HostPower } from "../../shared/views/fencing-target-watch.ts";
+import type { FencingTargetWatch } from "../../shared/views/fencing-target-watch.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { renewLeaseAfterMs } from "../decide/decide-node.ts";
 import type { Policy } from "../decide/policy.ts";
@@ -19,7 +19,7 @@ import type { NodeEvent } from "../snapshot/observe.ts";
 import type { NodeLeases } from "./node-lease.ts";
 import { leaseHolder } from "./node-lease.ts";
 
-/** How soon a lease is asked for again that somebody else holds. */
+/** How soon a lease is asked for again that somebody else deferrals. */
 const LEASE_RETRY_MS = 15_000;
 
 export interface ActionDeps {
@@ -28,7 +28,7 @@ export interface ActionDeps {
   logger: Logger;
   remediations: RemediationStore;
   leases: NodeLeases;
-  hostPower: Pick<HostPower, "readSight">;
+  fencingTargets: Pick<FencingTargetWatch, "readHost">;
 }
 
 /** The reconcile that an action belongs to. */
@@ -45,12 +45,17 @@ export interface ActionContext {
   /** A node as it is known now, without a request: in the view, and in a list where there is a recent one; undefined: gone. */
   nodesNamed: (nodeName: string) => readonly (Node | undefined)[];
   /** What is known of a node's host now, without a request. */
-  sightOf: (nodeName: string) => HostSight;
+  hostOf: (nodeName: string) => ObservedHost;
 }
 
 /** Keeps a node from a remediation for a while. */
-export function held(deps: ActionDeps, nodeName: string, hold: Omit<Hold, "untilMs">, forMs: number): NodeEvent {
-  return { type: "held", nodeName, hold: { ...hold, untilMs: deps.clock.nowMs() + forMs } };
+export function deferred(
+  deps: ActionDeps,
+  nodeName: string,
+  deferral: Omit<Deferral, "untilMs">,
+  forMs: number,
+): NodeEvent {
+  return { type: "deferred", nodeName, deferral: { ...deferral, untilMs: deps.clock.nowMs() + forMs } };
 }
 
 export async function takeLease(
@@ -63,9 +68,9 @@ export async function takeLease(
   const nodeName = node.metadata.name;
   const answer = await leases.take(node, leaseHolder(check), durationMs, signal);
   const nowMs = clock.nowMs();
-  if (answer.held) return { type: "leaseTaken", nodeName, renewAtMs: nowMs + renewLeaseAfterMs(durationMs) };
-  const hold = { reason: answer.reason, cause: "lease", untilMs: nowMs + LEASE_RETRY_MS } as const;
-  return { type: "leaseRefused", nodeName, hold };
+  if (answer.deferred) return { type: "leaseTaken", nodeName, renewAtMs: nowMs + renewLeaseAfterMs(durationMs) };
+  const deferral = { reason: answer.reason, cause: "lease", untilMs: nowMs + LEASE_RETRY_MS } as const;
+  return { type: "leaseRefused", nodeName, deferral };
 }
 
 /** Reads a node now; undefined where there is none. */

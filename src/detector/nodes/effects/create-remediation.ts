@@ -4,7 +4,7 @@ import { EXCLUDE_FROM_REMEDIATION } from "../../../api/labels.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../../kube/resource.ts";
-import type { HostSight } from "../../shared/model/host-sight.ts";
+import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import { isOwnedBy, trimRemediation } from "../../shared/model/remediation.ts";
 import { buildRemediation, isControlPlane } from "../../shared/model/template.ts";
 import type { Action } from "../decide/decision.ts";
@@ -12,7 +12,7 @@ import { skipDuration } from "../decide/skip-duration.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 import type { NodeEvent } from "../snapshot/observe.ts";
 import type { ActionContext, ActionDeps } from "./action-context.ts";
-import { held, readNode, takeLease } from "./action-context.ts";
+import { deferred, readNode, takeLease } from "./action-context.ts";
 import { findEtcdObjection } from "./etcd-guard.ts";
 
 /** How soon a node is looked at again whose view is behind: the watch has caught up then. */
@@ -44,22 +44,22 @@ export async function* createRemediation(
   const { check, mayStart } = context;
   const { template, leaseDurationMs, skipped } = action;
   const { name } = action.node.metadata;
-  const [node, sight] = await Promise.all([
+  const [node, host] = await Promise.all([
     readNode(deps, name, signal),
-    skipped === undefined ? undefined : deps.hostPower.readSight(name, signal),
+    skipped === undefined ? undefined : deps.fencingTargets.readHost(name, signal),
   ]);
   const leave = (): NodeEvent => {
     logger.info({ nodeHealthCheck: check.metadata.name, node: name }, "not remediated: a live read shows it otherwise");
-    return held(deps, name, { reason: "a live read shows it otherwise", cause: "staleView" }, STALE_RETRY_MS);
+    return deferred(deps, name, { reason: "a live read shows it otherwise", cause: "staleView" }, STALE_RETRY_MS);
   };
-  if (node === undefined || !stillNeeds(deps, context, action.node, node, sight)) {
+  if (node === undefined || !stillNeeds(deps, context, action.node, node, host)) {
     yield leave();
     return;
   }
   if (context.isOkd && isControlPlane(node)) {
     const reason = await etcdObjection(client, name, signal);
     if (reason !== undefined) {
-      yield held(deps, name, { reason, cause: "etcd" }, ETCD_RETRY_MS);
+      yield deferred(deps, name, { reason, cause: "etcd" }, ETCD_RETRY_MS);
       return;
     }
   }
@@ -70,8 +70,8 @@ export async function* createRemediation(
   await context.confirmNodes(signal);
   // Nothing is awaited between this last look and the request. The live read may be seconds old by now.
   if (!mayStart()) return;
-  const lastSight = sight && context.sightOf(name);
-  const isNeeded = context.nodesNamed(name).every((look) => stillNeeds(deps, context, action.node, look, lastSight));
+  const lastHost = host && context.hostOf(name);
+  const isNeeded = context.nodesNamed(name).every((look) => stillNeeds(deps, context, action.node, look, lastHost));
   if (!isNeeded) {
     yield leave();
     return;
@@ -87,7 +87,7 @@ export async function* createRemediation(
   } catch (error) {
     if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
       // Not this node's fault, and a retry at once does not help: the operator must know.
-      yield held(deps, name, { reason: error.message, cause: "refused" }, REFUSED_RETRY_MS);
+      yield deferred(deps, name, { reason: error.message, cause: "refused" }, REFUSED_RETRY_MS);
       return;
     }
     if (!isKubeError(error, "AlreadyExists") || template.manyPerNode) throw error;
@@ -98,7 +98,7 @@ export async function* createRemediation(
       return;
     }
     const reason = `a ${template.type.kind} of that name exists, and this health check does not own it`;
-    yield held(deps, name, { reason, cause: "refused" }, REFUSED_RETRY_MS);
+    yield deferred(deps, name, { reason, cause: "refused" }, REFUSED_RETRY_MS);
   }
 }
 
@@ -106,14 +106,14 @@ export async function* createRemediation(
  * Whether the node, as it looks now, is the one that the decision was about and still wants a remediation.
  *
  * @param look undefined: it is gone.
- * @param sight what is known of its host, where the decision rests on that before the duration is over.
+ * @param host what is known of its host, where the decision rests on that before the duration is over.
  */
 function stillNeeds(
   deps: ActionDeps,
   context: ActionContext,
   decided: Node,
   look: Node | undefined,
-  sight: HostSight | undefined,
+  host: ObservedHost | undefined,
 ): boolean {
   if (look === undefined) return false;
   const { policy, tracker } = context;
@@ -131,7 +131,7 @@ function stillNeeds(
     uid === decided.metadata.uid &&
     policy.selects(labels) &&
     labels?.[EXCLUDE_FROM_REMEDIATION] !== "true" &&
-    skipDuration({ node: known, health: tracker.judge(known, nowMs), sight }, policy, nowMs).state === "unhealthy"
+    skipDuration({ node: known, health: tracker.judge(known, nowMs), host }, policy, nowMs).state === "unhealthy"
   );
 }
 

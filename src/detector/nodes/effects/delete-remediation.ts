@@ -50,7 +50,7 @@ async function mayDelete(
       node !== undefined && judgeHealth(policy.rules, node.status.conditions, deps.clock.nowMs()).state === "healthy"
     );
   }
-  if (because === "startedAnew") {
+  if (because === "restarted") {
     const live = readRemediation(trimRemediation(await deps.client.get(type, keyOf(remediation.object), signal)));
     return live.uid === remediation.uid && (live.timedOut !== undefined || isFinished(live));
   }

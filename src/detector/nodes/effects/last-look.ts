@@ -16,7 +16,7 @@ export interface LastLookDeps {
   checks: { get: (key: { name: string }) => HealthCheckObject | undefined };
   nodes: Watched<Node>;
   remediations: RemediationStore;
-  present: CurrentNodes;
+  currentNodes: CurrentNodes;
   platform: Platform;
 }
 
@@ -30,24 +30,24 @@ export class LastLook {
 
   /** A node in the view, and in a list where there is a recent one; undefined: it is gone. */
   nodesNamed(name: string): (Node | undefined)[] {
-    const { nodes, present } = this.#deps;
-    const { listed } = present;
+    const { nodes, currentNodes } = this.#deps;
+    const { listed } = currentNodes;
     const watched = nodes.get({ name });
     return listed === undefined ? [watched] : [watched, listed.get(name)];
   }
 
   /**
-   * Whether a remediation that was decided on may still start: same spec, no upgrade or conflict, and the threshold holds as
+   * Whether a remediation that was decided on may still start: same spec, no upgrade or conflict, and the threshold deferrals as
    * things are now, by the view and by a list.
    */
   mayStart(check: HealthCheckObject, state: NodeCheckState, { policy, tracker }: Compiled): boolean {
-    const { checks, clock, nodes, present, remediations } = this.#deps;
+    const { checks, clock, nodes, currentNodes, remediations } = this.#deps;
     const current = checks.get({ name: check.metadata.name });
     if (current === undefined || !isStateOf(state, current) || current.metadata.deletionTimestamp !== undefined)
       return false;
-    if (!present.isKnown) return false;
+    if (!currentNodes.isKnown) return false;
     const nowMs = clock.nowMs();
-    const { listed } = present;
+    const { listed } = currentNodes;
     // Asked for every creation, while nearly always nothing has changed but that there is one remediation more.
     if (state.census?.countsVersion !== tracker.countsVersion || state.census.listed !== listed) {
       const platform = this.#deps.platform.read();
@@ -59,6 +59,6 @@ export class LastLook {
       const census = countThatCounts(policy.threshold, watched, live);
       state.census = { census, countsVersion: tracker.countsVersion, listed };
     }
-    return judgeThreshold(policy.threshold, state.census.census).holds;
+    return judgeThreshold(policy.threshold, state.census.census).isMet;
   }
 }

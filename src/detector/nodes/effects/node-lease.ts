@@ -10,12 +10,12 @@ import type { HealthCheckObject } from "../snapshot/health-check.ts";
 /** How long past its end another holder's lease is respected, since its clock and ours may differ. */
 const SKEW_MS = 15_000;
 
-export type LeaseAnswer = { held: true } | { held: false; reason: string };
+export type LeaseAnswer = { deferred: true } | { deferred: false; reason: string };
 
 /**
  * The lease of each node by which node-maintenance tools and remediators keep off each other (`node-<node>`, medik8s).
- * Where its namespace does not exist nobody can hold a lease, so there is nothing to wait for: it is said once, and counts
- * as held. Where leases may not be written nobody knows, so it counts as taken.
+ * Where its namespace does not exist nobody can deferral a lease, so there is nothing to wait for: it is said once, and counts
+ * as deferred. Where leases may not be written nobody knows, so it counts as taken.
  */
 export class NodeLeases {
   readonly #client: KubeClient;
@@ -35,16 +35,16 @@ export class NodeLeases {
   async take(node: Node, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseAnswer> {
     try {
       await this.#client.create<Lease>(LEASES, this.#newLease(node, holder, durationMs), {}, signal);
-      return { held: true };
+      return { deferred: true };
     } catch (error) {
       if (isKubeError(error, "AlreadyExists")) return this.#takeExisting(node, holder, durationMs, signal);
       if (isKubeError(error, "Forbidden"))
-        return { held: false, reason: `its lease cannot be taken: ${error.message}` };
+        return { deferred: false, reason: `its lease cannot be taken: ${error.message}` };
       if (!isKubeError(error, "NotFound")) throw error;
       if (!this.#warned)
         this.#logger.warn({ namespace: this.#namespace }, "the namespace of node leases does not exist");
       this.#warned = true;
-      return { held: true };
+      return { deferred: true };
     }
   }
 
@@ -67,7 +67,7 @@ export class NodeLeases {
     try {
       const lease = await this.#client.get<Lease>(LEASES, key, signal);
       const taken = readTaken(lease, holder, this.#clock.nowMs());
-      if (taken !== undefined) return { held: false, reason: taken.reason };
+      if (taken !== undefined) return { deferred: false, reason: taken.reason };
       const { holderIdentity, leaseTransitions = 0 } = lease.spec;
       const isOurs = holderIdentity === holder;
       const now = toMicroTime(this.#clock.nowMs());
@@ -79,9 +79,9 @@ export class NodeLeases {
       };
       const { uid, resourceVersion } = lease.metadata;
       await this.#client.mergePatch<Lease>(LEASES, key, { uid, resourceVersion }, { spec }, {}, signal);
-      return { held: true };
+      return { deferred: true };
     } catch (error) {
-      if (isKubeError(error, "NotFound", "Conflict")) return { held: false, reason: "its lease has just changed" };
+      if (isKubeError(error, "NotFound", "Conflict")) return { deferred: false, reason: "its lease has just changed" };
       throw error;
     }
   }
@@ -127,7 +127,7 @@ export function leaseName(nodeName: string): string {
   return `node-${nodeName}`;
 }
 
-/** Who holds the leases of a health check's nodes. */
+/** Who deferrals the leases of a health check's nodes. */
 export function leaseHolder(check: HealthCheckObject): string {
   return `NodeHealthCheck-${check.metadata.name}`;
 }

@@ -4,7 +4,7 @@ import { trimMeta } from "../../../api/trim.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { field } from "../../shared/model/remediation.ts";
 
-/** A NodeHealthCheck as the API server holds it; its spec may be anything where another's CRD is installed. */
+/** A NodeHealthCheck as the API server deferrals it; its spec may be anything where another's CRD is installed. */
 export interface HealthCheckObject extends KubeObject {
   spec: unknown;
   /** Empty where it cannot be read: what it recorded is then found again from the CRs. */

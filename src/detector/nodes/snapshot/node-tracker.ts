@@ -41,7 +41,7 @@ export class NodeTracker {
   }
 
   /** Whether the node is selected and not healthy. */
-  isAiling(name: string): boolean {
+  isNotHealthy(name: string): boolean {
     const found = this.#notable.get(name);
     return found !== undefined && found.health.state !== "healthy";
   }
@@ -65,11 +65,11 @@ export class NodeTracker {
     const { name } = change.object.metadata;
     const wasSelected = this.#selected.has(name);
     const before = this.#notable.get(name);
-    const wasAiling = this.isAiling(name);
+    const wasNotHealthy = this.isNotHealthy(name);
     this.#selected.delete(name);
     this.#notable.delete(name);
     if (change.type !== "deleted") this.#take(change.object, nowMs);
-    if (wasSelected !== this.#selected.has(name) || wasAiling !== this.isAiling(name)) this.#countsVersion += 1;
+    if (wasSelected !== this.#selected.has(name) || wasNotHealthy !== this.isNotHealthy(name)) this.#countsVersion += 1;
     return wasSelected !== this.#selected.has(name) || before !== undefined || this.#notable.has(name);
   }
 
@@ -81,7 +81,7 @@ export class NodeTracker {
     for (const [name, { node, health }] of this.#notable) {
       if (health.state === "soonUnhealthy" && (wasSet || health.untilMs <= nowMs)) {
         this.#notable.set(name, { node, health: this.judge(node, nowMs) });
-        if (!this.isAiling(name)) this.#countsVersion += 1;
+        if (!this.isNotHealthy(name)) this.#countsVersion += 1;
       }
     }
   }

@@ -1,6 +1,6 @@
 import type { Node } from "../../../api/core.ts";
 import type { RemediationObject } from "../../shared/model/remediation.ts";
-import type { Hold } from "../../shared/model/hold.ts";
+import type { Deferral } from "../../shared/model/deferral.ts";
 import type { NodeAnnouncement } from "../decide/decision.ts";
 import type { Skipped } from "../decide/health.ts";
 import type { NodeCheckState } from "./check-state.ts";
@@ -10,17 +10,17 @@ export type NodeEvent =
   | { type: "leaseTaken"; nodeName: string; renewAtMs: number }
   /** Its release is on its way. */
   | { type: "leaseReleased"; nodeName: string }
-  /** Somebody else holds the lease; with a remediation under way nothing is held back, and the lease is asked for again. */
-  | { type: "leaseRefused"; nodeName: string; hold: Hold }
+  /** Somebody else deferrals the lease; with a remediation under way nothing is deferred back, and the lease is asked for again. */
+  | { type: "leaseRefused"; nodeName: string; deferral: Deferral }
   /** No remediation starts for now. */
-  | { type: "held"; nodeName: string; hold: Hold }
+  | { type: "deferred"; nodeName: string; deferral: Deferral }
   | { type: "created"; node: Node; atMs: number; skipped: Skipped | undefined }
   | { type: "deleted"; remediation: RemediationObject }
   | { type: "markedOld" | "confirmationConsumed"; nodeName: string };
 
 /** Takes in what an action has done. @returns the events to record for it. */
 export function observe(
-  { holds, leaseRenewals }: Pick<NodeCheckState, "holds" | "leaseRenewals">,
+  { deferrals, leaseRenewals }: Pick<NodeCheckState, "deferrals" | "leaseRenewals">,
   event: NodeEvent,
 ): NodeAnnouncement[] {
   switch (event.type) {
@@ -31,11 +31,11 @@ export function observe(
       leaseRenewals.delete(event.nodeName);
       return [];
     case "leaseRefused":
-      leaseRenewals.set(event.nodeName, event.hold.untilMs);
-      holds.set(event.nodeName, event.hold);
+      leaseRenewals.set(event.nodeName, event.deferral.untilMs);
+      deferrals.set(event.nodeName, event.deferral);
       return [];
-    case "held":
-      holds.set(event.nodeName, event.hold);
+    case "deferred":
+      deferrals.set(event.nodeName, event.deferral);
       return [];
     case "created":
       return announceCreation(event);

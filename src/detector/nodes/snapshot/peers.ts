@@ -28,5 +28,5 @@ function keepsCensus({ compiled, uid }: NodeCheckState, change: Change<Remediati
   const counts = (object: RemediationObject) => isOwnedBy(object, uid) && readRemediation(object).nodeName;
   return change.type === "updated"
     ? counts(change.object) === counts(change.previous)
-    : compiled.tracker.isAiling(readRemediation(change.object).nodeName);
+    : compiled.tracker.isNotHealthy(readRemediation(change.object).nodeName);
 }

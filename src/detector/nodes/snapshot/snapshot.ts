@@ -11,7 +11,7 @@ import type { NodeFacts, Snapshot } from "../decide/decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { isOlder } from "./health-check.ts";
 import type { Health } from "../decide/health.ts";
-import type { HostPower } from "../../shared/views/fencing-target-watch.ts";
+import type { FencingTargetWatch } from "../../shared/views/fencing-target-watch.ts";
 import type { NodeTracker } from "./node-tracker.ts";
 import type { PlatformFacts } from "../decide/decision.ts";
 import type { Policy } from "../decide/policy.ts";
@@ -49,9 +49,9 @@ export interface World {
   templates: Snapshot["templates"];
   platform: PlatformFacts;
   canSee: Snapshot["canSee"];
-  standstill: string | undefined;
+  blocked: string | undefined;
   /** What is known of hosts' power, for health checks that ask. */
-  hostPower: Pick<HostPower, "sightOf" | "problem" | "fenceableSinceMs">;
+  fencingTargets: Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs">;
 }
 
 const HEALTHY: Health = { state: "healthy" };
@@ -69,9 +69,9 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
     // One that was well again by the time that its lease was taken has nothing but that.
     ...state.leaseRenewals.keys(),
   ]);
-  const rivals = new Rivals(world);
+  const peerChecks = new PeerChecks(world);
   const attempts = readAttempts(check);
-  const hostPower = policy.skipsDurationIfOff ? world.hostPower : undefined;
+  const fencingTargets = policy.skipsDurationIfOff ? world.fencingTargets : undefined;
   const attemptsOfOthers = world.peers.map((peer) => readAttempts(peer.check));
   const nodes = [...names].map((name): NodeFacts => {
     const node = world.nodes.get({ name });
@@ -86,12 +86,12 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       remediations: ownRemediations,
       attempts: attempts.get(name) ?? [],
       attemptsOfOthers: attemptsOfOthers.flatMap((book) => book.get(name) ?? []),
-      rival: rivals.of(name, ownRemediations.length > 0),
-      hold: state.holds.get(name),
+      peerCheck: peerChecks.of(name, ownRemediations.length > 0),
+      deferral: state.deferrals.get(name),
       leaseRenewAtMs: state.leaseRenewals.get(name),
       skew: world.skewOf?.(name, (type) => policy.rules.some((rule) => rule.type === type)),
-      sight: hostPower?.sightOf(name),
-      fenceableSinceMs: mayRetry(previous.get(name)) ? world.hostPower.fenceableSinceMs(name) : undefined,
+      host: fencingTargets?.hostOf(name),
+      fenceableSinceMs: mayRetry(previous.get(name)) ? world.fencingTargets.fenceableSinceMs(name) : undefined,
     };
   });
   return {
@@ -116,10 +116,10 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       ),
     canSee: world.canSee,
     clockSkew: world.clockSkew,
-    sightProblem: hostPower?.problem,
-    standstill:
+    hostProblem: fencingTargets?.problem,
+    blocked:
       check.metadata.deletionTimestamp === undefined
-        ? (world.standstill ?? world.platform.unknown)
+        ? (world.blocked ?? world.platform.unknown)
         : "the health check is being deleted",
   };
 }
@@ -130,7 +130,7 @@ function mayRetry(entry: UnhealthyNode | undefined): boolean {
   return entry?.remediations?.some(({ resource }) => resource.kind === kind) === true;
 }
 
-/** Counts a health check's nodes as they are at this moment, without all that a whole snapshot holds. */
+/** Counts a health check's nodes as they are at this moment, without all that a whole snapshot deferrals. */
 export function takeCensusNow(
   check: HealthCheckObject,
   tracker: NodeTracker,
@@ -162,7 +162,7 @@ export function takeLiveCensus(
 }
 
 /** Who else cares for a node. */
-class Rivals {
+class PeerChecks {
   readonly #world: World;
   /** Names of other health checks by node that they have a CR for. */
   readonly #remediating = new Map<string, string>();

@@ -21,7 +21,7 @@ export interface CountedAttempt {
   startedMs: number;
 }
 
-/** What holds where a health check says nothing. */
+/** What deferrals where a health check says nothing. */
 export const DEFAULT_ATTEMPT_BUDGET: AttemptBudget = { max: 10, windowMs: 86_400_000 };
 
 /** The attempts that a health check remembers, by node or machine. */

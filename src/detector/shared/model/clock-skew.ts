@@ -4,7 +4,7 @@ import type { ClockOffset } from "../../../kube/clock-offset.ts";
 export const SKEW_NOTABLE_MS = 2_000;
 
 /** How far our clock and the API server's differ, in words; undefined where they are in step. */
-export function tellOffset(offset: ClockOffset | undefined): string | undefined {
+export function describeClockOffset(offset: ClockOffset | undefined): string | undefined {
   if (offset === undefined || !isNotable(offset)) return undefined;
   const seconds = Math.round(Math.abs(offset.minMs + offset.maxMs) / 2_000);
   return `this agent's clock is ${seconds} s ${offset.maxMs < 0 ? "ahead of" : "behind"} the API server's`;

@@ -6,7 +6,7 @@ import { nameOf, parseKey } from "../../../kube/watched.ts";
 import type { Announcement } from "../model/announcement.ts";
 import type { FamilyDecision, RecordAttempts } from "../model/family-decision.ts";
 import type { CheckState } from "../views/check-states.ts";
-import { expireHolds } from "../views/check-states.ts";
+import { expireDeferrals } from "../views/check-states.ts";
 import type { HealthCheckStore } from "./health-check-store.ts";
 import { runInParallel } from "./run-in-parallel.ts";
 
@@ -192,7 +192,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
   ): Promise<Requeue> {
     const nowMs = this.#family.nowMs();
     work.state.announced = this.#announce(check, work.state, decision);
-    expireHolds(work.state, nowMs);
+    expireDeferrals(work.state, nowMs);
     try {
       await work.storeStatus(check, decision, nowMs, signal);
     } catch (error) {

@@ -10,7 +10,7 @@ import { readAttempts, writeAttempts } from "../model/attempts.ts";
 /**
  * Has a health check remember attempts: those of all nodes that changed in one write, since thousands may at once.
  *
- * @returns the health check as the server holds it now; undefined where it says so already.
+ * @returns the health check as the server deferrals it now; undefined where it says so already.
  * @throws KubeError, Conflict or Invalid where somebody else wrote the annotation meanwhile: it is decided on anew then.
  */
 export async function recordAttempts(

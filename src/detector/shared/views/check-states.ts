@@ -1,13 +1,13 @@
 import type { KubeObject } from "../../../kube/resource.ts";
 import { nameOf } from "../../../kube/watched.ts";
-import type { Hold } from "../model/hold.ts";
+import type { Deferral } from "../model/deferral.ts";
 
 /** What the agent remembers of one health check beside its status. All of it can be lost: a restart finds it again. */
 export interface CheckState {
   /** Names the health check and everything that its policy is compiled from. */
   readonly key: string;
   /** By the node's name, or the machine's UID. */
-  readonly holds: Map<string, Hold>;
+  readonly deferrals: Map<string, Deferral>;
   /** Keys of the standing announcements that were recorded. */
   announced: ReadonlySet<string>;
 }
@@ -51,7 +51,7 @@ export class CheckStates<C extends KubeObject, S extends CheckState> {
   }
 }
 
-/** Drops the holds that have expired. */
-export function expireHolds({ holds }: CheckState, nowMs: number): void {
-  for (const [key, { untilMs }] of holds) if (untilMs <= nowMs) holds.delete(key);
+/** Drops the deferrals that have expired. */
+export function expireDeferrals({ deferrals }: CheckState, nowMs: number): void {
+  for (const [key, { untilMs }] of deferrals) if (untilMs <= nowMs) deferrals.delete(key);
 }

@@ -25,7 +25,7 @@ export interface ConditionTimes {
  * - That one reading is put right by the API server's clock, where the two differ notably.
  * - A change that was seen to happen cannot have stood for longer than since it was seen, give or take `LAG_MAX_MS`.
  */
-export class SteadyTimes implements ConditionTimes {
+export class MonotonicTimes implements ConditionTimes {
   readonly #clock: Clock;
   readonly #aheadMs: number;
   /** Conditions whose transition time is not believed, by node and type. */

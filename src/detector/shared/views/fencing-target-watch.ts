@@ -14,11 +14,11 @@ import { keyOf } from "../../../kube/watched.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { KindState } from "./dynamic-kinds.ts";
 import { DynamicKinds } from "./dynamic-kinds.ts";
-import type { HostSight, SeenTarget, TargetSight } from "../model/host-sight.ts";
+import type { ObservedHost, AgedTarget, ObservedTarget } from "../model/observed-host.ts";
 
 /** A target, and when its proof was seen to come. */
 interface Seen {
-  target: TargetSight;
+  target: ObservedTarget;
   /** Monotonic; undefined where the proof was there when watching began. */
   proofSeenAtMs: number | undefined;
 }
@@ -27,10 +27,10 @@ interface Seen {
  * What FencingTargets and the stop switch of the agent's own namespace say of hosts' power. They are the only ground that the
  * two halves of ironfence share here, and nothing is watched before somebody asks.
  */
-export class HostPower {
+export class FencingTargetWatch {
   readonly #runtime: KubeRuntime;
   readonly #namespace: string;
-  readonly #targets: DynamicKinds<TargetSight>;
+  readonly #targets: DynamicKinds<ObservedTarget>;
   readonly #switches: DynamicKinds<ConfigMap>;
   /** By node, then by UID. */
   readonly #seen = new Map<string, Map<string, Seen>>();
@@ -44,7 +44,7 @@ export class HostPower {
   ) {
     this.#runtime = runtime;
     this.#namespace = namespace;
-    const onTarget = (change: Change<TargetSight> | undefined): void => {
+    const onTarget = (change: Change<ObservedTarget> | undefined): void => {
       if (change !== undefined) this.#see(change);
       onChange(change?.object.nodeName);
     };
@@ -75,7 +75,7 @@ export class HostPower {
     return isAbsent ? "the API server knows no FencingTargets: apply deploy/crds" : this.refusal;
   }
 
-  sightOf(nodeName: string): HostSight {
+  hostOf(nodeName: string): ObservedHost {
     const state = this.#switchState();
     const key = { namespace: this.#namespace, name: STOP_SWITCH_NAME };
     const present = state.state === "watched" ? state.view.get(key) : undefined;
@@ -99,22 +99,22 @@ export class HostPower {
     return ready?.status === "True" ? parseTimeMs(ready.lastTransitionTime) : undefined;
   }
 
-  /** As `sightOf`, with every object read anew: what a watch shows may be behind. */
-  async readSight(nodeName: string, signal: AbortSignal): Promise<HostSight> {
-    const sight = this.sightOf(nodeName);
+  /** As `hostOf`, with every object read anew: what a watch shows may be behind. */
+  async readHost(nodeName: string, signal: AbortSignal): Promise<ObservedHost> {
+    const host = this.hostOf(nodeName);
     try {
       const [present, targets] = await Promise.all([
         this.#read<ConfigMap>(CONFIG_MAPS, { namespace: this.#namespace, name: STOP_SWITCH_NAME }, signal),
-        Promise.all(sight.targets.map((seen) => this.#readTarget(seen, signal))),
+        Promise.all(host.targets.map((seen) => this.#readTarget(seen, signal))),
       ]);
-      return { ...sight, stopped: stoppedBy(present, this.#runtime.clock.nowMs())?.reason, targets: targets.flat() };
+      return { ...host, stopped: stoppedBy(present, this.#runtime.clock.nowMs())?.reason, targets: targets.flat() };
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
-      return { ...sight, problem: error.message };
+      return { ...host, problem: error.message };
     }
   }
 
-  async #readTarget({ target, proofSeenAgoMs }: SeenTarget, signal: AbortSignal): Promise<SeenTarget[]> {
+  async #readTarget({ target, proofSeenAgoMs }: AgedTarget, signal: AbortSignal): Promise<AgedTarget[]> {
     const raw = await this.#read<KubeObject>(FENCING_TARGETS, keyOf(target), signal);
     if (raw === undefined) return [];
     const live = trimTarget(raw);
@@ -127,7 +127,7 @@ export class HostPower {
     await Promise.all([this.#targets.settled(), this.#switches.settled()]);
   }
 
-  #targetState(): KindState<TargetSight> {
+  #targetState(): KindState<ObservedTarget> {
     return this.#targets.state(apiVersionOf(FENCING_TARGETS), FENCING_TARGETS.kind);
   }
 
@@ -144,7 +144,7 @@ export class HostPower {
     }
   }
 
-  #see(change: Change<TargetSight>): void {
+  #see(change: Change<ObservedTarget>): void {
     const { uid } = change.object.metadata;
     const before = change.type === "updated" ? change.previous : change.object;
     const known = this.#seen.get(before.nodeName)?.get(uid);
@@ -159,7 +159,7 @@ export class HostPower {
   }
 }
 
-function trimTarget(raw: KubeObject): TargetSight {
+function trimTarget(raw: KubeObject): ObservedTarget {
   const { apiVersion, kind, metadata, spec, status } = raw as FencingTarget;
   const { nodeName, clusterRef } = spec;
   const conditionOf = (type: string) => status?.conditions?.find((condition) => condition.type === type);

@@ -12,7 +12,7 @@ import type { Template, TemplateObject, TemplateProblem } from "../model/templat
 import { readTemplate, trimTemplate } from "../model/template.ts";
 
 /** What to do where a role does not reach to a vendor's kinds. */
-const LEND_RIGHTS =
+const GRANT_HINT =
   'lend the rights on its kinds with a ClusterRole labelled rbac.ext-remediation/aggregate-to-ext-remediation: "true"';
 
 /** How old the answer to a GET may be, for templates that may not be watched. */
@@ -69,14 +69,14 @@ export class TemplateResolver {
       return invalid(notServed(remediationKind(reference), apiVersion, remediations.served));
     }
     if (remediations.state === "forbidden") {
-      return invalid(`remediations of its kind may not be watched: ${remediations.message}; ${LEND_RIGHTS}`);
+      return invalid(`remediations of its kind may not be watched: ${remediations.message}; ${GRANT_HINT}`);
     }
     const { type } = state;
     if (type.namespaced && namespace === undefined)
       return invalid(`${kind} ${name} is namespaced, and no namespace is given`);
     const key = type.namespaced && namespace !== undefined ? { namespace, name } : { name };
     const object = state.state === "watched" ? state.view.get(key) : await this.#fetch(type, key, signal);
-    if (object instanceof KubeError) return invalid(`it may not be read: ${object.message}; ${LEND_RIGHTS}`);
+    if (object instanceof KubeError) return invalid(`it may not be read: ${object.message}; ${GRANT_HINT}`);
     if (object === undefined) {
       const others = state.state === "watched" ? [...state.view.values()] : [];
       return notFound(`${kind} ${keyText(key)} not found${missingHint(key, others)}`);

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { Node } from "../../../../src/api/core.ts";
 import type { ClusterConnection } from "../../../../src/clusters/workload-clusters.ts";
 import { ClusterNodes } from "../../../../src/detector/machines/snapshot/cluster-nodes.ts";
-import { SteadyTimes } from "../../../../src/detector/shared/views/condition-times.ts";
+import { MonotonicTimes } from "../../../../src/detector/shared/views/condition-times.ts";
 import type { KubeRuntime } from "../../../../src/kube/runtime.ts";
 import type { Change, Watched } from "../../../../src/kube/watched.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
@@ -47,7 +47,7 @@ class Nodes implements Watched<Node> {
 
 function worldOf(first: ClusterConnection) {
   const clock = new VirtualClock(T0);
-  const times = new SteadyTimes(clock, undefined);
+  const times = new MonotonicTimes(clock, undefined);
   const heard: (string | undefined)[] = [];
   let connection = first;
   let onConnection = (): void => undefined;
@@ -88,20 +88,20 @@ describe("the nodes of a workload cluster", () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes } = worldOf(connectedTo(view));
-    assert.equal(nodes.sight("a").state, "there");
-    assert.equal(nodes.sight("b").state, "gone");
-    assert.equal(nodes.away, undefined);
+    assert.equal(nodes.nodeNamed("a").state, "there");
+    assert.equal(nodes.nodeNamed("b").state, "gone");
+    assert.equal(nodes.unreachable, undefined);
   });
 
-  it("are unknown while it is away, whatever was seen before, and nobody is asked for them", async () => {
+  it("are unknown while it is unreachable, whatever was seen before, and nobody is asked for them", async () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes, become, heard } = worldOf(connectedTo(view));
     become(AWAY);
     for (const name of ["a", "b"]) {
       const wanted = { state: "unknown", reason: "cluster tenant/prod: refused" };
-      assert.deepEqual(nodes.sight(name), wanted);
-      assert.deepEqual(await nodes.readSight(name, new AbortController().signal), wanted);
+      assert.deepEqual(nodes.nodeNamed(name), wanted);
+      assert.deepEqual(await nodes.readHost(name, new AbortController().signal), wanted);
     }
     assert.equal(nodes.isPending, false);
     assert.deepEqual(heard, [undefined]);

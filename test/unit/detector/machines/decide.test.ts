@@ -91,7 +91,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
       assert.deepEqual(deedsOf(decideFor([factsOf({ machine, requests: [request], attempts })])), ["renew m0"]);
     });
 
-    it("within the budget, and not while the threshold holds, the machine goes, or a control plane machine is busy", () => {
+    it("within the budget, and not while the threshold deferrals, the machine goes, or a control plane machine is busy", () => {
       const spent = failed(2, 10, { attempts: ATTEMPTS(10) });
       assert.match(decideFor([spent]).machines[0]?.reason ?? "", /not tried again now: left for people/);
       const gone = failed(2, 10);
@@ -102,8 +102,8 @@ describe("what a MachineHealthCheck does about its machines", () => {
       const plane = { ...machine, isControlPlane: true };
       const busy = decideFor([{ ...gone, machine: plane, controlPlaneBusy: "m9" }]);
       assert.match(busy.machines[0]?.reason ?? "", /control plane machine m9/);
-      const held = decideFor([gone], { standstill: "the view is stale" });
-      for (const decision of [decideFor([spent]), going, busy, held]) {
+      const deferred = decideFor([gone], { blocked: "the view is stale" });
+      for (const decision of [decideFor([spent]), going, busy, deferred]) {
         assert.deepEqual(
           deedsOf(decision).filter((deed) => deed.startsWith("renew")),
           [],
@@ -158,8 +158,8 @@ describe("what a MachineHealthCheck does about its machines", () => {
   });
 
   for (const [what, parts] of [
-    ["the view is stale", { standstill: "stale" }],
-    ["the workload cluster is away", { away: "gone fishing" }],
+    ["the view is stale", { blocked: "stale" }],
+    ["the workload cluster is unreachable", { unreachable: "gone fishing" }],
   ] as const) {
     it(`starts nothing while ${what}, and tells it`, () => {
       const decision = decideFor([factsOf()], parts);
@@ -170,10 +170,10 @@ describe("what a MachineHealthCheck does about its machines", () => {
     });
   }
 
-  it("keeps what was counted last while the workload cluster is away", () => {
+  it("keeps what was counted last while the workload cluster is unreachable", () => {
     const check = checkOf({ status: { currentHealthy: 4, expectedMachines: 4, targets: ["m0"] } });
-    const unknown = factsOf({ health: { state: "unknown", reason: "away" } });
-    const { status } = decideFor([unknown], { check, away: "away", others: 0 });
+    const unknown = factsOf({ health: { state: "unknown", reason: "unreachable" } });
+    const { status } = decideFor([unknown], { check, unreachable: "unreachable", others: 0 });
     assert.deepEqual([status.currentHealthy, status.expectedMachines, status.targets], [4, 4, ["m0"]]);
   });
 

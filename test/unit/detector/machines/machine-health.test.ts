@@ -46,9 +46,9 @@ describe("a machine of Cluster API", () => {
     assert.deepEqual(waiting.state === "waiting" && waiting.untilMs, T0 + MINUTE);
   });
 
-  it("is unhealthy at once by the annotation remediate-machine, whatever else holds", () => {
+  it("is unhealthy at once by the annotation remediate-machine, whatever else deferrals", () => {
     const machine = machineOf("m0", { metadata: { annotations: { "cluster.x-k8s.io/remediate-machine": "" } } });
-    const unknown = { state: "unknown" as const, reason: "away" };
+    const unknown = { state: "unknown" as const, reason: "unreachable" };
     assert.deepEqual(verdict(judge({ machine, node: unknown, cluster: clusterOf({ initializedMs: -1 }) })), [
       "HasRemediateAnnotation",
       "Health check failed: marked for remediation via cluster.x-k8s.io/remediate-machine annotation",
@@ -87,7 +87,10 @@ describe("a machine of Cluster API", () => {
   });
 
   it("is neither healthy nor unhealthy where its node cannot be known", () => {
-    assert.deepEqual(judge({ node: { state: "unknown", reason: "away" } }), { state: "unknown", reason: "away" });
+    assert.deepEqual(judge({ node: { state: "unknown", reason: "unreachable" } }), {
+      state: "unknown",
+      reason: "unreachable",
+    });
   });
 
   for (const [what, sinceMs] of [

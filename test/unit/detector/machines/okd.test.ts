@@ -6,8 +6,8 @@ import { readOkdMachineHealthCheck } from "../../../../src/api/okd-machine-healt
 import { readOkdMachine } from "../../../../src/api/okd-machine.ts";
 import type { ObjectMeta } from "../../../../src/kube/resource.ts";
 import { chooseRemedy, judgeOkdMachine } from "../../../../src/detector/machines/vendors/okd.ts";
-import type { NodeSight } from "../../../../src/detector/machines/decide/target.ts";
-import { compileTrigger, judgeTrigger } from "../../../../src/detector/machines/decide/threshold.ts";
+import type { ObservedNode } from "../../../../src/detector/machines/decide/target.ts";
+import { compileUnhealthyLimit, judgeUnhealthyLimit } from "../../../../src/detector/machines/decide/threshold.ts";
 import { parseTimeMs, toTime } from "../../../../src/runtime/time.ts";
 
 const NOW_MS = Date.UTC(2026, 0, 1, 12);
@@ -56,7 +56,7 @@ function machine(metadata: Partial<ObjectMeta> = {}, status: Record<string, unkn
   return readOkdMachine(raw);
 }
 
-function node(status: string, sinceMs: number): NodeSight {
+function node(status: string, sinceMs: number): ObservedNode {
   const found: Node = {
     apiVersion: "v1",
     kind: "Node",
@@ -69,8 +69,8 @@ function node(status: string, sinceMs: number): NodeSight {
 
 const nodeSinceMs = ({ lastTransitionTime }: { lastTransitionTime?: string }) => parseTimeMs(lastTransitionTime);
 
-function judge(sight: NodeSight, of: Machine = machine(), spec: Record<string, unknown> = {}) {
-  const target = { machine: of, cluster: undefined, node: sight, nodeSinceMs };
+function judge(observed: ObservedNode, of: Machine = machine(), spec: Record<string, unknown> = {}) {
+  const target = { machine: of, cluster: undefined, node: observed, nodeSinceMs };
   return judgeOkdMachine(target, check(spec).spec, NOW_MS);
 }
 
@@ -113,9 +113,9 @@ describe("the health of an OKD Machine", () => {
 
 describe("maxUnhealthy of OKD", () => {
   const allowed = (maxUnhealthy: unknown, expected: number, unhealthy: number): boolean => {
-    const trigger = compileTrigger(check(maxUnhealthy === undefined ? {} : { maxUnhealthy }).spec);
+    const trigger = compileUnhealthyLimit(check(maxUnhealthy === undefined ? {} : { maxUnhealthy }).spec);
     assert.ok(typeof trigger !== "string");
-    return judgeTrigger(trigger, expected, unhealthy).allowed;
+    return judgeUnhealthyLimit(trigger, expected, unhealthy).allowed;
   };
 
   test("rounds a share down: 40 % of 6 are 2", () => {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { assert as assertProperty, nat, property } from "fast-check";
-import { compileTrigger, judgeTrigger } from "../../../../src/detector/machines/decide/threshold.ts";
+import { compileUnhealthyLimit, judgeUnhealthyLimit } from "../../../../src/detector/machines/decide/threshold.ts";
 
 function judge(spec: { range?: string; max?: number | string }, expected: number, unhealthy: number) {
-  const trigger = compileTrigger({ unhealthyInRange: spec.range, unhealthyLessThanOrEqualTo: spec.max });
+  const trigger = compileUnhealthyLimit({ unhealthyInRange: spec.range, unhealthyLessThanOrEqualTo: spec.max });
   if (typeof trigger === "string") throw new Error(trigger);
-  return judgeTrigger(trigger, expected, unhealthy);
+  return judgeUnhealthyLimit(trigger, expected, unhealthy);
 }
 
 describe("how many machines may be unhealthy", () => {
@@ -59,10 +59,16 @@ describe("how many machines may be unhealthy", () => {
 
   it("is nothing that can be guessed: what is not understood is told", () => {
     for (const range of ["[4-2]", "2-4", "[a-b]", "[-1-2]"]) {
-      assert.equal(typeof compileTrigger({ unhealthyInRange: range, unhealthyLessThanOrEqualTo: undefined }), "string");
+      assert.equal(
+        typeof compileUnhealthyLimit({ unhealthyInRange: range, unhealthyLessThanOrEqualTo: undefined }),
+        "string",
+      );
     }
     for (const max of ["many", "-1", "101%", "1.5"]) {
-      assert.equal(typeof compileTrigger({ unhealthyInRange: undefined, unhealthyLessThanOrEqualTo: max }), "string");
+      assert.equal(
+        typeof compileUnhealthyLimit({ unhealthyInRange: undefined, unhealthyLessThanOrEqualTo: max }),
+        "string",
+      );
     }
   });
 });

@@ -8,7 +8,7 @@ import { decide } from "../../../../src/detector/machines/decide/decide.ts";
 import type {
   MachineDecision,
   MachineSnapshot,
-  TargetFacts,
+  MachineFacts,
 } from "../../../../src/detector/machines/decide/decision.ts";
 import { compileMachinePolicy } from "../../../../src/detector/machines/decide/policy.ts";
 import type { MachinePolicy } from "../../../../src/detector/machines/decide/policy.ts";
@@ -167,7 +167,7 @@ export function requestOf(
   });
 }
 
-export function factsOf(parts: Partial<TargetFacts> = {}): TargetFacts {
+export function factsOf(parts: Partial<MachineFacts> = {}): MachineFacts {
   return {
     machine: machineOf(),
     health: { state: "unhealthy", fault: FAULT },
@@ -176,7 +176,7 @@ export function factsOf(parts: Partial<TargetFacts> = {}): TargetFacts {
     neededBy: undefined,
     controlPlaneBusy: undefined,
     attempts: [],
-    hold: undefined,
+    deferral: undefined,
     fenceableSinceMs: undefined,
     ...parts,
   };
@@ -190,7 +190,7 @@ export function policyOf(check: MachineHealthCheck): MachinePolicy {
 
 /** Decides for targets that are not healthy among `healthy` others. */
 export function decideFor(
-  targets: readonly TargetFacts[],
+  targets: readonly MachineFacts[],
   parts: Partial<MachineSnapshot> & { others?: number } = {},
 ): MachineDecision {
   const { others = 3, ...rest } = parts;
@@ -209,8 +209,8 @@ export function decideFor(
       healthy: others + healthyOnes,
       targets,
       template: TEMPLATE,
-      standstill: undefined,
-      away: undefined,
+      blocked: undefined,
+      unreachable: undefined,
       deleting: undefined,
       isHistoryFull: false,
       ...rest,

@@ -41,11 +41,11 @@ describe("decide: who gets a remediation", () => {
   const excluded = { "remediation.medik8s.io/exclude-from-remediation": "true" };
   const cases: [string, NodeFacts[], Parameters<typeof snapshotOf>[2], Record<string, string>][] = [
     ["an unhealthy node", [unhealthy("a")], {}, { a: "create" }],
-    ["none while the view is stale", [unhealthy("a")], { standstill: "no news" }, { a: "standstill" }],
+    ["none while the view is stale", [unhealthy("a")], { blocked: "no news" }, { a: "blocked" }],
     [
       "none where a live list shows too few healthy nodes",
       [unhealthy("a")],
-      { policy: policyOf({ minHealthy: 2 }), liveCensus: { selected: 10, healthy: 1, away: 0 } },
+      { policy: policyOf({ minHealthy: 2 }), liveCensus: { selected: 10, healthy: 1, absent: 0 } },
       { a: "threshold" },
     ],
     [
@@ -55,17 +55,17 @@ describe("decide: who gets a remediation", () => {
       { a: "disabled" },
     ],
     ["not an excluded one", [unhealthy("a", {}, excluded)], {}, { a: "excluded" }],
-    ["not one that another health check cares for", [unhealthy("a", { rival: "x" })], {}, { a: "rival" }],
+    ["not one that another health check cares for", [unhealthy("a", { peerCheck: "x" })], {}, { a: "peerCheck" }],
     ["not one with a foreign CR", [unhealthy("a")], { isForeign: () => true }, { a: "foreign" }],
     [
-      "not one that is held",
-      [unhealthy("a", { hold: { reason: "lease", untilMs: T0 + 1, cause: "lease" } })],
+      "not one that is deferred",
+      [unhealthy("a", { deferral: { reason: "lease", untilMs: T0 + 1, cause: "lease" } })],
       {},
-      { a: "held" },
+      { a: "deferred" },
     ],
     [
-      "one whose hold is over",
-      [unhealthy("a", { hold: { reason: "lease", untilMs: T0, cause: "lease" } })],
+      "one whose deferral is over",
+      [unhealthy("a", { deferral: { reason: "lease", untilMs: T0, cause: "lease" } })],
       {},
       { a: "create" },
     ],
@@ -192,7 +192,7 @@ describe("decide: attempts", () => {
     assert.deepEqual(due.actions, [], "it is not deleted before its failure is stored");
     assert.deepEqual(
       failedAgo(600_000, entryIn(due.status, "a")).actions.map((action) => action.type === "delete" && action.because),
-      ["startedAnew"],
+      ["restarted"],
     );
     assert.equal(entryIn(due.status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 600_000));
     const running = remediationOf("a", { createdMs: T0 - 3_600_000 });
@@ -214,9 +214,9 @@ describe("decide: attempts", () => {
   });
 
   it("renews the lease while an attempt is under way, and not after", () => {
-    const held = at({ remediations: [remediationOf("a")], leaseRenewAtMs: undefined });
+    const deferred = at({ remediations: [remediationOf("a")], leaseRenewAtMs: undefined });
     assert.deepEqual(
-      held.actions.map(({ type }) => type),
+      deferred.actions.map(({ type }) => type),
       ["renewLease"],
     );
   });
@@ -417,7 +417,7 @@ describe("decide: a spec that is edited while a node is remediated", () => {
     for (const over of [{ succeeded: "False" }, { succeeded: "True" }]) {
       assert.deepEqual(
         given([remediationOf("a", over)]).map((action) => action.type === "delete" && action.because),
-        ["startedAnew"],
+        ["restarted"],
       );
     }
     assert.deepEqual(given([remediationOf("a", { succeeded: "False", terminating: true })]), [], "it is on its way");
@@ -643,7 +643,7 @@ describe("decide: status", () => {
     assert.deepEqual([first.nodes[0]?.outcome, told(first)?.status], ["failed", "True"]);
     assert.equal(first.nextCheckMs, T0 + 48 * 3_600_000, "nothing but its age changes with time");
     assert.equal(told(first)?.message, `a: X fencing/a has failed (no reason given). ${why}`);
-    // The threshold or a pause may come to hold after the failure is stored, or after the last of several steps.
+    // The threshold or a pause may come to deferral after the failure is stored, or after the last of several steps.
     const previous = { name: "a", remediations: [record("X", "a", T0 - 700_000, T0 - 600_000)] };
     const stored = decide(snapshotOf(paused, [unhealthy("a", { remediations: [failed], previous })]), T0);
     assert.deepEqual([stored.nodes[0]?.outcome, told(stored)?.status], ["paused", "True"]);

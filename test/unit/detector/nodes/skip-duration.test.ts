@@ -5,8 +5,8 @@ import type { Node } from "../../../../src/api/core.ts";
 import type { NodeFacts, Snapshot } from "../../../../src/detector/nodes/decide/decision.ts";
 import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
 import { compilePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
-import type { HostSight, TargetSight } from "../../../../src/detector/shared/model/host-sight.ts";
-import { judgeOff } from "../../../../src/detector/nodes/decide/skip-duration.ts";
+import type { ObservedHost, ObservedTarget } from "../../../../src/detector/shared/model/observed-host.ts";
+import { judgeProvenOff } from "../../../../src/detector/nodes/decide/skip-duration.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import {
   conditionOf,
@@ -15,7 +15,7 @@ import {
   nodeOf,
   policyOf,
   remediationOf,
-  sightOf as sightOfTarget,
+  hostOf as sightOfTarget,
   snapshotOf,
   T0,
   targetOf as targetFor,
@@ -31,11 +31,11 @@ const RULES = [
 ];
 const policy = policyOf({ unhealthyConditions: RULES }, { [SKIP_DURATION_IF_OFF]: "true" });
 
-const targetOf = (more: Partial<TargetSight> = {}, name = "t1") => targetFor(failed(), more, name);
-const sightOf = (more: Partial<HostSight> = {}, target: Partial<TargetSight> = {}) =>
+const targetOf = (more: Partial<ObservedTarget> = {}, name = "t1") => targetFor(failed(), more, name);
+const hostOf = (more: Partial<ObservedHost> = {}, target: Partial<ObservedTarget> = {}) =>
   sightOfTarget(failed(), more, target);
 
-const proofOf = (more: Partial<NonNullable<TargetSight["offProof"]>>) => ({
+const proofOf = (more: Partial<NonNullable<ObservedTarget["offProof"]>>) => ({
   offProof: { time: toTime(T0 - SECOND_MS), nodeUID: "uid-a", notReadySince: toTime(FAILED_MS), ...more },
 });
 
@@ -46,12 +46,12 @@ const failed = (more: Partial<Node> = {}, labels = {}): Node => ({
 
 function decideOn(
   node: Node,
-  sight: HostSight | undefined,
+  host: ObservedHost | undefined,
   more: Partial<NodeFacts> = {},
   world: Partial<Snapshot> = {},
 ) {
   return decide(
-    snapshotOf(policy, [factsOf(policy, node, T0, { sight, leaseRenewAtMs: undefined, ...more })], world),
+    snapshotOf(policy, [factsOf(policy, node, T0, { host, leaseRenewAtMs: undefined, ...more })], world),
     T0,
   );
 }
@@ -59,7 +59,7 @@ const outcomeOf = (...given: Parameters<typeof decideOn>) => decideOn(...given).
 
 describe("a duration is skipped", () => {
   it("where the node is not Ready and its host is proven off, and it is said why", () => {
-    const { nodes, actions, status, nextCheckMs } = decideOn(failed(), sightOf());
+    const { nodes, actions, status, nextCheckMs } = decideOn(failed(), hostOf());
     assert.equal(nodes[0]?.outcome, "create");
     assert.match(
       nodes[0]?.reason ?? "",
@@ -74,101 +74,101 @@ describe("a duration is skipped", () => {
   });
 
   it("under Ready=False just as under Unknown", () => {
-    assert.equal(outcomeOf(nodeOf("a", "False", FAILED_MS), sightOf()), "create");
+    assert.equal(outcomeOf(nodeOf("a", "False", FAILED_MS), hostOf()), "create");
   });
 
   it("and not said to be where it was over anyway", () => {
-    const { actions } = decideOn(nodeOf("a", "Unknown", T0 - 301 * SECOND_MS), sightOf());
+    const { actions } = decideOn(nodeOf("a", "Unknown", T0 - 301 * SECOND_MS), hostOf());
     assert.ok(actions[0]?.type === "create" && actions[0].skipped === undefined);
   });
 });
 
 describe("no duration is skipped", () => {
   const ready = nodeOf("a", "True", FAILED_MS);
-  const never: [string, Node, HostSight | undefined, string | RegExp][] = [
-    ["of a node that is Ready", ready, sightOf(), /^No condition/],
+  const never: [string, Node, ObservedHost | undefined, string | RegExp][] = [
+    ["of a node that is Ready", ready, hostOf(), /^No condition/],
     ["under a health check that does not ask", failed(), undefined, /unless its conditions change$/],
     [
       "under the stop switch",
       failed(),
-      sightOf({ stopped: "paused by ConfigMap x" }),
+      hostOf({ stopped: "paused by ConfigMap x" }),
       /not sooner, since paused by ConfigMap x/,
     ],
-    ["under a target in maintenance", failed(), sightOf({}, { maintenance: true }), /fencing\/t1 is in maintenance/],
-    ["of a cordoned node", failed({ spec: { unschedulable: true } }), sightOf(), /the node is cordoned/],
-    ["while a remediation owns the host", failed(), sightOf({}, { isOwned: true }), /belongs to a remediation/],
+    ["under a target in maintenance", failed(), hostOf({}, { maintenance: true }), /fencing\/t1 is in maintenance/],
+    ["of a cordoned node", failed({ spec: { unschedulable: true } }), hostOf(), /the node is cordoned/],
+    ["while a remediation owns the host", failed(), hostOf({}, { isOwned: true }), /belongs to a remediation/],
     [
       "where another host answers",
       failed(),
-      sightOf({}, { identityVerified: conditionOf("IdentityVerified", "False", "another host answers") }),
+      hostOf({}, { identityVerified: conditionOf("IdentityVerified", "False", "another host answers") }),
       /has not verified its host: another host answers/,
     ],
     [
       "where the check of the identity was waved",
       failed(),
-      sightOf({}, { identityVerified: conditionOf("IdentityVerified", "Unknown", "not checked") }),
+      hostOf({}, { identityVerified: conditionOf("IdentityVerified", "Unknown", "not checked") }),
       /has not verified its host: not checked/,
     ],
     [
       "by a target that is ambiguous",
       failed(),
-      sightOf({}, { ready: conditionOf("Ready", "False", "t2 claims the same UUID") }),
+      hostOf({}, { ready: conditionOf("Ready", "False", "t2 claims the same UUID") }),
       /is not Ready: t2 claims the same UUID/,
     ],
     [
       "by a target that was edited since",
       failed(),
-      sightOf({}, { isObserved: false }),
+      hostOf({}, { isObserved: false }),
       /has changed since it was probed/,
     ],
-    ["by a target that was never probed", failed(), sightOf({}, { ready: undefined }), /not probed yet/],
+    ["by a target that was never probed", failed(), hostOf({}, { ready: undefined }), /not probed yet/],
     [
       "where two targets name the node",
       failed(),
-      sightOf({ targets: ["t1", "t2"].map((name) => ({ target: targetOf({}, name), proofSeenAgoMs: 0 })) }),
+      hostOf({ targets: ["t1", "t2"].map((name) => ({ target: targetOf({}, name), proofSeenAgoMs: 0 })) }),
       /several FencingTargets name the node: .*t1, .*t2/,
     ],
-    ["where none names it", failed(), sightOf({ targets: [] }), /no FencingTarget names the node/],
-    ["where targets cannot be seen", failed(), sightOf({ problem: "no CRD" }), /since no CRD/],
+    ["where none names it", failed(), hostOf({ targets: [] }), /no FencingTarget names the node/],
+    ["where targets cannot be seen", failed(), hostOf({ problem: "no CRD" }), /since no CRD/],
     [
       "of a host that was read Off once only",
       failed(),
-      sightOf({}, { offProof: undefined }),
+      hostOf({}, { offProof: undefined }),
       /no proof that the host is off/,
     ],
-    ["of a host that was switched on again", failed(), sightOf({}, { powerState: "On" }), /reads its host On/],
-    ["of a host whose power is not known", failed(), sightOf({}, { powerState: undefined }), /reads its host Unknown/],
+    ["of a host that was switched on again", failed(), hostOf({}, { powerState: "On" }), /reads its host On/],
+    ["of a host whose power is not known", failed(), hostOf({}, { powerState: undefined }), /reads its host Unknown/],
     [
       "by a proof of an outage before",
       failed(),
-      sightOf({}, proofOf({ notReadySince: toTime(FAILED_MS - SECOND_MS) })),
+      hostOf({}, proofOf({ notReadySince: toTime(FAILED_MS - SECOND_MS) })),
       /of another outage/,
     ],
-    ["by a proof of another Node of that name", failed(), sightOf({}, proofOf({ nodeUID: "x" })), /of another outage/],
-    ["by a proof of another boot", failed(), sightOf({}, proofOf({ bootID: "b1" })), /of another outage/],
+    ["by a proof of another Node of that name", failed(), hostOf({}, proofOf({ nodeUID: "x" })), /of another outage/],
+    ["by a proof of another boot", failed(), hostOf({}, proofOf({ bootID: "b1" })), /of another outage/],
     [
       "by a proof that is old by its time",
       failed(),
-      sightOf({}, proofOf({ time: toTime(T0 - 31_000) })),
+      hostOf({}, proofOf({ time: toTime(T0 - 31_000) })),
       /is not fresh/,
     ],
-    ["by a proof of the future", failed(), sightOf({}, proofOf({ time: toTime(T0 + 3_000) })), /is not fresh/],
+    ["by a proof of the future", failed(), hostOf({}, proofOf({ time: toTime(T0 + 3_000) })), /is not fresh/],
     [
       "by a proof that was seen to come long ago, whatever its time says",
       failed(),
-      sightOf({ targets: [{ target: targetOf(), proofSeenAgoMs: 30_001 }] }),
+      hostOf({ targets: [{ target: targetOf(), proofSeenAgoMs: 30_001 }] }),
       /is not fresh/,
     ],
     [
       "by a proof that was there before the watch began",
       failed(),
-      sightOf({ targets: [{ target: targetOf(), proofSeenAgoMs: undefined }] }),
+      hostOf({ targets: [{ target: targetOf(), proofSeenAgoMs: undefined }] }),
       /is not fresh/,
     ],
   ];
-  for (const [name, node, sight, reason] of never) {
+  for (const [name, node, host, reason] of never) {
     it(name, () => {
-      const { nodes, actions } = decideOn(node, sight);
+      const { nodes, actions } = decideOn(node, host);
       assert.deepEqual(actions, []);
       assert.equal(nodes[0]?.outcome, node === ready ? "healthy" : "soonUnhealthy");
       assert.match(nodes[0]?.reason ?? "", new RegExp(reason));
@@ -177,7 +177,7 @@ describe("no duration is skipped", () => {
 
   it("of a Ready node, whatever is said of its host: so it says to those who ask", () => {
     const proof = proofOf({ notReadySince: "" });
-    const verdict = judgeOff(ready, sightOf({}, proof), T0);
+    const verdict = judgeProvenOff(ready, hostOf({}, proof), T0);
     assert.deepEqual(verdict, { proven: false, why: "the node's condition Ready is neither False nor Unknown" });
   });
 
@@ -186,7 +186,7 @@ describe("no duration is skipped", () => {
     const other = policyOf({ unhealthyConditions: [disk] }, { [SKIP_DURATION_IF_OFF]: "true" });
     const node = failed();
     node.status.conditions?.push({ type: "DiskPressure", status: "Unknown", lastTransitionTime: toTime(FAILED_MS) });
-    const facts = factsOf(other, node, T0, { sight: sightOf() });
+    const facts = factsOf(other, node, T0, { host: hostOf() });
     assert.deepEqual(
       decide(snapshotOf(other, [facts]), T0).nodes.map(({ outcome }) => outcome),
       ["soonUnhealthy"],
@@ -198,52 +198,52 @@ describe("no duration is skipped", () => {
       { unhealthyConditions: [{ type: "Ready", status: "True", duration: "300s" }] },
       { [SKIP_DURATION_IF_OFF]: "true" },
     );
-    const facts = factsOf(odd, ready, T0, { sight: sightOf({}, proofOf({})) });
+    const facts = factsOf(odd, ready, T0, { host: hostOf({}, proofOf({})) });
     assert.equal(decide(snapshotOf(odd, [facts]), T0).nodes[0]?.outcome, "soonUnhealthy");
   });
 });
 
 describe("a skipped duration changes nothing else", () => {
   const controlPlane = { "node-role.kubernetes.io/control-plane": "" };
-  it("the threshold holds", () => {
+  it("the threshold deferrals", () => {
     const strict = policyOf({ unhealthyConditions: RULES, minHealthy: "100%" }, { [SKIP_DURATION_IF_OFF]: "true" });
-    const facts = factsOf(strict, failed(), T0, { sight: sightOf() });
+    const facts = factsOf(strict, failed(), T0, { host: hostOf() });
     assert.equal(decide(snapshotOf(strict, [facts]), T0).nodes[0]?.outcome, "threshold");
   });
-  it("the label that excludes a node holds", () => {
+  it("the label that excludes a node deferrals", () => {
     const node = failed({}, { "remediation.medik8s.io/exclude-from-remediation": "true" });
-    assert.equal(outcomeOf(node, sightOf()), "excluded");
+    assert.equal(outcomeOf(node, hostOf()), "excluded");
   });
-  it("one control plane node at a time holds", () => {
+  it("one control plane node at a time deferrals", () => {
     const busy = { controlPlaneBusy: new Set(["z"]) };
-    assert.equal(outcomeOf(failed({}, controlPlane), sightOf(), {}, busy), "controlPlane");
+    assert.equal(outcomeOf(failed({}, controlPlane), hostOf(), {}, busy), "controlPlane");
   });
-  it("the lease of a maintenance tool holds", () => {
-    const hold = { reason: "taken", untilMs: T0 + SECOND_MS, cause: "lease" as const };
-    assert.equal(outcomeOf(failed(), sightOf(), { hold }), "held");
+  it("the lease of a maintenance tool deferrals", () => {
+    const deferral = { reason: "taken", untilMs: T0 + SECOND_MS, cause: "lease" as const };
+    assert.equal(outcomeOf(failed(), hostOf(), { deferral }), "deferred");
   });
-  it("a stale view, and an older health check, hold", () => {
-    assert.equal(outcomeOf(failed(), sightOf(), {}, { standstill: "no news" }), "standstill");
-    assert.equal(outcomeOf(failed(), sightOf(), { rival: "x" }), "rival");
+  it("a stale view, and an older health check, deferral", () => {
+    assert.equal(outcomeOf(failed(), hostOf(), {}, { blocked: "no news" }), "blocked");
+    assert.equal(outcomeOf(failed(), hostOf(), { peerCheck: "x" }), "peerCheck");
   });
-  it("an upgrade that shows by the node alone holds", () => {
+  it("an upgrade that shows by the node alone deferrals", () => {
     const node = failed();
     node.metadata.annotations = { [CURRENT_CONFIG]: "a", [DESIRED_CONFIG]: "b" };
     const platform = { isOkd: true, upgrading: undefined, hasTerminationHandler: false };
-    assert.equal(outcomeOf(node, sightOf(), {}, { platform }), "upgrading");
+    assert.equal(outcomeOf(node, hostOf(), {}, { platform }), "upgrading");
   });
   it("those that waited their whole duration come first", () => {
     const waited = nodeOf("b", "Unknown", T0 - 301 * SECOND_MS, controlPlane);
     const facts = [
-      factsOf(policy, failed({}, controlPlane), T0, { sight: sightOf() }),
-      factsOf(policy, waited, T0, { sight: sightOf() }),
+      factsOf(policy, failed({}, controlPlane), T0, { host: hostOf() }),
+      factsOf(policy, waited, T0, { host: hostOf() }),
     ];
     const outcomes = decide(snapshotOf(policy, facts), T0).nodes.map(({ name, outcome }) => `${name} ${outcome}`);
     assert.deepEqual(outcomes, ["b create", "a controlPlane"]);
   });
   it("what has begun is kept, with its lease, when the proof is gone, and nothing further starts", () => {
     const remediations = [remediationOf("a")];
-    const { nodes, actions } = decideOn(failed(), sightOf({}, { isOwned: true }), {
+    const { nodes, actions } = decideOn(failed(), hostOf({}, { isOwned: true }), {
       remediations,
       previous: { name: "a", remediations: [recordOf("a")] },
       leaseRenewAtMs: T0,
@@ -274,7 +274,7 @@ describe("the setting", () => {
     });
   });
   it("that cannot have effect is told once while it stands", () => {
-    const { standing } = decideOn(nodeOf("a", "True", FAILED_MS), sightOf(), {}, { sightProblem: "no CRD" });
+    const { standing } = decideOn(nodeOf("a", "True", FAILED_MS), hostOf(), {}, { hostProblem: "no CRD" });
     assert.deepEqual(
       standing.map(({ reason, note }) => [reason, note]),
       [["OffProofUnavailable", "No duration is skipped, whatever hosts are off: no CRD"]],

@@ -29,10 +29,13 @@ describe("threshold", () => {
   ];
   for (const [kind, text, selected, required] of cases) {
     it(`${kind} ${text} of ${selected} nodes wants ${required} healthy`, () => {
-      const judged = judgeThreshold(threshold(kind, text), { selected, healthy: required, away: 0 });
-      assert.deepEqual(judged, { required, holds: true });
+      const judged = judgeThreshold(threshold(kind, text), { selected, healthy: required, absent: 0 });
+      assert.deepEqual(judged, { required, isMet: true });
       if (required > 0) {
-        assert.equal(judgeThreshold(threshold(kind, text), { selected, healthy: required - 1, away: 0 }).holds, false);
+        assert.equal(
+          judgeThreshold(threshold(kind, text), { selected, healthy: required - 1, absent: 0 }).isMet,
+          false,
+        );
       }
     });
   }
@@ -42,19 +45,19 @@ describe("threshold", () => {
       ["minHealthy", 8],
       ["maxUnhealthy", 2],
     ] as const) {
-      assert.equal(judgeThreshold(threshold(kind, "75%"), { selected: 10, healthy: 0, away: 0 }).required, required);
+      assert.equal(judgeThreshold(threshold(kind, "75%"), { selected: 10, healthy: 0, absent: 0 }).required, required);
     }
   });
 
   it("is 51 % healthy where nothing is said", () => {
-    assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 51, away: 0 }).holds, true);
-    assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 50, away: 0 }).holds, false);
+    assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 51, absent: 0 }).isMet, true);
+    assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 50, absent: 0 }).isMet, false);
   });
 
-  it("counts nodes that are away for their remediation, so that deleting a Node buys no second one", () => {
+  it("counts nodes that are absent for their remediation, so that deleting a Node buys no second one", () => {
     const max = threshold("maxUnhealthy", 2);
-    assert.equal(judgeThreshold(max, { selected: 3, healthy: 1, away: 0 }).holds, true);
-    assert.equal(judgeThreshold(max, { selected: 3, healthy: 2, away: 2 }).holds, false);
+    assert.equal(judgeThreshold(max, { selected: 3, healthy: 1, absent: 0 }).isMet, true);
+    assert.equal(judgeThreshold(max, { selected: 3, healthy: 2, absent: 2 }).isMet, false);
   });
 
   for (const text of ["-1", -1, "101%", "1000%", "1.5", 1.5, "", "%", "5 %", "many"]) {
@@ -64,16 +67,16 @@ describe("threshold", () => {
 
 describe("two counts of the same nodes", () => {
   const minHealthy = threshold("minHealthy", 2);
-  const seen = { selected: 3, healthy: 2, away: 0 };
+  const seen = { selected: 3, healthy: 2, absent: 0 };
 
   it("make the one count that lets nothing start", () => {
-    const live = { selected: 3, healthy: 1, away: 0 };
+    const live = { selected: 3, healthy: 1, absent: 0 };
     assert.equal(countThatCounts(minHealthy, seen, live), live);
     assert.equal(countThatCounts(minHealthy, live, seen), live);
   });
 
   it("leave it to the view where both let remediations start, or nothing was listed", () => {
-    assert.equal(countThatCounts(minHealthy, seen, { selected: 3, healthy: 3, away: 0 }), seen);
+    assert.equal(countThatCounts(minHealthy, seen, { selected: 3, healthy: 3, absent: 0 }), seen);
     assert.equal(countThatCounts(minHealthy, seen, undefined), seen);
   });
 });

@@ -10,7 +10,7 @@ import { compilePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
 import { remediationKind } from "../../../../src/detector/shared/model/template-reference.ts";
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
 import { readRemediation } from "../../../../src/detector/shared/model/remediation.ts";
-import type { HostSight, TargetSight } from "../../../../src/detector/shared/model/host-sight.ts";
+import type { ObservedHost, ObservedTarget } from "../../../../src/detector/shared/model/observed-host.ts";
 import type { Template } from "../../../../src/detector/shared/model/template.ts";
 import { judgeHealth } from "../../../../src/detector/nodes/decide/health.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
@@ -137,11 +137,11 @@ export function factsOf(policy: Policy, node: Node, nowMs: number, more: Partial
     health: judgeHealth(policy.rules, node.status.conditions, nowMs),
     previous: undefined,
     remediations: [],
-    rival: undefined,
-    hold: undefined,
+    peerCheck: undefined,
+    deferral: undefined,
     leaseRenewAtMs: nowMs + 3_600_000,
     skew: undefined,
-    sight: undefined,
+    host: undefined,
     fenceableSinceMs: undefined,
     ...more,
   };
@@ -160,10 +160,10 @@ export function snapshotOf(policy: Policy, nodes: NodeFacts[], more: Partial<Sna
     controlPlaneBusy: new Set(),
     isForeign: () => false,
     canSee: () => true,
-    standstill: undefined,
+    blocked: undefined,
     liveCensus: undefined,
     clockSkew: undefined,
-    sightProblem: undefined,
+    hostProblem: undefined,
     platform: { isOkd: false, upgrading: undefined, hasTerminationHandler: false },
     ...more,
   };
@@ -179,7 +179,7 @@ export function conditionOf(type: string, status: Condition["status"], message =
 }
 
 /** A FencingTarget that has proven the host of `node` off a second before T0. */
-export function targetOf(node: Node, more: Partial<TargetSight> = {}, name = "t1"): TargetSight {
+export function targetOf(node: Node, more: Partial<ObservedTarget> = {}, name = "t1"): ObservedTarget {
   const outage = outageOf(node);
   return {
     apiVersion: "ironfence.io/v1alpha1",
@@ -198,7 +198,11 @@ export function targetOf(node: Node, more: Partial<TargetSight> = {}, name = "t1
 }
 
 /** What is seen of a node's host that is proven off. */
-export function sightOf(node: Node, more: Partial<HostSight> = {}, target: Partial<TargetSight> = {}): HostSight {
+export function hostOf(
+  node: Node,
+  more: Partial<ObservedHost> = {},
+  target: Partial<ObservedTarget> = {},
+): ObservedHost {
   const targets = [{ target: targetOf(node, target), proofSeenAgoMs: 1_000 }];
   return { problem: undefined, stopped: undefined, targets, ...more };
 }

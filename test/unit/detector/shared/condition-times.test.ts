@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Node } from "../../../../src/api/core.ts";
-import { SteadyTimes } from "../../../../src/detector/shared/views/condition-times.ts";
-import { tellOffset } from "../../../../src/detector/shared/model/clock-skew.ts";
+import { MonotonicTimes } from "../../../../src/detector/shared/views/condition-times.ts";
+import { describeClockOffset } from "../../../../src/detector/shared/model/clock-skew.ts";
 import { NodeTracker } from "../../../../src/detector/nodes/snapshot/node-tracker.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { nodeOf, policyOf, T0 } from "../nodes/world.ts";
@@ -23,7 +23,7 @@ const failedAt = (ms: number): Node => nodeOf("a", "Unknown", ms);
 /** An agent that has watched since T0, and sees the node fail then. */
 function watching(changedMs: number, offset?: { minMs: number; maxMs: number }) {
   const clock = new SettableClock(T0);
-  const times = new SteadyTimes(clock, offset);
+  const times = new MonotonicTimes(clock, offset);
   const tracker = new NodeTracker(policy, [well], clock.nowMs(), times);
   const change = { type: "updated", previous: well, object: failedAt(changedMs) } as const;
   times.observe(change);
@@ -81,7 +81,7 @@ describe("how long a condition has stood", () => {
     // The node failed just now by the API server's clock, which is an hour behind ours.
     const clock = new VirtualClock(T0);
     const failed = failedAt(T0 - 3_600_000);
-    const times = new SteadyTimes(clock, { minMs: -3_600_500, maxMs: -3_599_500 });
+    const times = new MonotonicTimes(clock, { minMs: -3_600_500, maxMs: -3_599_500 });
     const tracker = new NodeTracker(policy, [failed], clock.nowMs(), times);
     assert.equal(tracker.notable.get("a")?.health.state, "soonUnhealthy");
     await clock.advance(9_000);
@@ -103,9 +103,9 @@ describe("how long a condition has stood", () => {
   });
 
   it("tells by how much clocks differ, and nothing of a second or two", () => {
-    assert.equal(tellOffset(undefined), undefined);
-    assert.equal(tellOffset({ minMs: -2_500, maxMs: -1_500 }), undefined);
-    assert.match(tellOffset({ minMs: -60_500, maxMs: -59_500 }) ?? "", /60 s ahead of the API server's/);
-    assert.match(tellOffset({ minMs: 59_500, maxMs: 60_500 }) ?? "", /60 s behind the API server's/);
+    assert.equal(describeClockOffset(undefined), undefined);
+    assert.equal(describeClockOffset({ minMs: -2_500, maxMs: -1_500 }), undefined);
+    assert.match(describeClockOffset({ minMs: -60_500, maxMs: -59_500 }) ?? "", /60 s ahead of the API server's/);
+    assert.match(describeClockOffset({ minMs: 59_500, maxMs: 60_500 }) ?? "", /60 s behind the API server's/);
   });
 });

@@ -3,7 +3,7 @@ import type { Condition } from "../../../api/meta.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 
 /** What the detector reads of a FencingTarget. */
-export interface TargetSight extends KubeObject {
+export interface ObservedTarget extends KubeObject {
   nodeName: string;
   maintenance: boolean;
   /** Whether a remediation may be switching the host. */
@@ -17,17 +17,17 @@ export interface TargetSight extends KubeObject {
 }
 
 /** A FencingTarget, and for how long its proof has been seen to be there; undefined: it was there before anybody looked. */
-export interface SeenTarget {
-  target: TargetSight;
+export interface AgedTarget {
+  target: ObservedTarget;
   proofSeenAgoMs: number | undefined;
 }
 
 /** What can be seen of a node's host. */
-export interface HostSight {
+export interface ObservedHost {
   /** Why nothing can be known, in words. */
   problem: string | undefined;
   /** Why no power order may be sent to any host, in words. */
   stopped: string | undefined;
   /** Those that name the node. */
-  targets: readonly SeenTarget[];
+  targets: readonly AgedTarget[];
 }
