@@ -10,9 +10,9 @@ import {
 import { BmcError } from "../bmc/errors.ts";
 import { OptionError } from "../config/option.ts";
 import { ClusterConfigError, KubeError } from "../kube/errors.ts";
-import { TargetError } from "../remediator/targets/host.ts";
-import type { Reason } from "../remediator/reasons.ts";
-import { deviceProblem, pageOf } from "../remediator/reasons.ts";
+import { TargetError } from "../remediator/hosts/host.ts";
+import type { Reason } from "../remediator/machine/model/reasons.ts";
+import { deviceProblem, pageOf } from "../remediator/machine/model/reasons.ts";
 import type { CliContext } from "./context.ts";
 import { withoutControls } from "./context.ts";
 import { bmcCommands } from "./bmc.ts";

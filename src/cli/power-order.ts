@@ -2,7 +2,7 @@ import type { PowerReading } from "../bmc/driver.ts";
 import { BmcError } from "../bmc/errors.ts";
 import type { BmcErrorCode } from "../bmc/errors.ts";
 import { POLL_MS_MIN, waitForPower } from "../bmc/wait-for-power.ts";
-import { REORDER_AFTER_MS } from "../remediator/timings.ts";
+import { REORDER_AFTER_MS } from "../remediator/machine/model/timings.ts";
 import { confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { printNote } from "./context.ts";

@@ -6,7 +6,7 @@ import { openDevice } from "../bmc/open-device.ts";
 import { OptionError } from "../config/option.ts";
 import type { ClusterOptions } from "../config/run-options.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
-import { nodeKey } from "../remediator/subject.ts";
+import { nodeKey } from "../nodes/subject.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { readDeviceConfig } from "./bmc-login.ts";
 import { withRuntime } from "./cluster.ts";

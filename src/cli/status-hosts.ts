@@ -1,6 +1,6 @@
 import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost } from "../api/metal3.ts";
-import { storedOwner } from "../remediator/targets/bare-metal-host/host-store.ts";
-import { maintenanceOf, refusalOf } from "../remediator/targets/bare-metal-host/power-path.ts";
+import { storedOwner } from "../remediator/hosts/bare-metal-host/host-store.ts";
+import { maintenanceOf, refusalOf } from "../remediator/hosts/bare-metal-host/power-path.ts";
 import type { Listed } from "./status-foreign.ts";
 import { renderForeign } from "./status-foreign.ts";
 

@@ -9,11 +9,11 @@ import { judgeThreshold } from "../detector/nodes/decide/threshold.ts";
 import type { Policy } from "../detector/nodes/decide/policy.ts";
 import { compilePolicy } from "../detector/nodes/decide/policy.ts";
 import { isControlPlane } from "../detector/shared/model/template.ts";
-import { HostIndex } from "../remediator/targets/bare-metal-host/host-index.ts";
-import { localNode, nodeKey } from "../remediator/subject.ts";
-import { etcdNodes } from "../remediator/quorum.ts";
-import { REASONS } from "../remediator/reasons.ts";
-import { readyOf } from "../remediator/targets/target-status.ts";
+import { HostIndex } from "../remediator/hosts/bare-metal-host/host-index.ts";
+import { localNode, nodeKey } from "../nodes/subject.ts";
+import { etcdNodes } from "../remediator/machine/rules/quorum.ts";
+import { REASONS } from "../remediator/machine/model/reasons.ts";
+import { readyOf } from "../remediator/probes/target-status.ts";
 import type { Overview } from "./status-read.ts";
 import type { Listed } from "./status-foreign.ts";
 

@@ -7,11 +7,11 @@ import { STOP_SWITCH_NAME, stoppedBy } from "../api/stop-switch.ts";
 import { openDevice } from "../bmc/open-device.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
-import { outOfServiceOf, isReady } from "../remediator/marks.ts";
-import { serverTimeMs } from "../remediator/stop-switch.ts";
-import type { FencingTargetDirectory } from "../remediator/targets/fencing-target.ts";
-import { createFencingTargetDirectory } from "../remediator/targets/fencing-target.ts";
-import { isLive } from "../remediator/targets/target-store.ts";
+import { outOfServiceOf, isReady } from "../remediator/machine/node-patches/marks.ts";
+import { serverTimeMs } from "../remediator/controller/stop-switch.ts";
+import type { FencingTargetDirectory } from "../remediator/hosts/fencing-target.ts";
+import { createFencingTargetDirectory } from "../remediator/hosts/fencing-target.ts";
+import { isLive } from "../remediator/hosts/target-store.ts";
 import { Refusal } from "./failures.ts";
 import { listedView } from "./listed.ts";
 

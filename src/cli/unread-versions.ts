@@ -8,7 +8,7 @@ import type { KubeObject } from "../kube/resource.ts";
 import type { KindVersions } from "../kube/served-kind.ts";
 import { findServed } from "../kube/served-kind.ts";
 import { METAL3_REMEDIATIONS } from "../remediator/requests/metal3-remediation.ts";
-import { HOSTS, METAL3_MACHINES } from "../remediator/targets/bare-metal-host/watch-hosts.ts";
+import { HOSTS, METAL3_MACHINES } from "../remediator/hosts/bare-metal-host/watch-hosts.ts";
 import { sleep } from "../runtime/clock.ts";
 
 /** The kinds of other projects that each family reads. */

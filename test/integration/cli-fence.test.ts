@@ -18,7 +18,7 @@ import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 import { runAgent } from "../../src/cli/agent.ts";
 import { EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/failures.ts";
-import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";

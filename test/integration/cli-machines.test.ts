@@ -14,7 +14,7 @@ import { REFUSED } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES, SECRETS } from "../../src/api/core-types.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
-import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliResult } from "./cli-fixture.ts";

@@ -15,7 +15,7 @@ import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { trimNode } from "../../src/api/trim.ts";
 import { openDevice } from "../../src/bmc/open-device.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
-import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";

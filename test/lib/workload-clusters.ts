@@ -2,7 +2,7 @@ import type { Node } from "../../src/api/core.ts";
 import type { WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import type { Watched } from "../../src/kube/watched.ts";
-import { NodeClusters } from "../../src/remediator/node-clusters.ts";
+import { NodeClusters } from "../../src/remediator/clusters/node-clusters.ts";
 
 /** For tests in which all nodes lie in one cluster. */
 export const NO_WORKLOAD_CLUSTERS: WorkloadClusters = {

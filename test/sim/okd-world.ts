@@ -12,7 +12,7 @@ import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { BARE_METAL_HOSTS } from "../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import {
   HEALTH_CHECKS,

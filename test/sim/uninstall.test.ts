@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/core-types.ts";
-import { FINALIZER } from "../../src/remediator/effects.ts";
+import { FINALIZER } from "../../src/remediator/effects/run-effect.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };

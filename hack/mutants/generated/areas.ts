@@ -26,6 +26,10 @@ const AREAS: Readonly<Record<string, Area>> = {
       "test/sim/okd*.test.ts",
     ],
   },
+  nodes: {
+    fast: ["test/unit/remediator/{subject,resolve-subject,state,clusters}.test.ts"],
+    slow: [],
+  },
   remediator: {
     fast: ["test/unit/{remediator,requests,targets}/**/*.test.ts"],
     slow: [

@@ -2,12 +2,12 @@ import { BARE_METAL_HOST, BARE_METAL_POWER, BARE_METAL_SIM, BARE_METAL_PROBES, R
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
-const mutant = mutantsOf("src/remediator/targets/bare-metal-host");
+const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "ended-hold-untold",
-    "orphaned-holds",
+    "orphans/orphaned-holds",
     "a host that is held off for a remediation that has ended is told of",
     "if (!isFinal(status?.phase)) atWork.add(",
     "if (status !== undefined) atWork.add(",
@@ -15,7 +15,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "two-nodes-one-host",
-    "node-claims",
+    "hosts/bare-metal-host/node-claims",
     "a host is powered off for neither of two Nodes that say that they run on it",
     "if (namesHost(providerID, host) === true && isTaker) return",
     "if (namesHost(providerID, host) === undefined && isTaker) return",
@@ -23,7 +23,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "borrowed-uuid",
-    "node-claims",
+    "hosts/bare-metal-host/node-claims",
     "a host is powered off for neither of two Nodes with one system UUID",
     "return isSame ?",
     "return isSame && consumerRef === undefined ?",
@@ -31,7 +31,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "host-of-another-machine",
-    "taker-node",
+    "hosts/bare-metal-host/taker-node",
     "no host is powered off for a node that leads to it by itself, where the Machine that has taken it is another node",
     "if (owner === nodeName) return undefined;",
     "if (owner !== undefined) return undefined;",
@@ -40,7 +40,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   // BareMetalHosts: asked of their operator, never gone behind.
   mutant(
     "off-without-hold",
-    "host-power",
+    "hosts/bare-metal-host/host-power",
     "a BareMetalHost's Off counts only while our hold is on",
     'const state = reading.state === "Off" ? "Changing" : reading.state;',
     "const { state } = reading;",
@@ -48,7 +48,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "order-unverified-host",
-    "host-power",
+    "hosts/bare-metal-host/host-power",
     "no operator is asked before the host that answers was accepted",
     "await this.#sense.requireVerified(signal);",
     "",
@@ -56,7 +56,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lift-others-holds",
-    "host-store",
+    "hosts/bare-metal-host/host-store",
     "holds of others are not ours to take off",
     "key.startsWith(OWN_KEYS) && lifts(key)",
     "key.startsWith(REBOOT_ANNOTATION_PREFIX) && lifts(key)",
@@ -64,7 +64,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "soft-reboot-holds",
-    "host-store",
+    "hosts/bare-metal-host/host-store",
     "only a hard hold holds a host off",
     "metadata.annotations?.[holdKey(owner)] === HARD",
     "metadata.annotations?.[holdKey(owner)] !== undefined",
@@ -72,7 +72,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ask-for-anothers-host",
-    "host-store",
+    "hosts/bare-metal-host/host-store",
     "only the owner of a BareMetalHost asks its operator",
     "if (present?.uid === owner.uid) return;\n  const whose",
     'if (owner.uid !== "") return;\n  const whose',
@@ -80,7 +80,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ask-whatever-is-live",
-    "host-store",
+    "hosts/bare-metal-host/host-store",
     "the live host decides whether it may be powered off",
     "if (refusal !== undefined) throw refusal;",
     "",
@@ -88,7 +88,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "two-owners-of-a-bare-metal-host",
-    "host-store",
+    "hosts/bare-metal-host/host-store",
     "a live owner keeps its BareMetalHost",
     "present !== undefined && (await isLive(runtime, present, signal))",
     "false",
@@ -96,7 +96,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "release-keeps-hold",
-    "host-store",
+    "hosts/bare-metal-host/host-store",
     "who gives a host up holds it off no longer",
     "const lifted = asItIs ? {}",
     "const lifted = !asItIs ? {}",
@@ -104,7 +104,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "serial-ties-to-node",
-    "judge-host",
+    "hosts/bare-metal-host/judge-host",
     "a serial number alone does not tie a host to a node",
     "if (host.consumerRef !== undefined && twin === undefined) {",
     "if (twin === undefined) {",
@@ -112,7 +112,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "other-uuid-verified",
-    "judge-host",
+    "hosts/bare-metal-host/judge-host",
     "another system UUID than the node's is another host",
     "if (sameUuid(uuid, answered)) {",
     'if (uuid !== "") {',
@@ -120,7 +120,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-status-is-off",
-    "power-sense",
+    "hosts/bare-metal-host/power-sense",
     "a poweredOn that was false before the request proves nothing",
     'const isNews = request.poweredOn === "true" || ',
     "const isNews = request !== undefined || ",
@@ -128,7 +128,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "status-off-beside-error",
-    "power-sense",
+    "hosts/bare-metal-host/power-sense",
     "a status with an error proves nothing",
     "if (errorType !== undefined) return",
     'if (errorType === "") return',
@@ -136,7 +136,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "status-off-at-once",
-    "power-sense",
+    "hosts/bare-metal-host/power-sense",
     "a status is believed only once it has said off for a while",
     ">= STATUS_SETTLE_MS",
     ">= 0",
@@ -144,7 +144,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "status-without-hold",
-    "power-sense",
+    "hosts/bare-metal-host/power-sense",
     "a status proves nothing while nothing of ours holds the host off",
     "owner !== undefined && isHeld(host, owner) ?",
     "owner !== undefined ?",
@@ -152,7 +152,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "two-hosts-first-wins",
-    "host-search",
+    "hosts/bare-metal-host/host-search",
     "ways that lead to two hosts lead to none",
     "if (first !== undefined && second !== undefined) {",
     "if (first !== undefined && second === first) {",
@@ -160,7 +160,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taken-host-found",
-    "consumer",
+    "hosts/bare-metal-host/consumer",
     "a host that another machine has taken is not this one's",
     "if (consumerKey(taker) === consumerKey(consumer)) return undefined;",
     "if (taker !== undefined) return undefined;",
@@ -168,7 +168,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taken-by-a-namesake",
-    "consumer",
+    "hosts/bare-metal-host/consumer",
     "a host that a namesake of another namespace has taken is not this one's",
     "if (consumerKey(taker) === consumerKey(consumer)) return undefined;",
     "if (taker.name === consumer.name) return undefined;",
@@ -176,7 +176,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "provider-id-believed",
-    "host-search",
+    "hosts/bare-metal-host/host-search",
     "a providerID alone makes no host a machine's that another one has taken",
     "else this.#nameFor(takers, host, way, isNodesWord);",
     "else this.#nameFor([], host, way, isNodesWord);",
@@ -184,7 +184,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taken-host-by-name",
-    "host-search",
+    "hosts/bare-metal-host/host-search",
     "a name finds no host that serves a machine",
     "metadata.name === nodeName && consumerRef === undefined",
     "metadata.name === nodeName",
@@ -192,7 +192,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "name-across-clusters",
-    "host-index",
+    "hosts/bare-metal-host/host-index",
     "a node of another cluster has no host by its name",
     "subject.machine === undefined && subject.cluster === undefined",
     "subject.machine === undefined",
@@ -200,7 +200,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "half-detached",
-    "power-path",
+    "hosts/bare-metal-host/power-path",
     "a host on its way between operator and us is nobody's",
     'if (detached !== hasLetGo) return "Changing";',
     "",
@@ -208,7 +208,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unprovisioned-fenced",
-    "power-path",
+    "hosts/bare-metal-host/power-path",
     "a host that its operator is (de)provisioning is not fenced",
     "!POWERED_STATES.includes(host.provisioningState)",
     'host.provisioningState === ""',
@@ -216,7 +216,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "disable-power-off-ignored",
-    "power-path",
+    "hosts/bare-metal-host/power-path",
     "a host with disablePowerOff is not fenced",
     "if (host.disablePowerOff) {",
     "if (host.disablePowerOff && !host.online) {",
@@ -224,7 +224,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "paused-host-asked",
-    "power-path",
+    "hosts/bare-metal-host/power-path",
     "a paused host is left alone",
     'if (!host.paused || powerPathOf(host) !== "Operator") return undefined;',
     'if (powerPathOf(host) !== "") return undefined;',
@@ -232,7 +232,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "status-trusted-unasked",
-    "directory",
+    "hosts/bare-metal-host/directory",
     "a status is trusted only where the host's owner has opted in",
     'metadata.annotations?.[TRUST_POWER_STATUS] === "true"',
     'metadata.name !== ""',
@@ -242,7 +242,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "okd-host-moved",
-    "host-index",
+    "hosts/bare-metal-host/host-index",
     "a host that another Machine of OKD has taken is not this one's",
     'if (consumer.kind === "Machine") {',
     'if (consumer.kind === "machine") {',
@@ -250,7 +250,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "any-secret-of-namespace",
-    "host-device",
+    "hosts/bare-metal-host/host-device",
     "a Secret that the operator of a BareMetalHost has not used for a BMC is sent to none",
     "if (allowed === undefined && metadata.labels?.[BMC_SECRET_LABEL] !== BMC_SECRET_VALUE) {",
     'if (metadata.name === "") {',
@@ -258,7 +258,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "kubelet-claims-host",
-    "host-search",
+    "hosts/bare-metal-host/host-search",
     "a node's providerID leads to a host without a consumer only where the host's owner has allowed it",
     'if (isNodesWord && host.consumerRef === undefined && host.metadata.annotations?.[ALLOW_PROVIDER_ID] !== "true") {',
     'if (host.metadata.name === "") {',
@@ -266,7 +266,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "probe-owned-host",
-    "probe-hosts",
+    "probes/probe-hosts",
     "no probe talks to the BMC of a host that a remediation owns",
     "if (refusalOf(host) !== undefined || fenced.owner !== undefined) {",
     "if (refusalOf(host) !== undefined) {",
@@ -274,7 +274,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "probe-locks-account",
-    "probe-hosts",
+    "probes/probe-hosts",
     "a login that a BMC has refused is not tried again before accounts have had their rest",
     'loginRefused: problem?.reason === "AuthenticationFailed",',
     "loginRefused: false,",

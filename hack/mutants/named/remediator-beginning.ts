@@ -17,7 +17,7 @@ const mutant = mutantsOf("src/remediator");
 export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   mutant(
     "unrecorded-cluster",
-    "decide-resolving",
+    "machine/states/resolving",
     "which cluster a Machine's node is in is on record before anything is done there",
     "return clusterUid === undefined ? {} : { uid: clusterUid };",
     "return clusterUid === undefined ? {} : {};",
@@ -25,7 +25,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "own-by-its-own-word",
-    "node-clusters",
+    "clusters/node-clusters",
     "an API server that says that it is the agent's own cluster is not believed",
     "if (uid !== undefined && uid === this.#ownUid) return awayCluster(this.#runtime, ref, posing(ref));",
     "if (uid !== undefined && uid === this.#ownUid) return this.#local;",
@@ -34,7 +34,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cluster-held-twice",
-    "node-clusters",
+    "clusters/node-clusters",
     "a cluster that a listener holds while it is being held is held once: the one who lets go does not cut the others off",
     "      this.#held.set(key, held);\n      held.start();",
     "      held.start();\n      this.#held.set(key, held);",
@@ -42,7 +42,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "own-by-record",
-    "node-clusters",
+    "clusters/node-clusters",
     "a cluster is the agent's own by the operator's word, not by what an earlier agent took it for",
     "return this.isOwn(ref) ? this.#local :",
     "return ref.own ? this.#local :",
@@ -50,7 +50,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "own-node-namesake",
-    "node-clusters",
+    "clusters/node-clusters",
     "a namesake of the agent's own node in another cluster is not the node that it runs on",
     "return cluster === undefined || this.isOwn(cluster);",
     "return cluster === undefined || this.isOwn(cluster) || this.of(cluster).nodes.get({ name }) !== undefined;",
@@ -58,7 +58,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-without-id-fenced",
-    "decide-verifying",
+    "machine/states/verifying",
     "a Node without a providerID is not fenced for a Machine",
     "if (isStrict && node.spec.providerID === undefined) {",
     "if (!isStrict && node.spec.providerID === undefined) {",
@@ -66,7 +66,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-without-id-fenced",
-    "decide-verifying",
+    "machine/states/verifying",
     "no Node is fenced for a Machine without a providerID",
     "if (isStrict && machine.providerID === undefined) {",
     "if (!isStrict && machine.providerID === undefined) {",
@@ -74,7 +74,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-machine-fenced",
-    "decide-verifying",
+    "machine/states/verifying",
     "no Node of a workload cluster is powered off for a Machine that may not be read",
     "if (walk.subject.cluster === undefined) return undefined;",
     "if (walk.subject.cluster === undefined || reason !== undefined) return undefined;",
@@ -82,7 +82,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "fights-operator",
-    "decide",
+    "machine/decide",
     "a host that a BareMetalHost's operator has taken back is not powered by us as well",
     "if (takenBack !== undefined && mayOrder(snapshot.state)) return",
     "if (takenBack !== undefined && !mayOrder(snapshot.state)) return",
@@ -90,7 +90,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "disputed-host",
-    "decide-verifying",
+    "machine/states/verifying",
     "no host is powered off while it is disputed whose it is",
     "return dispute === undefined ? undefined : fail(",
     "return dispute === undefined || dispute !== undefined ? undefined : fail(",
@@ -100,7 +100,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // The right host, owned by one.
   mutant(
     "unverified-order",
-    "moves",
+    "machine/rules/transitions",
     "no power order without a verified identity",
     'if (verdict.verified || (order === "On" && allowsOn(verdict))) return undefined;',
     "return undefined;",
@@ -109,7 +109,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-for-ever",
-    "moves",
+    "machine/rules/transitions",
     "an identity is checked anew for every power order",
     "now.monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS ? undefined",
     "now.monotonicMs - identity.atMs > Infinity ? undefined",
@@ -118,7 +118,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ready-not-quarantined",
-    "decide-verifying",
+    "machine/states/verifying",
     "a Ready node is quarantined before it is powered off",
     "if (node !== undefined && isReady(node) && !seen.quarantined) {",
     "if (node === undefined && !seen.quarantined) {",
@@ -126,7 +126,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "host-of-another",
-    "decide",
+    "machine/decide",
     "nothing is done to a host that another remediation owns",
     "if (!claim.owned) {",
     "if (claim.owned === undefined) {",
@@ -137,7 +137,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // Nodes that are deleted.
   mutant(
     "unsavable-deleted",
-    "decide-verifying",
+    "machine/states/verifying",
     "a Node that cannot be saved is not deleted",
     "if (sizeBytes <= BACKUP_BYTES_MAX) return undefined;",
     "if (sizeBytes > 0) return undefined;",
@@ -147,7 +147,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "abort-unheard",
-    "decide",
+    "machine/decide",
     "a remediation that the health check gave up stops",
     ": timedOut\n",
     ": timedOut && deleting\n",
@@ -157,7 +157,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // What is never done.
   mutant(
     "escalate-unproven",
-    "moves",
+    "machine/rules/transitions",
     "an Escalate reprovisions only if each of its reboots proved the host off",
     "if (proven < budget) {",
     "if (proven > budget) {",
@@ -165,7 +165,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "one-attempt-more",
-    "moves",
+    "machine/rules/transitions",
     "there are 1 + retryLimit attempts",
     "if (begun < budget) return",
     "if (begun <= budget) return",
@@ -173,7 +173,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "healthy-powered-off",
-    "decide-verifying",
+    "machine/states/verifying",
     "a node that is healthy again is not powered off",
     "if (!isReady(node) || !(rebooted || recovered)) return undefined;",
     "if (!isReady(node) || !rebooted) return undefined;",
@@ -181,7 +181,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-ready-believed",
-    "decide-verifying",
+    "machine/states/verifying",
     "after a power order a Ready node is believed only if its host reads On",
     'if (power === "Off") return undefined;',
     "",
@@ -189,7 +189,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stop-switch-unheard",
-    "moves",
+    "machine/rules/transitions",
     "what holds power orders stops every new one",
     "if (stop !== undefined && holds(stop, action)) {",
     "if (stop !== undefined && snapshot.runsHere) {",
@@ -198,7 +198,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "own-node-powered-off",
-    "moves",
+    "machine/rules/transitions",
     "the agent never powers off the node that it runs on",
     "if (!snapshot.runsHere) return undefined;",
     "if (!snapshot.runsHere || snapshot.state.name !== 'Resolving') return undefined;",
@@ -206,7 +206,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "quorum-not-live",
-    "decide-verifying",
+    "machine/states/verifying",
     "etcd's members are looked at live right before the power-off",
     "if (keepsQuorum(seen.members, nodeName)) return undefined;",
     "if (keepsQuorum([], nodeName)) return undefined;",
@@ -214,7 +214,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "held-back-keeps-place",
-    "decide-verifying",
+    "machine/states/verifying",
     "who is held back, perhaps for good, keeps no place from others before its first order",
     'if (walk.stop !== undefined && attempt.action === "None") return standBack(walk, walk.stop, now);',
     "",
@@ -222,7 +222,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "place-of-host-that-is-off",
-    "decide-verifying",
+    "machine/states/verifying",
     "a host that may be off keeps its place among those under way",
     'if (walk.stop !== undefined && attempt.action === "None") return standBack',
     "if (walk.stop !== undefined) return standBack",
@@ -232,7 +232,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "namesake-node-fenced",
-    "decide-verifying",
+    "machine/states/verifying",
     "a node with another providerID than its Machine is a namesake",
     "if (mayBeNodeOf(node, machine)) return undefined;",
     "if (mayBeNodeOf(node, { providerID: undefined })) return undefined;",
@@ -240,7 +240,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-annotation",
-    "decide-resolving",
+    "machine/states/resolving",
     "a Machine that is another node than the annotation names is believed neither",
     "if (named !== undefined && named !== nodeName) {",
     'if (named === "") {',
@@ -248,7 +248,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-gone-before-off",
-    "decide-verifying",
+    "machine/states/verifying",
     "a Machine that is gone before the power-off is left alone",
     "const strayed = checkMachine(walk, now);",
     "const strayed = recordNode(walk, now);",
@@ -256,7 +256,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-lets-go-too-early",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo holds a host off until the deprovisioning of its deleted Machine has begun",
     'return awaitDeprovisioning(walk, now) ?? run({ do: "releaseHost", asItIs });',
     'return run({ do: "releaseHost", asItIs });',
@@ -264,7 +264,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "waits-off-record",
-    "decide-resolving",
+    "machine/states/resolving",
     "a node that comes back while its remediation waits is not powered off: how it was is on record",
     "...(snapshot.node !== undefined && snapshot.away === undefined && { fields: startRecord(snapshot) }),",
     "",
@@ -272,7 +272,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-without-node",
-    "effects",
+    "effects/run-effect",
     "an identity serves no order where the node could not be looked at",
     "session.seen = { ...session.seen, identity: undefined };",
     "",
@@ -280,7 +280,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "examined-late",
-    "effects",
+    "effects/run-effect",
     "a node is looked at anew where its BMC took its time",
     "if (now() - startedMs > EXAMINED_AGE_MAX_MS && !isLasting(found)) found = await look(context, signal);",
     "",
@@ -288,7 +288,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "abort-powers-given-host",
-    "decide",
+    "machine/decide",
     "an abort powers on no host that was given back with its Machine",
     "return given ?? undo(snapshot, now, outcome);",
     "return undo(snapshot, now, outcome);",
@@ -297,7 +297,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "claim-of-another-target",
-    "decide-resolving",
+    "machine/states/resolving",
     "a host is owned by the target that serves its node now",
     "if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return",
     "if (claim === undefined) return",
@@ -305,7 +305,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "turn-ungranted",
-    "decide-resolving",
+    "machine/states/resolving",
     "nothing begins before its turn",
     "if (!turn.granted) return block(snapshot, attempt, now, turn.reason, turn.message);",
     "",
@@ -313,7 +313,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "block-without-end",
-    "decide-resolving",
+    "machine/states/resolving",
     "what waits for people has an end",
     "if (bounded && snapshot.remainingMs <= 0) return fail(snapshot, now, reason, message);",
     "",
@@ -321,7 +321,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "heir-owes-nothing",
-    "decide-resolving",
+    "machine/states/resolving",
     "who waits for a host may be handed one that is off, and owes it an On",
     'const inherits = reason === "HostBusy" && base.action === "None";',
     'const inherits = reason === "NoTarget" && base.action === "None";',
@@ -329,7 +329,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "inheritance-forgotten",
-    "decide-resolving",
+    "machine/states/resolving",
     "who begins with a host that it waited for still owes it an On",
     "attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), attempt, snapshot.plan.powerOffTimeoutMs)",
     "attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), undefined, snapshot.plan.powerOffTimeoutMs)",
@@ -337,7 +337,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-of-long-ago",
-    "decide-verifying",
+    "machine/states/verifying",
     "the node is looked at as freshly as the identity before the first order",
     'if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });\n  // A taint',
     'if (seen.examined === undefined) return run({ do: "examine" });\n  if (identityVerdict(walk, now) === undefined) return run({ do: "verifyIdentity" });\n  // A taint',
@@ -345,7 +345,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "leftover-taint-stands",
-    "decide-verifying",
+    "machine/states/verifying",
     "a taint that an earlier remediation left comes off before the order",
     'if (node !== undefined && signedTaint(node) && !seen.marksCleared) return run({ do: "clearMarks" });',
     "",
@@ -353,7 +353,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reprovision-unsavable",
-    "decide-verifying",
+    "machine/states/verifying",
     "a Node that cannot be saved is not reprovisioned",
     'const deletes = plan.workloadRelease === "DeleteNode" || attempt.kind === "Reprovision";',
     'const deletes = plan.workloadRelease === "DeleteNode";',
@@ -361,7 +361,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ready-from-start-recovered",
-    "decide-verifying",
+    "machine/states/verifying",
     "a node that was Ready from the start has not recovered",
     '(action === "None" || action === "Inherited") && status.node?.wasReady === false;',
     '(action === "None" || action === "Inherited") && status.node?.wasReady !== undefined;',
@@ -369,7 +369,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "recovered-after-order",
-    "decide-verifying",
+    "machine/states/verifying",
     "after a power order a node is back only in another boot",
     'const recovered = (action === "None" || action === "Inherited") && status.node?.wasReady === false;',
     "const recovered = status.node?.wasReady === false;",
@@ -377,7 +377,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "power-off-time-anew",
-    "decide-verifying",
+    "machine/states/verifying",
     "further orders have no more time than the first one",
     "deadlineMs: again ? attempt.deadlineMs : now.epochMs + plan.powerOffTimeoutMs",
     "deadlineMs: now.epochMs + plan.powerOffTimeoutMs",
@@ -385,7 +385,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "old-boot-on-record",
-    "decide-verifying",
+    "machine/states/verifying",
     "the boot on record is the one that the first order ends",
     "...(!again && { node: nodeRecord(walk, node) })",
     "...(again && { node: nodeRecord(walk, node) })",
@@ -393,7 +393,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "back-with-marks",
-    "decide-verifying",
+    "machine/states/verifying",
     "no remediation ends as not needed while a mark of ours may stand",
     '  if (!seen.marksCleared) return run({ do: "clearMarks" });\n  const [step, message]',
     "  const [step, message]",
@@ -401,7 +401,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-success-undone",
-    "decide",
+    "machine/decide",
     "a remediation that is deleted as its node is Ready in a new boot goes on to its success",
     "if (deleting && isNodeBack(snapshot)) return undefined;",
     "",
@@ -409,7 +409,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-though-old-boot",
-    "decide",
+    "machine/decide",
     "a node that is Ready in the boot that was to end is no success",
     "return node !== undefined && isReady(node) && isNewBoot(snapshot, node);",
     "return node !== undefined && isReady(node);",
@@ -417,7 +417,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deletes-itself-for-its-own-node",
-    "decide",
+    "machine/decide",
     "a remediation deletes itself only where a node of another name has taken the place",
     "if (!deleting && successor !== undefined && successor !== snapshot.nodeName) return",
     "if (!deleting && successor !== undefined) return",
@@ -425,7 +425,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-strategy-leaves-image",
-    "decide",
+    "machine/decide",
     "an image that was taken off is put back, whatever the strategy says by now",
     'if (via === "BareMetalHost" || isInstalling) return',
     'if (via === "BareMetalHost") return',
@@ -433,7 +433,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-forgotten-by-next-attempt",
-    "moves",
+    "machine/rules/transitions",
     "the next attempt owes the host what the last one did to its power",
     'action: previous?.action ?? "None"',
     'action: "None"',
@@ -441,7 +441,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-forgotten-by-next-attempt",
-    "moves",
+    "machine/rules/transitions",
     "the next attempt knows of the boot override that the last one set",
     "bootOverride: previous?.bootOverride ?? false",
     "bootOverride: false",
@@ -449,7 +449,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-has-no-orders-left",
-    "moves",
+    "machine/rules/transitions",
     "an undo has Ons of its own",
     'orders: begun.action === "On" ? 0 : begun.orders, deadlineMs',
     "deadlineMs",
@@ -457,7 +457,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-forgets-earlier-off",
-    "moves",
+    "machine/rules/transitions",
     "an undo knows whether a power-off went out before one that was refused",
     'orders: begun.action === "On" ? 0 : begun.orders, deadlineMs',
     "orders: 0, deadlineMs",
@@ -465,7 +465,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-without-patience",
-    "moves",
+    "machine/rules/transitions",
     "an undo has time for one more try of a device that refused for good",
     "const patienceMs = snapshot.seen.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;",
     "const patienceMs = 0;",
@@ -473,7 +473,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "time-runs-while-stopped",
-    "moves",
+    "machine/rules/transitions",
     "time stands still while power orders are stopped",
     'attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },\n    conditions: processing("Resumed", message)',
     'attempt,\n    conditions: processing("Resumed", message)',
@@ -481,7 +481,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "hands-over-again-and-again",
-    "moves",
+    "machine/rules/transitions",
     "the lease is handed over once",
     'return waiting.status === undefined ? waiting : { ...waiting, effects: [{ do: "handOver" }] };',
     'return { ...waiting, effects: [{ do: "handOver" }] };',
@@ -489,7 +489,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "power-on-time-too-short",
-    "plan",
+    "machine/model/strategy",
     "no power-on has too little time for its On",
     'Math.max(durationMs("powerOnTimeout", strategy.powerOnTimeout), POWER_ON_TIMEOUT_MIN_MS)',
     'durationMs("powerOnTimeout", strategy.powerOnTimeout)',
@@ -497,7 +497,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "duration-unbounded",
-    "plan",
+    "machine/model/strategy",
     "no duration is too long to be written down",
     "return Math.min(parsedMs, DURATION_MAX_MS);",
     "return parsedMs;",
@@ -505,7 +505,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-rejoin-any-lease",
-    "decide-verifying",
+    "machine/states/verifying",
     "a Machine that had no node is back only by a lease renewal that was not on its way at the power-on",
     "return renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;",
     "return renewedAgoMs < Infinity;",
@@ -513,7 +513,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "zone-lost-at-power-off",
-    "decide-verifying",
+    "machine/states/verifying",
     "a host counts towards the limit of its zone for as long as it is remediated",
     "...(zone !== undefined && { zone }),",
     "",
@@ -521,7 +521,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "zone-lost-at-claim",
-    "decide-resolving",
+    "machine/states/resolving",
     "a host counts towards the limit of its zone from when it is taken",
     "...(zone !== undefined && { zone }),",
     "",
@@ -529,7 +529,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "waited-boot-taken-anew",
-    "decide-resolving",
+    "machine/states/resolving",
     "who has waited for a host knows in which boot its node was when it began to",
     "waited || node === undefined",
     "node === undefined",
@@ -537,7 +537,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reprovision-begins-as-reboot",
-    "decide-resolving",
+    "machine/states/resolving",
     "a strategy that is a reprovision begins with one",
     'return snapshot.plan.type === "Reprovision" ? "Reprovision" : "Reboot";',
     'return "Reboot";',

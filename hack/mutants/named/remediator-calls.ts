@@ -21,7 +21,7 @@ const UNREAD_TARGET_SIM = "test/sim/unread-target.test.ts";
 export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "proof-ages-behind-call",
-    "while-proven",
+    "controller/while-proven",
     "the power of a host that is proven off is read in time while a call to the API takes long",
     "if (provenAtMs === undefined || isLost(session, provenAtMs)) return work(signal);",
     "if (provenAtMs !== Infinity) return work(signal);",
@@ -29,7 +29,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "call-outlives-proof",
-    "while-proven",
+    "controller/while-proven",
     "a call to the API is given up as soon as its host is not proven off",
     "return seen.power.provenAtMs === undefined || seen",
     "return seen",
@@ -37,7 +37,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "untaint-waits-for-others",
-    "api-troubles",
+    "controller/api-failures",
     "a call that fails holds back no call of another kind",
     "const waits = calls.map((call) => (this.#troubles.get(call)?.retryAtMs ?? -Infinity) - nowMs);",
     "const waits = [...this.#troubles.values()].map(({ retryAtMs }) => retryAtMs - nowMs);",
@@ -45,7 +45,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "untaint-waits-as-told",
-    "api-troubles",
+    "controller/api-failures",
     "the taint comes off soon, however long the API server asks to wait",
     "(urgent ? ownMs : Math.max(ownMs, error.retryAfterMs ?? 0))",
     "Math.max(ownMs, error.retryAfterMs ?? 0)",
@@ -53,7 +53,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "untaint-hangs",
-    "walker",
+    "controller/reconcile",
     "a try to take the taint off that has no answer is followed by another one soon",
     "await (takesTaintOff(effect.do) ? inTime(deps, session, effect.do, signal, run) : run(signal));",
     "await run(signal);",
@@ -61,7 +61,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-taint-lands",
-    "effects",
+    "effects/run-effect",
     "a patch that puts the taint on and has had no answer takes no effect once the host is not proven off",
     "return sentAtMs !== undefined && session.now().monotonicMs - sentAtMs < WRITE_LATE_MAX_MS;",
     "return false;",
@@ -69,7 +69,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-for-want-of-taint",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a host is not kept off past the deadline for a taint that cannot be put on",
     "if (remainingMs > 0 || why === undefined ||",
     "if (remainingMs > -Infinity || why === undefined ||",
@@ -78,7 +78,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-for-want-of-lease",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a host is not kept off past the deadline for a lease that cannot be read",
     "const why = seen.taintFailure ?? seen.kube?.message;",
     "const why = seen.taintFailure;",
@@ -86,7 +86,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-for-want-of-quarantine",
-    "decide-release",
+    "machine/states/releasing",
     "a host whose taint is known to be off is powered on though the quarantine cannot be put on",
     "const isUnmarked = walk.remainingMs <= 0 && seen.kube !== undefined && seen.taintCleared;",
     "const isUnmarked = false;",
@@ -94,7 +94,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-under-taint-that-stays",
-    "decide-release",
+    "machine/states/releasing",
     "a host is not powered on while its taint cannot be taken off",
     "const isUnmarked = walk.remainingMs <= 0 && seen.kube !== undefined && seen.taintCleared;",
     "const isUnmarked = walk.remainingMs <= 0 && seen.kube !== undefined;",
@@ -102,7 +102,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failing-call-unsaid",
-    "decide-trouble",
+    "machine/rules/api-failure",
     "a call to the API that keeps failing is said to do so",
     "if (now.monotonicMs - kube.sinceMs < API_REPORT_AFTER_MS) return undefined;",
     "if (now.monotonicMs - kube.sinceMs < Infinity) return undefined;",
@@ -110,7 +110,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rejoined-node-cycled",
-    "decide-return",
+    "machine/states/returning",
     "a node that has rejoined is not power-cycled since it cannot be written",
     "if (walk.remainingMs <= 0 && !(rejoined && seen.kube !== undefined)) {",
     "if (walk.remainingMs <= 0) {",
@@ -118,7 +118,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "host-left-off-unsaid",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo that is past its time says that the host does not come on",
     "if (walk.remainingMs > 0) return { notes: [], effects: [], nextCheckMs: inMs };",
     "if (walk.remainingMs > -Infinity) return { notes: [], effects: [], nextCheckMs: inMs };",
@@ -126,7 +126,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "place-kept-while-on",
-    "state",
+    "machine/model/state",
     "a host that reads On takes no place of another",
     'if (phase === "Rejoining" || phase === "Restoring") return "None";\n',
     "",
@@ -134,7 +134,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "place-kept-while-away",
-    "state",
+    "machine/model/state",
     "what waits for a cluster or an API that is away takes no place of another",
     'return isLate || WAITS_ELSEWHERE.includes(reason) ? "Lapsing" : "Held";',
     'return "Held";',
@@ -142,7 +142,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "place-lost-to-a-clock",
-    "turns",
+    "controller/admissions",
     "a wall clock that jumps gives nobody's place away: how long it lapses is told by the monotonic clock",
     "return nowMs - sinceMs <= PLACE_KEPT_MS;",
     "return false;",
@@ -150,7 +150,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cycled-before-the-first",
-    "turn",
+    "machine/rules/admission",
     "a host that was not cycled yet goes before one that is to be cycled again",
     "return createdAtMs + (attempts > 0 ? CYCLED_GIVES_WAY_MS : 0);",
     "return createdAtMs + (attempts > Infinity ? CYCLED_GIVES_WAY_MS : 0);",
@@ -158,7 +158,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cycled-out-of-turn",
-    "moves",
+    "machine/rules/transitions",
     "a further power cycle waits for its turn",
     "return waits ? waitBecause(walk, now, turn.reason, turn.message, CLAIM_RECHECK_MS) : next;",
     "return next;",
@@ -166,7 +166,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cluster-takes-all-places",
-    "turn",
+    "machine/rules/admission",
     "one workload cluster takes no more places than it may",
     'if (cluster !== "" && inCluster.length >= limits.perCluster) {',
     'if (cluster !== "" && inCluster.length >= Infinity) {',
@@ -174,7 +174,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "quorum-forgets-member",
-    "turn",
+    "machine/rules/admission",
     "a member of etcd whose node is not up counts though it has given its place back",
     "const busy = [...underWay];",
     "const busy = underWay.filter(({ holdsPlace }) => holdsPlace);",
@@ -182,7 +182,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "provisioning-while-away",
-    "decide-away",
+    "machine/rules/cluster-away",
     "no Machine is deleted while the node's cluster is away",
     'const WAITING_STATES: readonly State["name"][] = ["Verifying", "Provisioning", "Rejoining", "Restoring"];',
     'const WAITING_STATES: readonly State["name"][] = ["Verifying", "Rejoining", "Restoring"];',
@@ -190,7 +190,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-control-plane-node-off",
-    "quorum",
+    "machine/rules/quorum",
     "a control plane keeps one node that is up also where etcd runs outside the cluster",
     "if (member.external === true) return others > 0;",
     "if (member.external === true) return true;",
@@ -198,7 +198,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-target-keeps-off",
-    "ownership",
+    "effects/claim-host",
     "a host is not kept off for a target that cannot be read after a restart",
     "return status.target?.uid === ref.uid && owner?.uid === uid && !seen.hostReleased;",
     "return ref.uid === owner?.uid && status.target === undefined && uid === seen.restoredUid;",
@@ -206,7 +206,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "host-of-another-by-record",
-    "ownership",
+    "effects/claim-host",
     "a host is a remediation's by record only where the watch shows it so, too",
     "&& owner?.uid === uid && !seen",
     "&& owner !== undefined && uid !== undefined && !seen",
@@ -214,7 +214,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "order-late-after-look",
-    "device-effects",
+    "effects/devices",
     "a power-off that an API call has made too late is not sent, nor one that was stopped meanwhile",
     "    gate.ensureDue();\n    await power.forceOff(signal, gate);",
     "    await power.forceOff(signal, gate);",
@@ -222,7 +222,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "look-before-order-unbounded",
-    "device-effects",
+    "effects/devices",
     "the look at whose the host is ends when the power-off is too late",
     'the host is", gate.leftMs(), signal,',
     'the host is", 60_000, signal,',
@@ -230,7 +230,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "direct-order-after-pause",
-    "targets/bare-metal-host/host-power",
+    "hosts/bare-metal-host/host-power",
     "a power-off that is stopped while its BareMetalHost is read is not sent",
     "    gate?.ensureDue();\n    await this.#topology.forceOff(signal);",
     "    await this.#topology.forceOff(signal);",
@@ -238,7 +238,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "operator-asked-after-pause",
-    "targets/bare-metal-host/host-store",
+    "hosts/bare-metal-host/host-store",
     "an operator is not asked for a power-off that was stopped while its BareMetalHost was read",
     "    gate?.ensureDue();\n",
     "",
@@ -246,7 +246,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-hold-keeps-off",
-    "targets/bare-metal-host/host-power",
+    "hosts/bare-metal-host/host-power",
     "a BareMetalHost that cannot be read, and bears no hold, keeps no host off",
     "if (this.#needsNoLift(owner)) await",
     "if (!this.#needsNoLift(owner)) await",
@@ -254,7 +254,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-twin-keeps-off",
-    "targets/composite-directory",
+    "hosts/composite-directory",
     "a BareMetalHost beside a FencingTarget that cannot be read keeps no host off",
     "isOff ? liveTwin(runtime, twin, signal) : twinForOn(runtime, twin, signal);",
     "isOff || !isOff ? liveTwin(runtime, twin, signal) : twinForOn(runtime, twin, signal);",
@@ -262,7 +262,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unlisted-hosts-keep-off",
-    "targets/composite-directory",
+    "hosts/composite-directory",
     "BareMetalHosts that cannot be listed keep no host off",
     "if (isOff && hosts.unread !== undefined) throw",
     "if (hosts.unread !== undefined) throw",
@@ -270,7 +270,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "slow-api-keeps-off",
-    "device-effects",
+    "effects/devices",
     "an On whose check of the identity has grown old is sent after another check",
     'if (action === "On" && !isFresh()) await',
     'if (action === "On" && isFresh()) await',
@@ -278,7 +278,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-to-mismatch",
-    "device-effects",
+    "effects/devices",
     "no On goes to a host that turns out to be another one",
     "if (isLate || isRefused || !context.mayOrder(action)) {",
     "if (isLate || !context.mayOrder(action)) {",
@@ -286,7 +286,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deadline-ends-walk",
-    "ownership",
+    "effects/claim-host",
     "a target that is not read in time is tried again as after any failure of the API",
     'throw error instanceof DeadlineError ? new KubeError("Timeout", error.message, { cause: error }) : error;',
     "throw error;",
@@ -294,7 +294,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "owner-unread-is-target-unread",
-    "ownership",
+    "effects/claim-host",
     "a target that can be read says whose the host is",
     "if (signal.aborted || !(await isUnreadable(context, host, signal))) throw error;",
     "if (signal.aborted) throw error;",
@@ -302,7 +302,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-undo-gives-up",
-    "session",
+    "controller/session",
     "who comes late to take back what was done has time to power the host on",
     'const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;',
     "const leastMs = Math.min(0, UNDO_MIN_MS);",
@@ -318,7 +318,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-secret-hammered",
-    "walker",
+    "controller/reconcile",
     "a Secret that cannot be read is asked for with a back-off, and reported",
     "const calls: ApiCall[] = decision.effects.map((effect) => effect.do);",
     "const calls: ApiCall[] = decision.effects.map((effect) => effect.do).filter((call) => !DEVICE_EFFECTS.includes(call));",
@@ -326,7 +326,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-secret-keeps-proof",
-    "device-effects",
+    "effects/devices",
     "a host of which nothing can be read is not proven off for longer than a proof lasts",
     "session.seen = { ...session.seen, power: recordFailedReading(session.seen.power, session.now().monotonicMs) };",
     "",
@@ -334,7 +334,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-gives-up-unread",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo does not give up a host for an API that fails",
     "if (device === undefined && kube !== undefined && walk.seen.power.last === undefined) return false;",
     "",
@@ -342,7 +342,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-late-after-trouble",
-    "decide-trouble",
+    "machine/rules/api-failure",
     "an undo has its time once no call fails any more",
     '    ...(state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',
     '    ...(deadlineMs < 0 && state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',

@@ -13,7 +13,7 @@ const RETURNED = "test/unit/remediator/returned.test.ts";
 export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "returned-powered-off",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a node that is back in a new boot is not powered off once more",
     "    endIfReturned(walk, now) ??\n    disputeGate(walk, now) ??\n",
     "    disputeGate(walk, now) ??\n",
@@ -21,7 +21,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-by-old-look",
-    "decide-verifying",
+    "machine/states/verifying",
     "the look at the node before a further power-off is as fresh as the identity",
     'if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });\n  const named',
     'if (seen.examined === undefined) return run({ do: "examine" });\n  const named',
@@ -30,7 +30,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-by-other-look",
-    "seen",
+    "machine/model/observations",
     "a check of the identity for something else is no look at the node",
     'return begins && from.name !== "Verifying" ? { ...seen, identity: undefined } : seen;',
     "return seen;",
@@ -38,7 +38,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-in-one-off",
-    "decide-verifying",
+    "machine/states/verifying",
     "one reading of Off says nothing against a node that is back",
     'if (last.state === "Off" && offReads >= 2) return "Off";',
     'if (last.state === "Off") return "Off";',
@@ -46,7 +46,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-twin-left-off",
-    "decide-verifying",
+    "machine/states/verifying",
     "all devices of a host read On before a node that is back ends its remediation",
     'return isWhole ? "On" : run({ do: "readWhole" });',
     'return isWhole ? "On" : "On";',
@@ -54,7 +54,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-since-attempt-alone",
-    "decide-verifying",
+    "machine/states/verifying",
     "a node is back in a boot that is new since the remediation began",
     "[bootID, bootIDAtStart].some(",
     "[bootID].some(",
@@ -62,7 +62,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-unseen-while-held",
-    "decide-verifying",
+    "machine/states/verifying",
     "a node that is back while its power-off is held ends its remediation",
     "return stop !== undefined && seemsBack && mayLook ? endIfReturned(walk, now) : undefined;",
     "return stop !== undefined && seemsBack && !mayLook ? endIfReturned(walk, now) : undefined;",
@@ -70,7 +70,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stops-not-looked-at",
-    "effects",
+    "effects/run-effect",
     "what holds power-offs is looked at live before each",
     "return { examined: { node, dispute }, members, ...stops,",
     "return { examined: { node, dispute }, members, stop: stops.stop && { ...stops.stop, found: undefined },",
@@ -78,7 +78,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "maintenance-not-looked-at",
-    "effects",
+    "effects/run-effect",
     "what holds an On is looked at live before it",
     "lookWithIdentity(context, lookAtStops, signal, ({ stop })",
     "lookWithIdentity(context, () => Promise.resolve({ stop: { found: undefined, failed: false, atMs: 0 } }), signal, ({ stop })",
@@ -86,7 +86,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-look-allows",
-    "look-at-stops",
+    "effects/read-holds",
     "a look that fails holds power-offs",
     "return stopFor(found ?? unread, held);",
     "return stopFor(found, held);",
@@ -94,7 +94,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "live-stop-for-good",
-    "decide",
+    "machine/decide",
     "what a live look found to hold an order is looked at again",
     'if (inMs <= 0) return run({ do: "lookAtStops" });',
     "",
@@ -102,7 +102,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pause-holds-on",
-    "moves",
+    "machine/rules/transitions",
     "the stop switch holds no power-on",
     'return stop !== undefined && (action === "ForceOff" || stop.reason === "Maintenance");',
     'return stop !== undefined && (action === "ForceOff" || stop.reason !== undefined);',
@@ -110,7 +110,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "paused-hand-over",
-    "decide-undo",
+    "machine/states/undoing",
     "no host is handed over as it is while power-offs are held",
     "if (successor.waiting && !attempt.bootOverride && walk.stop === undefined) return undefined;",
     "if (successor.waiting && !attempt.bootOverride) return undefined;",
@@ -118,7 +118,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "paused-host-left-off",
-    "decide-verifying",
+    "machine/states/verifying",
     "a host that an earlier attempt has left off is powered on while power-offs are held",
     'if (last?.state !== "Off") return waitBecause',
     "if (last !== undefined) return waitBecause",
@@ -126,7 +126,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "held-host-left-off",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a host that reads Off by an order of which nobody knows is powered on while power-offs are held",
     "return owed ?? readWhileHeld(walk, stop, now);",
     "return owed?.status === undefined ? readWhileHeld(walk, stop, now) : held;",
@@ -134,7 +134,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "held-host-unread",
-    "decide-power-off",
+    "machine/states/powering-off",
     "the power is read on while a further power-off is held",
     "return owed ?? readWhileHeld(walk, stop, now);",
     "return owed ?? held;",
@@ -142,7 +142,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-request-begins",
-    "decide-resolving",
+    "machine/states/resolving",
     "a remediation that came back without status does not begin on a Ready node",
     "if (stale !== undefined) return stale;",
     "if (stale !== undefined && stale.effects.length > 0) return stale;",
@@ -150,7 +150,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-request-waited",
-    "decide-stale",
+    "machine/rules/stale-request",
     "a wait for a node's cluster does not let a remediation that came back begin on a Ready node",
     'const hasAction = attempt !== undefined && attempt.action !== "None";',
     "const hasAction = attempt !== undefined;",
@@ -159,7 +159,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "restored-copy-confirmed",
-    "take-snapshot",
+    "controller/take-snapshot",
     "a confirmation is of one object, and not of a copy that a restore makes",
     "isConfirmed: metadata.annotations?.[CONFIRM] === metadata.uid,",
     "isConfirmed: metadata.annotations?.[CONFIRM] !== undefined,",
@@ -167,7 +167,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "restored-unnoticed",
-    "take-snapshot",
+    "controller/take-snapshot",
     "what Velero has restored is of long ago, however young the object is",
     "isRestored: metadata.labels?.[RESTORED_BY_VELERO] !== undefined,",
     "isRestored: metadata.labels?.[RESTORED_BY_VELERO] === undefined && metadata.labels?.[REQUEST] !== undefined,",
@@ -175,7 +175,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-though-listed",
-    "examine-request",
+    "effects/examine-request",
     "a node that the owning health check lists as unhealthy is fenced",
     "return check.status?.unhealthyNodes?.some(({ name }) => name === session.nodeName) === true;",
     "return check.status === undefined;",
@@ -183,7 +183,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-ages-behind-look",
-    "effects",
+    "effects/run-effect",
     "a host is powered on though what may hold that takes long to be looked at",
     "if (lookedMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();",
     "",
@@ -191,7 +191,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-look-repeated",
-    "effects",
+    "effects/run-effect",
     "a look that failed is not repeated until the identity is too old for an On",
     "EXAMINED_AGE_MAX_MS && !isLasting(found)) found",
     "EXAMINED_AGE_MAX_MS) found",
@@ -199,7 +199,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-switch-undoes",
-    "decide-verifying",
+    "machine/states/verifying",
     "a fence is not undone as soon as the stop switch cannot be read: that is waited for",
     "if (waitsForReadingMs(walk, stop) !== undefined) return undefined;",
     "",
@@ -207,7 +207,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-switch-keeps-off",
-    "moves",
+    "machine/rules/transitions",
     "a host that may be off is powered on when the time of its state is over, though the stop switch is unread still",
     "return stop.isUnread === true && remainingMs > 0 ? remainingMs : undefined;",
     "return stop.isUnread === true ? Math.max(remainingMs, 30_000) : undefined;",

@@ -16,7 +16,7 @@ const mutant = mutantsOf("src/remediator");
 export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "orphans-of-living",
-    "orphans",
+    "orphans/orphans",
     "no remediation that storage holds is taken for lost",
     "  for (const { metadata } of items) gone.delete(metadata.uid);\n",
     "  for (const { metadata } of items.slice(1)) gone.delete(metadata.uid);\n",
@@ -24,7 +24,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "orphan-quarantine-off-at-once",
-    "orphans",
+    "orphans/orphans",
     "the quarantine of a lost remediation stays until its node is Ready",
     '...(isReady(node) && { quarantine: "off" })',
     '...(node !== undefined && { quarantine: "off" })',
@@ -32,7 +32,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "others-owner-orphaned",
-    "orphans",
+    "orphans/orphans",
     "a host that another kind owns is not given free",
     "if (owner?.kind === BARE_METAL_REMEDIATIONS.kind) owned.push",
     "if (owner !== undefined) owned.push",
@@ -40,7 +40,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "clusters-share-a-queue",
-    "cluster-controllers",
+    "clusters/cluster-controllers",
     "a cluster whose API server hangs keeps no node of another cluster waiting",
     "const cluster = clusterKey(parseNodeKey(key).cluster);",
     'const cluster = clusterKey(parseNodeKey("").cluster);',
@@ -49,7 +49,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "hung-look-kept",
-    "unvouched-taints",
+    "orphans/unvouched-taints",
     "a look at a taint that hangs is given up soon",
     "const withinMs = tryMs.get(key) ?? TRY_MS;",
     "const withinMs = tryMs.get(key) ?? TRY_MAX_MS;",
@@ -57,7 +57,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unvouched-taint-kept",
-    "unvouched-taints",
+    "orphans/unvouched-taints",
     "a taint that may stand by a stored status comes off though Nodes cannot be listed",
     "const mayBear = isOurs(watched, id.cluster) || suspects.has(key);",
     "const mayBear = isOurs(watched, id.cluster);",
@@ -65,7 +65,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lapsed-proof-vouches",
-    "unvouched-taints",
+    "orphans/unvouched-taints",
     "a new leader gets no more time to prove a host off than a proof lasts",
     "grace.get(key) ?? nowMs + POWER_PROOF_AGE_MAX_MS",
     "nowMs + POWER_PROOF_AGE_MAX_MS",
@@ -81,7 +81,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "finalizer-outlives-verdict",
-    "decide",
+    "machine/decide",
     "a remediation that has its verdict, and owes nothing, has no finalizer that would outlast the agent",
     "const isDone = deleting || !isNodeAwaited(snapshot);",
     "const isDone = deleting;",
@@ -89,7 +89,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "labels-let-go",
-    "decide",
+    "machine/decide",
     "a remediation keeps its finalizer for as long as it keeps the labels of a node that it deleted",
     "const isDone = deleting || !isNodeAwaited(snapshot);",
     "const isDone = true;",
@@ -97,7 +97,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "finalizer-lost",
-    "keep-finalizers",
+    "controller/keep-finalizers",
     "a remediation that is under way gets its finalizer back",
     "if (metadata.deletionTimestamp !== undefined || !isBegun(status) || isFinal(status?.phase)) return false;",
     "if (metadata.deletionTimestamp !== undefined || !isBegun(status) || !isFinal(status?.phase)) return false;",
@@ -105,7 +105,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-without-undo",
-    "decide",
+    "machine/decide",
     "a remediation that is being deleted is undone though its finalizer was taken off",
     "if (deleting && !hasFinalizer && snapshot.status.target === undefined)",
     "if (deleting && !hasFinalizer)",
@@ -113,7 +113,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "later-state-acted-on",
-    "state",
+    "machine/model/state",
     "a status of a later state version is not acted on",
     "if (stateVersion > STATE_VERSION) {",
     "if (stateVersion < STATE_VERSION) {",
@@ -121,7 +121,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-state-keeps-taint",
-    "decide-unknown",
+    "machine/states/unknown",
     "the taint of a remediation whose state is not known comes off at once",
     'if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });',
     'if (seen.taintCleared && mayWrite) return run({ do: "untaint" });',
@@ -129,7 +129,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-order-forgotten",
-    "decide-unknown",
+    "machine/states/unknown",
     "an order that cannot be read counts as one that may have turned the host off",
     'action: "Inherited"',
     'action: "None"',
@@ -137,7 +137,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-spec-acted-on",
-    "session",
+    "controller/session",
     "a spec of a later version is reported and not acted on",
     "? known : withUnknownSpec(known, unknown);",
     "? known : known;",
@@ -145,7 +145,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-spec-holds-undo",
-    "session",
+    "controller/session",
     "a remediation whose health check has given it up is undone whatever its spec says",
     "return unknown === undefined || isGivenUp ?",
     "return unknown === undefined ?",
@@ -153,7 +153,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-cluster-is-own",
-    "decide-unknown",
+    "machine/states/unknown",
     "a node whose cluster cannot be read is not that of its name in the agent's own cluster",
     "if (known === undefined || known.uid !== cluster.uid) return undefined;",
     "if (known === undefined || known.uid !== cluster.uid) return readablePart(node, { ...(part as object), cluster: undefined });",
@@ -161,7 +161,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-part-loops",
-    "decide-unknown",
+    "machine/states/unknown",
     "a part of a status that is not known does not begin an undo over and over",
     "const PARTS = { replacement, backup, node, machine, target };",
     "const PARTS = { replacement, backup, machine, target, ...(node === undefined && { node }) };",
@@ -169,7 +169,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "released-status-unknown",
-    "state",
+    "machine/model/state",
     "what 0.1.0 has stored is known",
     "const { stateVersion = 1 } = status ?? {};",
     "const { stateVersion = 2 } = status ?? {};",
@@ -177,7 +177,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-image-over-consumer",
-    "targets/bare-metal-host/orphaned-images",
+    "orphans/orphaned-images",
     "a host that somebody uses gets no image back",
     "if (host.consumerRef !== undefined) return",
     "if (host.consumerRef === null) return",
@@ -185,7 +185,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "removed-image-unnoted",
-    "reprovision/effects",
+    "effects/reprovision",
     "what is taken off a host is noted on the host in the same write",
     "[...noteImage(raw, context.session.uid, image), ...operations]",
     "[...operations]",
@@ -193,7 +193,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-labels-forgotten",
-    "orphans",
+    "orphans/orphans",
     "what was saved of a deleted Node is kept though its remediation is removed by force",
     "if (owed !== undefined) lost.keep",
     'if (owed?.nodeUID === "") lost.keep',
@@ -201,7 +201,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "second-taint-left-alone",
-    "unvouched-taints",
+    "orphans/unvouched-taints",
     "the second taint comes off where it stands alone, so that it signs no person's taint",
     "isSignedForNothing(node, id.cluster) ? markPatch",
     "isOurs(node, id.cluster) ? markPatch",
@@ -209,7 +209,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "first-version-taint-unvouched",
-    "unvouched-taints",
+    "orphans/unvouched-taints",
     "a taint of version 0.1.0 for which there is no proof comes off, too",
     "!(isOurs(node, id.cluster) || isOfFirstVersion)",
     "!isOurs(node, id.cluster)",

@@ -18,7 +18,7 @@ const UNREAD_SWITCH_SIM = "test/sim/unread-switch.test.ts";
 export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "unheard-failure-ends-agent",
-    "effects",
+    "effects/run-effect",
     "a Secret that may not be read while the node is looked at fails that look alone, and not the agent",
     "  verifying.catch(() => undefined);",
     "",
@@ -27,7 +27,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // Off is off only when it is proven.
   mutant(
     "one-off-proves",
-    "power-seen",
+    "machine/rules/off-proof",
     "Off is proven by two readings, not by one",
     "offReads >= 2 ? atMs",
     "offReads >= 1 ? atMs",
@@ -35,7 +35,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "doubt-keeps-proof",
-    "power-seen",
+    "machine/rules/off-proof",
     "a reading that is not Off ends the proof",
     'if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };',
     'if (reading.state !== "Off") return { ...seen, last };',
@@ -43,7 +43,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "old-proof-revived",
-    "power-seen",
+    "machine/rules/off-proof",
     "an Off after a long time without a reading is the first of a new row",
     "if (isOld) return { last, offReads: 1, offAtMs: atMs, provenAtMs: undefined };",
     "if (isOld && seen.offReads < 0) return seen;",
@@ -51,7 +51,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-read-keeps-row",
-    "power-seen",
+    "machine/rules/off-proof",
     "two Offs with a failed reading between them are no row",
     "if (seen.offAtMs === undefined || seen.provenAtMs === undefined) return NOTHING_READ;",
     "if (seen.offAtMs === undefined || seen.provenAtMs === undefined) return seen;",
@@ -59,7 +59,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silent-bmc-keeps-proof",
-    "power-seen",
+    "machine/rules/off-proof",
     "a proof that cannot be renewed in five seconds ends",
     "atMs - seen.offAtMs < POWER_PROOF_AGE_MAX_MS ? seen : NOTHING_READ",
     "atMs - seen.offAtMs < POWER_PROOF_AGE_MAX_MS * 1_000 ? seen : NOTHING_READ",
@@ -67,7 +67,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unproven-release",
-    "decide-power-off",
+    "machine/states/powering-off",
     "nothing is released after the order before the host is proven off",
     "if (attempt.sent && power.provenAtMs !== undefined) return decideProven(walk, power.provenAtMs, now);",
     "if (attempt.sent && power.last?.state === 'Off') return decideProven(walk, power.last.atMs, now);",
@@ -75,7 +75,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "proof-not-renewed",
-    "decide-power-off",
+    "machine/states/powering-off",
     "the power of a fenced host is read again, seconds apart",
     "if (ageMs < POWER_REREAD_MS) return undefined;",
     "if (ageMs <= Infinity) return undefined;",
@@ -83,7 +83,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taint-left-by-restart",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a taint that may stand without a proof comes off before all else",
     'if (!seen.taintCleared) return run({ do: "untaint" });',
     "",
@@ -93,7 +93,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // Power orders and their intents.
   mutant(
     "id-stands-twice",
-    "decide-power-off",
+    "machine/states/powering-off",
     "every power-off order has an id of its own",
     "orderOff(walk, now, walk.freshId,",
     "orderOff(walk, now, walk.attempt.id,",
@@ -101,7 +101,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "intent-says-sent",
-    "orders",
+    "machine/rules/power-orders",
     "the intent is stored as not sent yet",
     "orders, sent: false, done: false }",
     "orders, sent: true, done: false }",
@@ -109,7 +109,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-without-end",
-    "orders",
+    "machine/rules/power-orders",
     "no host is ordered off again and again",
     'return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";',
     "return false;",
@@ -118,7 +118,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-without-pause",
-    "orders",
+    "machine/rules/power-orders",
     "a host that comes on by itself is ordered off with growing pauses",
     "return orderAgeMs(attempt, last, now) >= REORDER_PAUSE_MS * (attempt.orders - 1);",
     "return true;",
@@ -126,7 +126,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-answer-repeated",
-    "decide-power-off",
+    "machine/states/powering-off",
     "an order whose answer was lost is not sent again: the state tells what came of it",
     'if (order?.outcome === "Rejected") return true;',
     'if (order !== undefined && order.outcome !== "Acknowledged") return true;',
@@ -134,7 +134,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "order-repeated-early",
-    "decide-power-off",
+    "machine/states/powering-off",
     "an order is given its time before another one is sent",
     "return isOn && orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;",
     "return isOn;",
@@ -144,7 +144,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // The right host, owned by one.
   mutant(
     "wrong-host-unseen",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a node that renews its lease while its host is off runs on another host",
     "if (!isRenewedAfter(walk.seen.lease, provenAtMs)) return undefined;",
     "if (provenAtMs !== Infinity) return undefined;",
@@ -152,7 +152,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "live-node-tainted",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a node that may be alive is given time to show itself before the taint",
     "if (clearInMs > 0) {",
     "if (clearInMs > 60_000) {",
@@ -160,7 +160,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "watched-lease-believed",
-    "decide-power-off",
+    "machine/states/powering-off",
     "before the taint a live look at the lease has the last word",
     'if (lease.readAtMs < Math.max(clearAtMs, provenAtMs)) return run({ do: "readLease" });',
     "",
@@ -170,7 +170,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "whole-off-proves",
-    "power-seen",
+    "machine/rules/off-proof",
     "one device that is off among several is no step towards the proof that the host is",
     "return { ...NOTHING_READ, last: { ...reading, atMs } };",
     "return recordReading(NOTHING_READ, reading, atMs);",
@@ -180,7 +180,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // What is never done.
   mutant(
     "wrong-host-unsaid",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a wrong host is said in the condition that tells of the identity",
     '{ type: "IdentityVerified", status: "False", reason: "WrongHost", message },',
     "",
@@ -189,7 +189,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "order-of-other-attempt",
-    "decide-power-off",
+    "machine/states/powering-off",
     "what an earlier order was answered says nothing of a later one, which may not have been sent",
     'const order = seen.order?.attemptId === attempt.id && seen.order.action === "ForceOff" ? seen.order : undefined;',
     'const order = seen.order?.action === "ForceOff" ? seen.order : undefined;',
@@ -197,7 +197,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-before-order-proves",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a host that was off before its order is proven off only after it",
     "if (attempt.sent && power.provenAtMs !== undefined)",
     "if (power.provenAtMs !== undefined)",
@@ -205,7 +205,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "power-off-never-out-of-time",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a power-off that is not proven in time fails its attempt",
     "  if (walk.remainingMs <= 0) {\n    const { reason, message } = seen.device ??",
     "  if (walk.remainingMs <= -Infinity) {\n    const { reason, message } = seen.device ??",
@@ -213,7 +213,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undone-reboot-counts",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a reboot that did not last is no ground for a reprovision",
     "const provenReboots = Math.max((status.provenReboots ?? 0) - counted, 0);",
     "const provenReboots = Math.max((status.provenReboots ?? 0) - counted * 0, 0);",
@@ -221,7 +221,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "turned-on-unsaid",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a host that comes on again and again is said to do so",
     "if (spent && hasTurnedOn(walk, order, now)) return endIfReturned(walk, now) ?? failTurnedOn(walk, now);",
     "",
@@ -229,7 +229,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reorder-on-own-node",
-    "decide-power-off",
+    "machine/states/powering-off",
     "no further order goes to the node that the agent runs on by now",
     "    ownNodeGate(walk, now) ??\n",
     "",
@@ -237,7 +237,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reorder-unstopped",
-    "decide-power-off",
+    "machine/states/powering-off",
     "the stop switch stops a further order, too",
     "const held = due || saysHeld(walk) ? holdOrder(walk, now) : undefined;",
     "const held: Decision | undefined = undefined;",
@@ -245,7 +245,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reorder-without-quorum",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a further order to a member of etcd needs the quorum, too",
     "    memberGate(walk, now) ??\n",
     "",
@@ -253,7 +253,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reorder-unverified",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a further order needs a check of the identity of its own",
     "    identityGate(walk, now) ??\n    orderOff",
     "    orderOff",
@@ -261,7 +261,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reorder-though-back",
-    "decide-power-off",
+    "machine/states/powering-off",
     "no further order goes to a node that has come back while the first was refused",
     "    endIfUntouched(walk, order, now) ??\n",
     "",
@@ -269,7 +269,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "members-of-long-ago",
-    "decide-verifying",
+    "machine/states/verifying",
     "the members of etcd are looked at again, with the node, before a further order",
     'if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });\n  const named',
     'if (seen.examined === undefined) return run({ do: "examine" });\n  const named',
@@ -277,7 +277,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "proof-unrenewed-before-taint",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a proof that has grown old is renewed before the taint",
     "  const reread = rereadPower(walk, now);\n  if (reread !== undefined) return reread;\n  const late",
     "  const late",
@@ -285,7 +285,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "renewal-unwaited",
-    "renewals",
+    "machine/rules/lease-silence",
     "a renewal that is seen after the proof begins the wait for further ones anew",
     "Math.max(provenAtMs, renewedAtMs) + renewalWait(lease.durationMs)",
     "provenAtMs + renewalWait(lease.durationMs)",
@@ -293,7 +293,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lease-of-before-the-proof",
-    "decide-power-off",
+    "machine/states/powering-off",
     "what was seen of the lease before the proof does not do: its watch may lag",
     "if (lease.readAtMs < Math.max(clearAtMs, provenAtMs))",
     "if (lease.readAtMs < clearAtMs)",
@@ -301,7 +301,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-renewal-unwaited",
-    "renewals",
+    "machine/rules/lease-silence",
     "a kubelet that lost one request has its time-out before the silence of its lease counts",
     "Math.min(renewalWait(durationMs) + RENEWAL_TIMEOUT_MS, durationMs)",
     "Math.min(renewalWait(durationMs), durationMs)",
@@ -309,7 +309,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "long-lease-short-wait",
-    "renewals",
+    "machine/rules/lease-silence",
     "a kubelet with a longer lease renews it more seldom, and is given longer",
     "return Math.max(countedMs * RENEWAL_FRACTION * (1 + RENEWAL_JITTER) + RENEWAL_SLACK_MS, RENEWAL_WAIT_MIN_MS);",
     "return countedMs * 0 + RENEWAL_WAIT_MIN_MS;",
@@ -318,7 +318,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "endless-lease-waited",
-    "renewals",
+    "machine/rules/lease-silence",
     "no duration of a lease keeps a host off for hours",
     "const countedMs = Math.min(durationMs, LEASE_DURATION_COUNTED_MAX_MS);",
     "const countedMs = durationMs;",
@@ -326,7 +326,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "outage-is-silence",
-    "renewals",
+    "machine/rules/lease-silence",
     "silence while the API server was away says nothing of a kubelet",
     "const afterOutageMs = lease.answeringSinceMs + silenceMs;",
     "const afterOutageMs = -Infinity;",
@@ -334,7 +334,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silence-unasked",
-    "decide-power-off",
+    "machine/states/powering-off",
     "while a lease's silence is waited for the API server is asked, or an outage that nobody notices is taken for silence",
     'if (lookInMs <= 0) return run({ do: "readLease" });',
     "",
@@ -343,7 +343,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "release-time-from-proof",
-    "decide-power-off",
+    "machine/states/powering-off",
     "the time of a release begins with the release, not with the proof, which may be long before",
     "attempt.releasingSinceMs ?? now.epochMs",
     "attempt.releasingSinceMs ?? offConfirmedAtMs",
@@ -351,7 +351,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "drain-time-anew",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a proof that is lost and made again gives a release no more time",
     "attempt.releasingSinceMs ?? now.epochMs",
     "now.epochMs",
@@ -359,7 +359,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-clock-believed",
-    "renewals",
+    "machine/rules/lease-silence",
     "the API server's clock says how long a lease has been silent where it is known, not the node's",
     "  if (lease.writtenAtMs !== undefined) {",
     "  if (lease.writtenAtMs === Infinity) {",
@@ -368,7 +368,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "seen-renewal-is-silence",
-    "renewals",
+    "machine/rules/lease-silence",
     "a renewal that this process saw ends the silence that the API server's stamps showed before",
     "const lastMs = Math.max(lease.writtenAtMs, renewedAtMs);",
     "const lastMs = lease.writtenAtMs;",
@@ -376,7 +376,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stamp-early",
-    "renewals",
+    "machine/rules/lease-silence",
     "a write counts from the end of the second that it is stamped with",
     "const ageMs = serverTimeMs - Math.max(...stamps) - STAMP_RESOLUTION_MS;",
     "const ageMs = serverTimeMs - Math.max(...stamps);",
@@ -384,7 +384,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "earlier-clock-believed",
-    "renewals",
+    "machine/rules/lease-silence",
     "where the clocks of several API servers differ, the later time of a renewal counts",
     "const latestMs = Math.max(known.writtenAtMs ?? -Infinity, writtenAtMs ?? -Infinity);",
     "const latestMs = writtenAtMs ?? -Infinity;",
@@ -392,7 +392,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reported-node-dead",
-    "renewals",
+    "machine/rules/lease-silence",
     "a node whose kubelet has posted its Ready condition may be alive, whatever its lease says",
     "  if ([seen.examined?.node, node].some((known) => known !== undefined && isReported(known))) {",
     "  if ([seen.examined?.node, node].some((known) => known === undefined || !isReported(known))) {",
@@ -400,7 +400,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "seen-renewal-forgotten",
-    "renewals",
+    "machine/rules/lease-silence",
     "a node whose lease was seen to be renewed may be alive, whatever time the lease bears",
     "    provenAtMs - renewedAtMs < lease.durationMs ||\n",
     "",
@@ -408,7 +408,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taint-of-older-order",
-    "decide-power-off",
+    "machine/states/powering-off",
     "the taint bears the order by which the host was proven off",
     'walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id',
     'walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint === undefined',
@@ -416,7 +416,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "final-device-asked-again",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a device that refuses for good is not asked over and over: that locks accounts",
     "if (device?.final === true) return deviceGate(walk, now);",
     "",
@@ -424,7 +424,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reread-unbounded",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a reading that keeps a proof is late once the proof is",
     ': run({ do: "readPower", withinMs: due.withinMs });',
     ': run({ do: "readPower" });',
@@ -432,7 +432,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "proof-counts-twice",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a power cycle is one reboot, however often its proof is lost and made anew",
     '(first && attempt.kind === "Reboot" ? 1 : 0)',
     '(attempt.kind === "Reboot" ? 1 : 0)',
@@ -440,7 +440,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reprovision-counts-as-reboot",
-    "decide-power-off",
+    "machine/states/powering-off",
     "the power-off of a reprovision is no reboot that it could rest on",
     '(first && attempt.kind === "Reboot" ? 1 : 0)',
     "(first ? 1 : 0)",
@@ -448,7 +448,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unheard-503",
-    "orders",
+    "machine/rules/power-orders",
     "an order that was answered with 503 may have been heard",
     'order.outcome === "Rejected" && !MAY_BE_HEARD.has(order.problem?.reason);',
     'order.outcome === "Rejected";',
@@ -456,7 +456,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rejected-order-uncounted",
-    "orders",
+    "machine/rules/power-orders",
     "a refused order does not make those before it forgotten",
     'last?.outcome === "Rejected" ? Math.max(before, 1) : before + 1',
     'last?.outcome === "Rejected" ? 0 : before + 1',
@@ -464,7 +464,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "device-never-again",
-    "moves",
+    "machine/rules/transitions",
     "a device that could not be reached is called again when its pause is over",
     "const inMs = device.retryAtMs - now.monotonicMs;",
     "const inMs = device.retryAtMs;",
@@ -472,7 +472,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-power-is-off",
-    "decide-power-off",
+    "machine/states/powering-off",
     "a node that came back is not powered off because its BMC does not say how the host is",
     'if (last.state === "Off") return undefined;',
     'if (last.state !== "On") return undefined;',

@@ -8,7 +8,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   // Off is off only when it is proven.
   mutant(
     "release-without-proof",
-    "decide-release",
+    "machine/states/releasing",
     "while workloads are released the host is proven off",
     "  const unproven = keepProof(walk, now);\n  if (unproven !== undefined) return unproven;\n  const wrong",
     "  const wrong",
@@ -17,7 +17,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "provision-without-proof",
-    "decide-release",
+    "machine/states/releasing",
     "a Node is deleted, and the next boot set, only while the host is proven off",
     "  const unproven = keepProof(walk, now);\n  if (unproven !== undefined) return unproven;\n  if (seen.override",
     "  if (seen.override",
@@ -26,7 +26,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taint-outlives-proof",
-    "decide-release",
+    "machine/states/releasing",
     "the out-of-service taint comes off as soon as the host is not proven off",
     'if (walk.state.name === "Releasing" && !seen.taintCleared) return run({ do: "untaint" });',
     "",
@@ -36,7 +36,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   // What version 0.1.0 left.
   mutant(
     "first-version-taint-foreign",
-    "effects",
+    "effects/run-effect",
     "a taint that version 0.1.0 put on comes off when a later version takes the remediation over",
     'taint?.found === "Ours" || isTaintOfFirstVersion(session.remediation, node)',
     'taint?.found === "Ours"',
@@ -44,7 +44,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "annotation-signs-for-ever",
-    "marks",
+    "machine/node-patches/marks",
     "an annotation, which a kubelet can write, makes no taint ours for an id that a later version chose",
     "if (attempt === undefined || attempt.secondTaint === true) return false;",
     "if (attempt === undefined) return false;",
@@ -53,7 +53,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "first-version-taint-forgotten",
-    "state",
+    "machine/model/state",
     "a taint of version 0.1.0 stays ours when a later version stores the status",
     "secondTaint: stored.secondTaint ?? false,",
     "secondTaint: stored.secondTaint ?? true,",
@@ -62,7 +62,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "chosen-id-annotated-only",
-    "moves",
+    "machine/rules/transitions",
     "an id that this version chooses says that its taint has a second one beside it",
     "secondTaint: true,",
     "secondTaint: previous?.secondTaint ?? false,",
@@ -70,7 +70,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "further-id-annotated-only",
-    "decide-verifying",
+    "machine/states/verifying",
     "so does the id of a further order in the same power cycle",
     "secondTaint: attempt.secondTaint || id !== attempt.id,",
     "secondTaint: attempt.secondTaint,",
@@ -80,7 +80,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   // Workloads.
   mutant(
     "volumes-forgotten",
-    "decide-release",
+    "machine/states/releasing",
     "a node is drained only once no volume is attached to it",
     "const drained = drain?.pods === 0 && drain.attachments === 0;",
     "const drained = drain?.pods === 0;",
@@ -89,7 +89,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pods-forgotten",
-    "decide-release",
+    "machine/states/releasing",
     "a node is drained only once its pods are gone",
     "const drained = drain?.pods === 0 && drain.attachments === 0;",
     "const drained = drain?.attachments === 0;",
@@ -98,7 +98,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taint-not-swapped",
-    "decide-release",
+    "machine/states/releasing",
     "the taint makes way for the quarantine before anything is powered on",
     'if (!seen.swapped && !isUnmarked) return run({ do: "swapMarks", attemptId: attempt.id });',
     "",
@@ -107,7 +107,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "quarantine-lifted-early",
-    "decide-return",
+    "machine/states/returning",
     "the quarantine stays until the node is in a new boot",
     "const rejoined = node !== undefined && isNewBoot(walk, node) && renewed;",
     "const rejoined = node !== undefined && renewed;",
@@ -115,7 +115,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "old-lease-rejoins",
-    "decide-return",
+    "machine/states/returning",
     "a node has rejoined only once its lease is renewed after the power-on",
     "const rejoined = node !== undefined && isNewBoot(walk, node) && renewed;",
     "const rejoined = node !== undefined && isNewBoot(walk, node);",
@@ -123,7 +123,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "success-unready",
-    "decide-return",
+    "machine/states/returning",
     "a success needs a node that is Ready",
     "const isBack = node !== undefined && isReady(node) &&",
     "const isBack = node !== undefined &&",
@@ -133,7 +133,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   // Nodes that are deleted.
   mutant(
     "deletion-unannounced",
-    "decide-release",
+    "machine/states/releasing",
     "the deletion of a Node is announced before, or the health check deletes the remediation in mid-way",
     "if (announced && isDeepStrictEqual",
     "if (isDeepStrictEqual",
@@ -143,7 +143,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "twin-left-off-by-cycle",
-    "decide-return",
+    "machine/states/returning",
     "a power-on looks at all devices of a host: one may be off while another reads On",
     'return inMs <= 0 ? run({ do: "readWhole" })',
     'return inMs <= 0 ? run({ do: "readPower" })',
@@ -151,7 +151,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-left",
-    "decide-return",
+    "machine/states/returning",
     "no boot override is left behind",
     "  if (attempt.bootOverride) {\n    const waiting",
     "  if (attempt.bootOverride && seen.override === 'NetworkOnce') {\n    const waiting",
@@ -160,7 +160,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "drain-never-out-of-time",
-    "decide-release",
+    "machine/states/releasing",
     "a release that is out of time goes on to the power-on",
     "if (drained || walk.remainingMs <= 0) return endRelease",
     "if (drained) return endRelease",
@@ -168,7 +168,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "wrong-host-while-releasing",
-    "decide-release",
+    "machine/states/releasing",
     "the wrong host is found out while workloads are released, too",
     "  if (wrong !== undefined) return wrong;\n",
     "",
@@ -176,7 +176,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "drain-wait-past-reread",
-    "decide-release",
+    "machine/states/releasing",
     "no wait outlasts the time at which the power is to be read again",
     "nextCheckMs: Math.min(inMs, untilReread(walk, now), walk.remainingMs)",
     "nextCheckMs: inMs",
@@ -184,7 +184,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-device-starts-proof",
-    "decide-release",
+    "machine/states/releasing",
     "an Off that was read before the device failed begins no proof",
     'if (device === undefined && last?.state === "Off") {',
     'if (last?.state === "Off") {',
@@ -192,7 +192,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-proof-stays-confirmed",
-    "decide-release",
+    "machine/states/releasing",
     "a proof that is lost is not said to stand",
     '      { type: "PowerOffConfirmed", status: "False", reason: "PowerOffLost", message },\n',
     "",
@@ -200,7 +200,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-intent-done",
-    "decide-release",
+    "machine/states/releasing",
     "a host that is to be powered on is owed its On until it reads On",
     "      sent: false,\n      done: false,\n",
     "      sent: false,\n      done: true,\n",
@@ -208,7 +208,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-unverified",
-    "decide-release",
+    "machine/states/releasing",
     "a boot override is set only on a host that was verified just now",
     "    const unverified = identityGate(walk, now);\n    if (unverified !== undefined) return unverified;\n",
     "",
@@ -216,7 +216,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-without-intent",
-    "decide-release",
+    "machine/states/releasing",
     "a boot override is set only after that was stored",
     'if (attempt.bootOverride) return run({ do: "setBootOverride", override: "NetworkOnce" });',
     'if (!attempt.bootOverride) return run({ do: "setBootOverride", override: "NetworkOnce" });',
@@ -224,7 +224,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "successor-node-deleted",
-    "decide-release",
+    "machine/states/releasing",
     "a Node that has joined anew is not deleted for the one before",
     "if (seen.nodeDeleted || uid === undefined || (node !== undefined && node.metadata.uid !== uid)) return undefined;",
     "if (seen.nodeDeleted || uid === undefined) return undefined;",
@@ -232,7 +232,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-deleted-unsaved",
-    "decide-release",
+    "machine/states/releasing",
     "a Node is deleted only once just what it has now is stored",
     "if (announced && isDeepStrictEqual(status.backup, seen.backup.status)) return",
     "if (announced) return",
@@ -240,7 +240,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-before-order-believed",
-    "decide-return",
+    "machine/states/returning",
     "an On that was read before the power-on was ordered says nothing of the time after the power-off",
     "const on = order !== undefined || spent ? readsOn(walk) : undefined;",
     "const on = readsOn(walk);",
@@ -248,7 +248,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-though-stopped",
-    "decide-return",
+    "machine/states/returning",
     "maintenance stops the power-on, too",
     'stopGate(walk, now, "On", attempt, plan.powerOnTimeoutMs) ??\n      identityGate',
     "identityGate",
@@ -256,7 +256,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-unverified",
-    "decide-return",
+    "machine/states/returning",
     "no On without a verified identity",
     'identityGate(walk, now, "On") ??\n      orderOn(walk, order, now)',
     "orderOn(walk, order, now)",
@@ -264,7 +264,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reboot-unrecorded",
-    "decide-return",
+    "machine/states/returning",
     "a reboot is on record before the node is waited for",
     "if (!seen.rebootRecorded && (walk.remainingMs > 0 || seen.kube === undefined)) {",
     "if (!seen.rebootRecorded && plan.requireReboot === undefined) {",
@@ -272,7 +272,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-node-is-new",
-    "decide-return",
+    "machine/states/returning",
     "the Node that is to be deleted is not the one that has joined anew",
     "if (deleted && node.metadata.uid === uid) return false;",
     "",
@@ -280,7 +280,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-boot-is-new",
-    "decide-return",
+    "machine/states/returning",
     "a node that does not say in which boot it is has not rejoined",
     "return bootID === undefined || (present !== undefined && present !== bootID);",
     "return present !== bootID;",
@@ -288,7 +288,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lease-before-on-rejoins",
-    "decide-return",
+    "machine/states/returning",
     "a renewal from before the power-on is no sign of the new boot",
     'const onOrderedAtMs = seen.order?.action === "On" ? seen.order.atMs : -Infinity;',
     "const onOrderedAtMs = -Infinity;",
@@ -296,7 +296,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "success-in-old-boot",
-    "decide-return",
+    "machine/states/returning",
     "no success in the boot that was to end",
     '(attempt.action === "None" || isNewBoot(walk, node))',
     '(attempt.action === "None" || walk.status.node !== undefined)',
@@ -304,7 +304,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "host-kept-after-success",
-    "decide-return",
+    "machine/states/returning",
     "a host is given up before the verdict",
     'if (!seen.hostReleased) return run({ do: "releaseHost", asItIs: seen.successor?.waiting === true });',
     "",
@@ -312,7 +312,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "labels-not-given-back-at-once",
-    "decide-return",
+    "machine/states/returning",
     "a node that joins anew has its labels back before it is Ready",
     "  const restoring = restoreLabels(walk);\n  if (restoring !== undefined) return restoring;\n  if (!rejoined)",
     "  if (!rejoined)",
@@ -320,7 +320,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "success-lets-go",
-    "decide-return",
+    "machine/states/returning",
     "a host that somebody waits for is handed over as it is, at a success too",
     "asItIs: seen.successor?.waiting === true",
     "asItIs: false",

@@ -2,13 +2,13 @@ import { DECIDE } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
-const mutant = mutantsOf("src/remediator/reprovision");
+const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   // Machines that are replaced, and hosts that Metal3 installs anew.
   mutant(
     "plane-machine-deleted",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a Machine of the control plane is never deleted",
     "if (hasControlPlaneRole || look.isControlPlane) {",
     "if (hasControlPlaneRole) {",
@@ -16,7 +16,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "external-machine-deleted",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a Machine whose host is externally provisioned is never deleted",
     "if (look.externallyProvisioned) return kept(",
     "if (look.externallyProvisioned && look.owner === undefined) return kept(",
@@ -24,7 +24,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-without-heir-deleted",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a Machine is deleted only where its owner makes another one",
     "if (!look.isReplaced) return kept(",
     "if (look.owner === undefined) return kept(",
@@ -32,7 +32,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machines-deleted-at-once",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "one Machine at a time is replaced",
     "if (!replaceTurn.granted) {",
     "if (!replaceTurn.granted && walk.remainingMs > 0) {",
@@ -40,7 +40,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "replace-turn-forgotten",
-    "replace-turns",
+    "controller/replacement-admission",
     "who was told that its Machine may be replaced keeps others waiting before that is stored",
     " || this.#told.get(namespace) === uid",
     "",
@@ -48,7 +48,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-deleted-unproven",
-    "machine-deletion",
+    "machine/states/provisioning-machine",
     "a Machine is deleted only while its host is proven off",
     "deviceGate(walk, now) ?? keepProof(walk, now);",
     "deviceGate(walk, now);",
@@ -56,7 +56,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-deleted-unannounced",
-    "machine-deletion",
+    "machine/states/provisioning-machine",
     "a Machine is deleted only after that was announced",
     "if (announced && status.replacement?.owner.uid === look.owner.uid)",
     "if (look.isReplaced)",
@@ -64,7 +64,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "given-up-host-powered",
-    "machine-deletion",
+    "machine/states/provisioning-machine",
     "a host whose Machine was deleted is powered by nobody here any more",
     'attempt: { ...attempt, action: "None", deadlineMs',
     "attempt: { ...attempt, deadlineMs",
@@ -72,7 +72,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "used-host-installed",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a BareMetalHost that somebody uses is never installed anew",
     "if (look.consumer !== undefined) {",
     "if (look.consumer === undefined && look.externallyProvisioned) {",
@@ -80,7 +80,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "operators-host-network-booted",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a host that its operator powers is refused for a network boot before it is powered off for one",
     "if (!walk.host.found || !walk.host.facts.isPoweredByMark) return undefined;",
     "if (!walk.host.found || walk.remainingMs > 0) return undefined;",
@@ -88,7 +88,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "image-taken-unproven",
-    "host-installation",
+    "machine/states/provisioning-host",
     "what is installed is taken off only while the host is proven off",
     "const unproven = deviceGate(walk, now) ?? keepProof(walk, now);",
     "const unproven = deviceGate(walk, now);",
@@ -96,7 +96,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "image-lost-that-was-changed",
-    "host-installation",
+    "machine/states/provisioning-host",
     "what is taken off a host is what was saved of it",
     "if (look.image !== installation.image) {",
     "if (look.isGone) {",
@@ -104,7 +104,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "image-left-off",
-    "host-installation",
+    "machine/states/provisioning-host",
     "an undo puts back what was taken off a host",
     'if (look.image === undefined && look.consumer === undefined && !look.isGone) return run({ do: "putImageBack" });',
     "",
@@ -114,7 +114,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   // What is never done.
   mutant(
     "plane-reprovisioned",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a control plane node is never reprovisioned",
     "return CONTROL_PLANE_ROLES.some((role) => role in labels);",
     "return CONTROL_PLANE_ROLES.every((role) => role in labels);",
@@ -122,7 +122,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reprovision-without-reboot",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a host is reprovisioned only after a proven reboot of this outage",
     "if (rebootOfThisOutage(lastReboot, node, walk.siblings)) return undefined;",
     "if (lastReboot === undefined || rebootOfThisOutage(lastReboot, node, walk.siblings)) return undefined;",
@@ -132,7 +132,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "other-nodes-machine-deleted",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "no Machine is deleted that is another node than the one that was fenced",
     "look.nodeName !== undefined && nodeName !== undefined && look.nodeName !== nodeName",
     'look.nodeName !== undefined && nodeName === ""',
@@ -140,7 +140,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "saved-role-forgotten",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a node that was saved with a role of the control plane is never reprovisioned",
     "const labels = { ...status.backup?.labels, ...node?.metadata.labels };",
     "const labels = { ...node?.metadata.labels };",
@@ -148,7 +148,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-role-reprovisioned",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a node of which nobody knows whether it runs the control plane is not reprovisioned",
     "if (node === undefined && walk.status.backup === undefined && walk.seen.subjectMachine?.found !== true) {",
     "if (node === null) {",
@@ -156,7 +156,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "second-cycle-needs-no-proof",
-    "refuse",
+    "machine/rules/reprovision-checks",
     "a reprovision needs a proven reboot of this outage",
     'if (walk.plan.type === "Escalate" || !walk.plan.requireReboot || (walk.status.retryCount ?? 0) > 0) return undefined;',
     'if (walk.plan.type === "Escalate" || !walk.plan.requireReboot || walk.attempt.id !== "") return undefined;',

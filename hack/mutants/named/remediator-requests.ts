@@ -2,13 +2,13 @@ import { METAL3, OKD_REQUESTS } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
-const mutant = mutantsOf("src/remediator/requests");
+const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   // Requests of other kinds.
   mutant(
     "request-beside-another",
-    "decide-metal3-remediation",
+    "requests/decide-metal3-remediation",
     "a request that another controller serves is left to it",
     "if (other !== undefined) {",
     "if (other === undefined && refused !== undefined) {",
@@ -16,7 +16,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "own-phase-is-anothers",
-    "decide-metal3-remediation",
+    "requests/decide-metal3-remediation",
     "what ironfence itself wrote is not taken for another controller's, so its request can end",
     'return (phase === "Undoing" && hasWaited) || phaseOf',
     "return phaseOf",
@@ -24,7 +24,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "anothers-phase-is-own",
-    "decide-metal3-remediation",
+    "requests/decide-metal3-remediation",
     "another controller's power-on is noticed while workloads are released, and in an undo",
     '(phase === "Undoing" && hasWaited) ||',
     '(phase === "Undoing" || hasWaited) ||',
@@ -32,7 +32,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-given-up-unproven",
-    "decide-metal3-remediation",
+    "requests/decide-metal3-remediation",
     "a Machine is handed to its owner only after each reboot proved its host off",
     "return provenReboots > retryCount;",
     "return provenReboots >= retryCount;",
@@ -40,7 +40,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "request-served-twice",
-    "decide-metal3-remediation",
+    "requests/decide-metal3-remediation",
     "a host is not rebooted again for a request whose remediation somebody deleted",
     "if (request.phase !== undefined) {",
     "if (isEnded(request)) {",
@@ -48,7 +48,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "child-outlives-request",
-    "request",
+    "requests/request",
     "a child goes with its request, though the Machine owns it too",
     "else await removeChild(runtime, found, signal);",
     "",
@@ -58,7 +58,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   // OKD.
   mutant(
     "okd-live-request",
-    "okd-machine",
+    "requests/okd-machine",
     "no fence begins on a view that still shows a request that was met",
     "const machine = await liveMachine(runtime, this.type, watched, signal);",
     "const machine: Machine | undefined = watched;",
@@ -66,7 +66,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "okd-steps-back",
-    "decide-okd-machine",
+    "requests/decide-okd-machine",
     "of two remediators ours steps back",
     "if (otherActor !== undefined) {",
     "if (otherActor === null) {",
@@ -74,7 +74,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "okd-ready-is-no-recovery",
-    "decide-okd-machine",
+    "requests/decide-okd-machine",
     "a node that was Ready all along has not recovered: its request must not be met and made for ever",
     "if (nodeReady === true && status.node?.wasReady !== true)",
     "if (nodeReady === true)",
@@ -82,7 +82,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "okd-backup-kept",
-    "decide-okd-machine",
+    "requests/decide-okd-machine",
     "a child that failed stays while it alone holds what its deleted Node had",
     '?.status === "True") return hold;',
     '?.status === "Never") return hold;',
@@ -90,7 +90,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "okd-replacement-goes-on",
-    "decide-okd-machine",
+    "requests/decide-okd-machine",
     "a remediation that deletes its Machine is not aborted for that",
     '|| child.status?.phase === "Provisioning") return',
     ") return",
@@ -98,7 +98,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "okd-no-replacement",
-    "decide-okd-machine",
+    "requests/decide-okd-machine",
     "a Machine of the control plane, or that nobody makes anew, gets reboots alone",
     "const replaceable = !machine.isControlPlane && hasController(machine);",
     "const replaceable = machine.kind !== undefined;",

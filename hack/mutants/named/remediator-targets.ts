@@ -12,13 +12,13 @@ import {
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
-const mutant = mutantsOf("src/remediator/targets");
+const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // A Secret goes only where it may.
   mutant(
     "secret-follows-edit",
-    "sent-before",
+    "hosts/sent-before",
     "a Secret without the annotation is sent to no address that was edited since 0.1.0 spoke to it",
     "if (reachable === undefined || reachable.observedGeneration !== metadata.generation) return false;",
     "if (reachable === undefined) return false;",
@@ -26,7 +26,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "upgrade-never-over",
-    "sent-before",
+    "hosts/sent-before",
     "a Secret without the annotation is sent only while a remediation of 0.1.0 has the host",
     "if (status?.owner === undefined || status.owner.stateVersion !== undefined) return false;",
     "if (status?.owner === undefined) return false;",
@@ -34,7 +34,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "upgrade-leaves-host-off",
-    "devices",
+    "hosts/devices",
     "an upgrade in the middle of a fence leaves no host off for lack of the annotation",
     "allowed === undefined ? wasSentByFirstVersion(target) : isAllowed(allowed, device.address)",
     "isAllowed(allowed, device.address)",
@@ -42,7 +42,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "owner-without-version",
-    "target-store",
+    "hosts/target-store",
     "the owner of a host says that this version has taken it: 0.1.0's rule for Secrets does not hold for it",
     "since, stateVersion: STATE_VERSION }",
     "since }",
@@ -50,7 +50,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "attached-unseen",
-    "composite-directory",
+    "hosts/composite-directory",
     "right before an order it is looked at live who powers the host",
     'if (live !== undefined && powerPathOf(live) !== "Direct") throw',
     'if (live === undefined && powerPathOf(twin) !== "Direct") throw',
@@ -59,7 +59,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // The right host, owned by one.
   mutant(
     "report-allows-off",
-    "fencing-target",
+    "hosts/fencing-target",
     "a host whose identity others report as well is not powered off",
     'return { verified: false, reason: "Unknown", message, ...(enoughForOn && { enoughForOn }) };',
     'return enoughForOn ? verdict : { verified: false, reason: "Unknown", message };',
@@ -67,7 +67,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "report-holds-on",
-    "fencing-target",
+    "hosts/fencing-target",
     "what others report does not leave a host off that was verified before its power-off",
     "const enoughForOn = verdict.verified && !conflict.holdsOn;",
     "const enoughForOn = verdict.verified && !conflict.byReport;",
@@ -75,7 +75,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rival-remediated-unheeded",
-    "target-index",
+    "hosts/target-index",
     "a host that another target may name as well is not powered on while that is remediated",
     "const holdsOn = isHolder || rival.target.status?.owner !== undefined;",
     "const holdsOn = isHolder;",
@@ -83,7 +83,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "no-identity-will-do",
-    "identity",
+    "hosts/identity",
     "a host that nobody can tell apart is not taken for the right one",
     'return { verified: false, reason: "Unknown", message: why };',
     "return { verified: true, message: why };",
@@ -91,7 +91,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "one-match-is-enough",
-    "identity",
+    "hosts/identity",
     "one value that differs makes it another host, whatever else matches",
     'if (verdicts.includes(false)) return "mismatch";',
     'if (!verdicts.includes(true) && verdicts.length > 0) return "mismatch";',
@@ -99,7 +99,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "two-owners",
-    "target-store",
+    "hosts/target-store",
     "a host is taken only from an owner that is at its end",
     "if (present !== undefined && (await isLive(runtime, present, signal))) {",
     "if (present !== undefined && present.uid === uid) {",
@@ -107,7 +107,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "release-of-another",
-    "target-store",
+    "hosts/target-store",
     "a host is given up by its owner alone",
     "if (status?.owner?.uid !== owner.uid) return undefined;",
     "if (status === undefined) return undefined;",
@@ -115,7 +115,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "claim-unguarded",
-    "target-store",
+    "hosts/target-store",
     "a host is taken by compare-and-swap",
     "mergePatch(FENCING_TARGETS, key, { uid, resourceVersion }, { status }, options, signal);",
     "mergePatch(FENCING_TARGETS, key, { uid, resourceVersion: undefined as unknown as string }, { status }, options, signal);",
@@ -125,7 +125,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // BareMetalHosts: asked of their operator, never gone behind.
   mutant(
     "target-beside-operator",
-    "composite-directory",
+    "hosts/composite-directory",
     "a FencingTarget beside a host with an operator is not used",
     "    return ambiguous(what, located.host);",
     "    return byTarget;",
@@ -133,7 +133,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "target-beside-unread-hosts",
-    "composite-directory",
+    "hosts/composite-directory",
     "a FencingTarget is not used before it is known whether an operator powers its host",
     "if (target !== undefined && unread !== undefined) {",
     "if (target === undefined && unread !== undefined) {",
@@ -141,7 +141,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "order-beside-unread-hosts",
-    "composite-directory",
+    "hosts/composite-directory",
     "no power-off is sent to a FencingTarget's host before it is known whether an operator has taken it back",
     "if (isOff && hosts.unread !== undefined) throw new BmcError(",
     "if (isOff && hosts.unread !== undefined && hosts.problem === undefined) throw new BmcError(",
@@ -149,7 +149,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "twin-by-node-alone",
-    "composite-directory",
+    "hosts/composite-directory",
     "what leads to the BareMetalHost of a Machine's FencingTarget is the Machine, too",
     "  const located = hosts.locate(subject);\n  const named =",
     "  const located = hosts.locate({ ...subject, machine: undefined });\n  const named =",
@@ -157,7 +157,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "managed-target-ready",
-    "composite-directory",
+    "hosts/composite-directory",
     "a FencingTarget whose host an operator powers is not said to be Ready, across a restart",
     'if (said?.reason === "Ambiguous") return',
     'if (said?.reason === "NodeNotFound") return',
@@ -165,7 +165,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-hosts-ready",
-    "target-status",
+    "probes/target-status",
     "a target is not called Ready while the agent may not read who else powers its host",
     "if (facts.conflict?.unread === true) {",
     "if (facts.conflict?.unread === true && target.spec.maintenance) {",
@@ -173,7 +173,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "no-node-ready",
-    "target-status",
+    "probes/target-status",
     "a target whose node does not exist is not called Ready",
     "if (facts.nodeMissing !== undefined) {",
     "if (facts.nodeMissing !== undefined && target.spec.maintenance) {",
@@ -183,7 +183,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "target-of-any-cluster",
-    "target-index",
+    "hosts/target-index",
     "a target is of its own cluster's node alone",
     "const node = nodeClaim({ cluster: clusterRef, name: nodeName });",
     "const node = nodeClaim({ cluster: undefined, name: nodeName });",
@@ -191,7 +191,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "target-strays-to-namesake",
-    "fencing-target",
+    "hosts/fencing-target",
     "a target that names the namesake in another cluster is another host's",
     "const isSame = namesOf(cluster).some((by) => nodeKey({ name, cluster: by }) === named);",
     "const isSame = name === nodeName;",
@@ -199,7 +199,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pin-of-namesake",
-    "identity",
+    "hosts/identity",
     "what was pinned from a node counts for no namesake",
     "const isPin = pin?.nodeName === nodeName && clusterKey(pin.clusterRef) === clusterKey(clusterRef);",
     "const isPin = pin?.nodeName === nodeName;",
@@ -207,7 +207,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rival-uuid-unseen",
-    "target-index",
+    "hosts/target-index",
     "two targets that claim one system UUID are both refused",
     "      exclusive.push({ claims: [givenClaim(uuid)], what: `claims system UUID ${uuid} as well` });\n",
     "",
@@ -215,7 +215,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rival-serial-unseen",
-    "target-index",
+    "hosts/target-index",
     "two targets that claim one serial number are both refused",
     "    exclusive.push({ claims: [serialClaim(serial)], what: `claims serial number ${serial} as well` });\n",
     "",
@@ -223,7 +223,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "shared-pin-proves",
-    "target-index",
+    "hosts/target-index",
     "a UUID that two hosts report proves neither",
     "} else exclusive.push({ claims: [uuidClaim(uuid), reportedClaim(uuid)], reported: uuid });",
     "}",
@@ -231,7 +231,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "report-of-another-unheard",
-    "target-index",
+    "hosts/target-index",
     "what the BMC of another target reports is proof of neither host",
     "exclusive.push({ claims: [uuidClaim(uuid), reportedClaim(uuid)], reported: uuid });",
     "exclusive.push({ claims: [uuidClaim(uuid)], reported: uuid });",
@@ -239,7 +239,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-without-target-unseen",
-    "fencing-target",
+    "hosts/fencing-target",
     "a UUID that a node without a target reports as well proves nothing",
     "const conflictOf = (uid: string): Conflict | undefined => index.conflictOf(uid) ?? nodeConflict(index, nodes, uid);",
     "const conflictOf = (uid: string): Conflict | undefined => index.conflictOf(uid) ?? nodeConflict(index, undefined, uid);",
@@ -247,7 +247,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "holder-loses-its-identity",
-    "target-index",
+    "hosts/target-index",
     "an identity that a person gave stays its holder's",
     "exclusive.push({ claims: [givenClaim(uuid)], what:",
     "exclusive.push({ claims: [uuidClaim(uuid)], what:",
@@ -255,7 +255,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "shared-serial-proves",
-    "bare-metal-host/judge-host",
+    "hosts/bare-metal-host/judge-host",
     "a serial number that two BareMetalHosts have proves neither",
     "if (host.consumerRef !== undefined && twin === undefined) {",
     "if (host.consumerRef !== undefined) {",
@@ -263,7 +263,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rival-device-unseen",
-    "target-index",
+    "hosts/target-index",
     "two targets that point at one System are both refused",
     "    exclusive.push({ claims: system.exclusive, what: `points at ${device.address} as well` });\n",
     "",
@@ -271,7 +271,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ambiguous-found",
-    "fencing-target",
+    "hosts/fencing-target",
     "two targets of one node lead to no host",
     "if (conflict === undefined) return { found: true, host: hostOf(deps, index, conflictOf, target) };",
     "if (conflict !== null) return { found: true, host: hostOf(deps, index, conflictOf, target) };",
@@ -279,7 +279,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ambiguous-when-asked",
-    "fencing-target",
+    "hosts/fencing-target",
     "a rival that appears after the lookup stops the order",
     "if (conflict === undefined || (",
     "if (conflict !== null || (",
@@ -287,7 +287,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "nameless-system-has-no-rival",
-    "target-index",
+    "hosts/target-index",
     "a target that names a System has a rival in one that names its BMC alone",
     ": { filed: [system, someSystem], exclusive: [system, anySystem] };",
     ": { filed: [system, someSystem], exclusive: [system] };",
@@ -295,7 +295,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "foreign-namespace-target",
-    "target-index",
+    "hosts/target-index",
     "targets of other namespaces are not honoured",
     "if (object.metadata.namespace !== this.#namespace) return [];",
     "",
@@ -303,7 +303,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "secret-sent-anywhere",
-    "devices",
+    "hosts/devices",
     "a Secret is sent to no address but those that it allows",
     "if (origin !== undefined && !isFree) {",
     'if (origin === "") {',
@@ -311,7 +311,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "plain-http-unasked",
-    "devices",
+    "hosts/devices",
     "a password crosses the network readable only where the device says so",
     'if (allowPlainHTTP || originText(address)?.startsWith("http:") !== true) return;',
     'if (allowPlainHTTP !== null || originText(address)?.startsWith("http:") !== true) return;',
@@ -319,7 +319,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pin-without-bmc",
-    "probe",
+    "probes/probe",
     "a node's word about its hardware is pinned only where its BMC says the same",
     'if (!said.includes("match") || said.includes("mismatch")) return undefined;',
     "",
@@ -327,7 +327,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pin-outlives-hardware",
-    "identity",
+    "hosts/identity",
     "what was pinned from a node ends with its hardware",
     "if (nodeUuid !== undefined && answered !== undefined && !sameUuid(nodeUuid, answered)) {",
     'if (nodeUuid === "" && answered !== undefined && !sameUuid(nodeUuid, answered)) {',
@@ -335,7 +335,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-owner-robbed",
-    "target-store",
+    "hosts/target-store",
     "an owner of a kind that is not known here is live",
     "if (type === undefined) return true;",
     "if (type === undefined) return false;",
@@ -343,7 +343,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unfinished-owner-robbed",
-    "target-store",
+    "hosts/target-store",
     "an owner without a verdict is live",
     'return succeeded === undefined || succeeded.status === "Unknown";',
     'return succeeded?.status === "Unknown";',
@@ -351,7 +351,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "remade-target-written",
-    "target-store",
+    "hosts/target-store",
     "a target that was made anew is another one",
     "if (target.metadata.uid === ref.uid) return target;",
     'if (target.metadata.uid !== "") return target;',
@@ -359,7 +359,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "claim-keeps-off-proof",
-    "target-store",
+    "hosts/target-store",
     "a proof that a host is off ends with whoever takes the host",
     "stateVersion: STATE_VERSION }, offProof: null };",
     "stateVersion: STATE_VERSION } };",
@@ -367,7 +367,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "living-host-proven-off",
-    "prove-off",
+    "probes/prove-off",
     "a host whose kubelet lives is not off, whatever its BMC says",
     "return (await showsLife(runtime, node, signal)) ? undefined : { time, ...outage };",
     "return { time, ...outage };",
@@ -375,7 +375,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "one-off-proves-outage",
-    "prove-off",
+    "probes/prove-off",
     "one reading proves no host of an outage off",
     'if (levelPower(readings, level.length).state !== "Off") return undefined;',
     "",
@@ -383,7 +383,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "half-off-proves-outage",
-    "prove-off",
+    "probes/prove-off",
     "a host of an outage is proven off by all devices of a level",
     "levelPower(readings, level.length)",
     "levelPower(readings, readings.length)",
@@ -391,7 +391,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "owned-host-probed",
-    "target-controller",
+    "probes/target-controller",
     "no probe disturbs a host that a remediation owns",
     "if (owner !== undefined && (await isLive(runtime, owner, signal))) {",
     'if (owner !== undefined && owner.uid === "") {',
@@ -401,7 +401,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // Others who reach the same BMC.
   mutant(
     "own-reset-said-to-be-foreign",
-    "target-controller",
+    "probes/target-controller",
     "a reset while a remediation of ours owned the host is not said to be another's",
     "    if (target.status?.owner !== undefined) memory.resets = undefined;\n",
     "",
@@ -409,7 +409,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "recorded-reset-said-to-be-foreign",
-    "reset-history",
+    "probes/reset-history",
     "a reboot of our own that is on record is not said to be another's",
     "before === undefined || before.ownReboot !== after.ownReboot",
     "before === undefined",
@@ -417,7 +417,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "foreign-reset-unsaid",
-    "reset-history",
+    "probes/reset-history",
     "a reset that we did not order is said: another agent may reach the BMC",
     "afterMs - beforeMs > SAME_RESET_MS",
     "afterMs - beforeMs > Infinity",

@@ -16,7 +16,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   // Clusters that were deleted.
   mutant(
     "moved-cluster-powered-on",
-    "decide-undo",
+    "machine/states/undoing",
     "no host is powered on whose taint may stand in a cluster that was deleted here and may live on elsewhere",
     "return host.found && host.facts.isInUse;",
     "return host.found && !host.facts.isInUse;",
@@ -24,7 +24,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "exchanged-is-gone",
-    "effects",
+    "effects/run-effect",
     "a Cluster whose kubeconfig leads elsewhere is waited for, unless it was made anew under its name",
     "madeAtMs > begunAtMs",
     "madeAtMs !== begunAtMs",
@@ -32,7 +32,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "gone-though-connected",
-    "decide-undo",
+    "machine/states/undoing",
     "marks are taken off in a cluster that can be reached, whatever became of its Cluster",
     "return away !== undefined && seen.cluster?.gone === true;",
     "return away === undefined || seen.cluster?.gone === true;",
@@ -41,7 +41,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "undo-fights-operator",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo powers no host on that a BareMetalHost's operator has taken back",
     'if (isOn || (last?.state === "Off" && due && !isTakenBack(walk))) {',
     'if (isOn || (last?.state === "Off" && due)) {',
@@ -51,7 +51,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   // Nodes that join again after the verdict.
   mutant(
     "late-rejoin-unheard",
-    "awaited-nodes",
+    "controller/awaited-nodes",
     "the cluster of a node that may join again after the verdict stays connected",
     'if (cluster !== "") this.#held.set(',
     'if (cluster === "-") this.#held.set(',
@@ -61,7 +61,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "twin-left-off",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo looks at all devices of a host: one may be off while another reads On",
     'if (inMs <= 0) return run({ do: "readWhole" });',
     'if (inMs <= 0) return run({ do: "readPower" });',
@@ -69,7 +69,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "left-off",
-    "decide-undo",
+    "machine/states/undoing",
     "a host that we may have turned off is powered on by the undo",
     "const owesOn = mayHaveTurnedOff(attempt);",
     "const owesOn = false as boolean;",
@@ -77,7 +77,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-under-taint",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo takes the taint off before it powers the host on",
     'if (!seen.taintCleared && !isGone) return run({ do: "untaint" });',
     "",
@@ -86,7 +86,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-off-forgotten",
-    "orders",
+    "machine/rules/power-orders",
     "an undo waits for an order that may come late",
     "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
     "return ageMs >= 0;",
@@ -94,7 +94,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "early-on-believed",
-    "orders",
+    "machine/rules/power-orders",
     "an On that was read before a power-off had its time says nothing about the time after it",
     "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
     "return ageMs >= REORDER_AFTER_MS;",
@@ -102,7 +102,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "successor-forgotten",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo asks, live, who waits for the host",
     'if (successor === undefined) return run({ do: "checkSuccessor" });',
     "if (successor === undefined) return undefined;",
@@ -110,7 +110,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "verdict-with-marks",
-    "decide-undo",
+    "machine/states/undoing",
     "no verdict while a mark of ours may stand",
     'if (!seen.marksCleared && !isGone) return run({ do: "clearMarks" });',
     "",
@@ -121,7 +121,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "off-while-away",
-    "decide-away",
+    "machine/rules/cluster-away",
     "no power-off is sent while the node's cluster is away",
     '  "forceOff",\n',
     "",
@@ -129,7 +129,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-before-untaint-away",
-    "decide-away",
+    "machine/rules/cluster-away",
     "no host is powered on whose taint may stand in a cluster that is away",
     'const unmarked = state.name === "Undoing" && status.target === undefined;',
     'const unmarked = state.name === "Undoing";',
@@ -137,7 +137,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "verify-while-away",
-    "decide-away",
+    "machine/rules/cluster-away",
     "before any order a cluster that is away is waited for where that ends",
     'if (state.name !== "Verifying" || state.attempt.action === "ForceOff" || state.attempt.action === "On") {',
     'if (state.name !== "Resolving") {',
@@ -145,7 +145,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "time-runs-while-away",
-    "decide-away",
+    "machine/rules/cluster-away",
     "an attempt is not spent on a cluster that is away",
     'if (state.name === "Resolving") return undefined;\n  const { step',
     'if (state.name !== "Resolving") return undefined;\n  const { step',
@@ -153,7 +153,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "handed-unproven",
-    "decide-undo",
+    "machine/states/undoing",
     "a Machine is left to its owner only once its host was proven off",
     "return status.target !== undefined && (isProven || !plan.requireReboot);",
     "return status.target !== undefined;",
@@ -161,7 +161,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "handed-wrong-host",
-    "decide-undo",
+    "machine/states/undoing",
     "a Machine whose host was not the one that was fenced is not given away",
     "remediation.isRequested || NOT_ITS_HOST.includes(reason)) return false;",
     "remediation.isRequested) return false;",
@@ -169,7 +169,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "handed-called-off",
-    "decide-undo",
+    "machine/states/undoing",
     "a remediation that was called off gives no Machine away",
     'if (verdict !== "Failed" || remediation',
     'if (verdict === "Deleted" || remediation',
@@ -178,7 +178,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "target-waited-for-ever",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo does not wait for a target for ever",
     "if (!owes || inherits(walk) || walk.remainingMs <= 0) return undefined;",
     "if (!owes || inherits(walk)) return undefined;",
@@ -186,7 +186,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-powers-anothers-host",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo orders no power of a host that it does not own",
     "if (owned && !isLeftAsItIs(walk)) {",
     "if (host.found && !isLeftAsItIs(walk)) {",
@@ -194,7 +194,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "successor-of-long-ago",
-    "decide-undo",
+    "machine/states/undoing",
     "who waits for the host is asked right before the undo's On",
     'if (isOld && walk.siblings.some((sibling) => sibling.waiting)) return run({ do: "checkSuccessor" });',
     "",
@@ -202,7 +202,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-handed-over",
-    "decide-undo",
+    "machine/states/undoing",
     "a successor is handed no host that boots from the network next",
     "if (successor.waiting && !attempt.bootOverride && walk.stop === undefined) return undefined;",
     "if (successor.waiting && walk.stop === undefined) return undefined;",
@@ -210,7 +210,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-on-though-stopped",
-    "decide-undo",
+    "machine/states/undoing",
     "maintenance stops the On of an undo, too",
     "    if (held !== undefined) return held;\n    const verdict",
     "    const verdict",
@@ -218,7 +218,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-on-wrong-host",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo orders no other host on",
     "    if (!verdict.verified && !allowsOn(verdict)) return waitForIdentity(walk, verdict, now);\n    return orderOn",
     "    return orderOn",
@@ -226,7 +226,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-unsettled-by-refusal",
-    "orders",
+    "machine/rules/power-orders",
     "an order whose connection broke may have been heard",
     "if (order !== undefined && isUntouched(walk, order)) return true;",
     'if (order?.outcome === "Rejected") return true;',
@@ -234,7 +234,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-keeps-host",
-    "decide-undo",
+    "machine/states/undoing",
     "no verdict while the host is owned",
     "if (owned) {\n    const asItIs",
     "if (!owned) {\n    const asItIs",
@@ -242,7 +242,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-on-ends-undo",
-    "decide-undo",
+    "machine/states/undoing",
     "a host that was ordered off is ordered on, whatever it reads",
     "if (isOn && !isOnOwed(walk, now)) {",
     "if (isOn) {",
@@ -250,7 +250,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unsent-on-believed",
-    "decide-undo",
+    "machine/states/undoing",
     "an On that was stored and not sent is no On",
     'return outcome !== "Rejected" || problem !== undefined;',
     "return true;",
@@ -258,7 +258,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-intent-believed",
-    "decide-undo",
+    "machine/states/undoing",
     "an intent to power on that another process stored is no On",
     'remainingMs <= 0 || isSpent(attempt, "On", order)) return false;',
     'remainingMs <= 0 || attempt.action === "On") return false;',
@@ -266,7 +266,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refusal-hides-earlier-off",
-    "orders",
+    "machine/rules/power-orders",
     "a refused power-off says nothing of one that went before it",
     "return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;",
     "return hadNoEffect(last);",
@@ -274,7 +274,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refusal-hides-broken-off",
-    "orders",
+    "machine/rules/power-orders",
     "a refused power-off says nothing of one before it whose connection broke",
     "return unheard ? order.heardBeforeMs : order.atMs;",
     "return unheard ? undefined : order.atMs;",
@@ -282,7 +282,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "heard-order-forgotten",
-    "device-effects",
+    "effects/devices",
     "what an order before may have done is kept with the order after it",
     "previous?.action === action ? heardAtMs(previous) : undefined;",
     "previous?.action === action ? previous.heardBeforeMs : undefined;",
@@ -290,7 +290,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-settled-by-refusal-in-later-cycle",
-    "orders",
+    "machine/rules/power-orders",
     "a refused power-off says nothing of one of an earlier power cycle that may still work",
     "if (order !== undefined && isUntouched(walk, order)) return true;",
     "if (order !== undefined && hadNoEffect(order)) return true;",
@@ -298,7 +298,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-waits-for-owner",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo does not wait for an owner that goes on with the host it was to inherit",
     "if (seen.claim?.owned === false && seen.claim.undoing) return",
     "if (seen.claim?.owned === false) return",
@@ -306,7 +306,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-on-of-taken-back",
-    "decide-undo",
+    "machine/states/undoing",
     "a host that somebody else powers by now is not ordered on, whatever it reads",
     'if (holds(stop, "On") || isTakenBack(walk) ||',
     'if (holds(stop, "On") ||',
@@ -314,7 +314,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "hand-over-lets-go",
-    "decide-undo",
+    "machine/states/undoing",
     "a host that somebody waits for is handed over as it is",
     "const asItIs = seen.successor?.waiting === true || ",
     "const asItIs = ",
@@ -322,7 +322,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ons-count-offs",
-    "orders",
+    "machine/rules/power-orders",
     "what it took to power a host off takes nothing from the orders to power it on",
     "const before = attempt.action === action ? attempt.orders : 0;",
     "const before = attempt.orders;",
@@ -330,7 +330,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-forgets-attempt",
-    "moves",
+    "machine/rules/transitions",
     "an undo keeps what the attempt that it ends has done",
     '"attempt" in state && state.attempt !== undefined\n      ? state.attempt\n      : newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
     'newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
@@ -338,7 +338,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-on-of-another-host",
-    "decide-undo",
+    "machine/states/undoing",
     "a host that reads On is not ordered on where its devices may be another's",
     "return verdict === undefined || allowsOn(verdict);",
     "return true;",
@@ -346,7 +346,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "released-host-powered",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo orders no power of a host that was given up",
     "const owned = host.found && ownsHost(seen);",
     "const owned = host.found && seen.claim?.owned === true;",
@@ -354,7 +354,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-override-is-clear",
-    "decide-undo",
+    "machine/states/undoing",
     "a boot override of which nothing is known is not taken for cleared",
     'if (walk.seen.override !== "None") return run({ do: "setBootOverride", override: "None" });',
     'if (walk.seen.override === "NetworkOnce") return run({ do: "setBootOverride", override: "None" });',
@@ -362,7 +362,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "inherited-host-forgotten",
-    "decide-undo",
+    "machine/states/undoing",
     "who was to inherit a host asks for it again while its owner takes back what it did",
     "if (seen.claim?.owned === false && seen.claim.undoing) return reclaim(walk, now);",
     "",
@@ -370,7 +370,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-node-unawaited",
-    "decide-undo",
+    "machine/states/undoing",
     "a remediation that is being deleted waits for the Node that it has deleted",
     "return waits && walk.remainingMs > 0 ?",
     "return waits && walk.remainingMs > Infinity ?",
@@ -378,7 +378,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-undo-gives-up",
-    "decide-undo",
+    "machine/states/undoing",
     "a remediation that is being deleted does not give its host up",
     'if ((walk.remediation.deleting && !isTakenBack(walk)) || holds(walk.stop, "On") || readsOn(walk) !== undefined)',
     'if (holds(walk.stop, "On") || readsOn(walk) !== undefined)',
@@ -386,7 +386,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stopped-undo-gives-up",
-    "decide-undo",
+    "machine/states/undoing",
     "an undo that maintenance holds back does not run out of its time",
     'if ((walk.remediation.deleting && !isTakenBack(walk)) || holds(walk.stop, "On") || readsOn(walk) !== undefined)',
     "if ((walk.remediation.deleting && !isTakenBack(walk)) || readsOn(walk) !== undefined)",

@@ -7,7 +7,7 @@ const mutant = mutantsOf("src/remediator");
 export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
     "terminating-alone-counts",
-    "release",
+    "effects/release-pods",
     "a pod counts whether or not it is terminating",
     "const leaving = pods.filter(mustLeave).length;",
     "const leaving = pods.filter((pod) => mustLeave(pod) && pod.metadata.deletionTimestamp !== undefined).length;",
@@ -15,7 +15,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pod-by-name",
-    "release",
+    "effects/release-pods",
     "a pod is deleted by UID: one of the same name may have come since",
     "{ guard: { uid }, gracePeriodSeconds: 0 }",
     "{ gracePeriodSeconds: 0 }",
@@ -23,7 +23,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "finished-pod-made-failed",
-    "release",
+    "effects/release-pods",
     "a pod that has changed since it was listed is not made to have failed",
     "await client.mergePatch(PODS, key, { uid, resourceVersion }, { status }",
     "await client.mergePatch(PODS, key, { uid, resourceVersion: undefined as unknown as string }, { status }",
@@ -31,7 +31,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "release-outlives-its-time",
-    "release",
+    "effects/release-pods",
     "no pod is ended after the time for which the host is proven off",
     "for (const pod of leaving) await releasePod(deps, pod, bounded);",
     "for (const pod of leaving) await releasePod(deps, pod, signal);",
@@ -39,7 +39,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "mirror-pods-deleted",
-    "pods",
+    "machine/node-patches/pods",
     "pods that mirror static ones stay",
     "if (pod.metadata.annotations?.[MIRROR] !== undefined) return false;",
     "",
@@ -47,7 +47,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "tolerating-pods-deleted",
-    "pods",
+    "machine/node-patches/pods",
     "pods that tolerate the taint stay",
     "return !(pod.spec.tolerations ?? []).some(toleratesOutOfService);",
     "return true;",
@@ -55,7 +55,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "volume-of-any-node",
-    "pods",
+    "machine/node-patches/pods",
     "a volume that is being detached is attached still",
     "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName);",
     "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName && attachment.metadata.deletionTimestamp === undefined);",

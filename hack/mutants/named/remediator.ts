@@ -28,7 +28,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Off is off only when it is proven.
   mutant(
     "stale-view-unsaid",
-    "stale-views",
+    "controller/stale-views",
     "a view that may be stale is reported on each remediation under way",
     "warn(deps, `what is known of ${kind} may be minutes old: ${why}`);",
     "",
@@ -36,7 +36,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "session-outlives-restore",
-    "session",
+    "controller/session",
     "what a session remembers counts for nothing once the API server has gone back to an earlier state",
     "return watched?.metadata.uid === this.uid && rewinds === this.#rewinds;",
     "return watched?.metadata.uid === this.uid;",
@@ -44,7 +44,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "old-reading-proves",
-    "device-effects",
+    "effects/devices",
     "what was read before a power order proves nothing after it",
     "session.seen = { ...session.seen, identity: undefined, power: NOTHING_READ };",
     "session.seen = { ...session.seen, identity: undefined };",
@@ -54,7 +54,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Power orders and their intents.
   mutant(
     "late-order",
-    "device-effects",
+    "effects/devices",
     "a process that stood still sends no order on what it knew before",
     "return identity === undefined ? -Infinity : identity.atMs + IDENTITY_AGE_MAX_MS - nowMs;",
     "return identity === undefined ? Infinity : identity.atMs + Infinity - nowMs;",
@@ -62,7 +62,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stopped-order",
-    "device-effects",
+    "effects/devices",
     "an order that was stopped while its intent was being stored is not sent",
     'if (!context.mayOrder("ForceOff")) throw',
     'if (!context.mayOrder("ForceOff") && host === undefined) throw',
@@ -70,7 +70,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "intent-unguarded",
-    "walker",
+    "controller/reconcile",
     "a status is stored only over the version that was decided on",
     "const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };",
     "const guard = { uid: metadata.uid, resourceVersion: undefined as unknown as string };",
@@ -80,7 +80,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Marks are ours only where our annotation says so.
   mutant(
     "foreign-taint-removed",
-    "marks",
+    "machine/node-patches/marks",
     "a taint without our signature is somebody else's",
     "signature === undefined ? isOurs :",
     "signature === undefined ? true :",
@@ -88,7 +88,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "foreign-taint-signed",
-    "marks",
+    "machine/node-patches/marks",
     "somebody else's out-of-service taint is not made ours",
     'if (change.outOfService === "on" && (outOfServiceOf(node) !== "Foreign" || putOn.outOfService)) {',
     'if (change.outOfService === "on") {',
@@ -96,7 +96,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "marks-of-another",
-    "marks",
+    "machine/node-patches/marks",
     "who does not own the host takes only its own marks off",
     "ownedBy === undefined || signerIn(signature) === ownedBy;",
     "ownedBy === undefined || signature !== ownedBy;",
@@ -104,7 +104,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "kubelet-signs",
-    "marks",
+    "machine/node-patches/marks",
     "whose an out-of-service taint is says another taint, not the Node's annotation, which its kubelet can write",
     'const taint = taintsOf(node).find((taint) => sameTaint(taint, FENCED));\n  return taint === undefined ? undefined : (taint.value ?? "");',
     'return node.metadata.annotations?.[FENCED_BY]?.split("/")[0];',
@@ -112,7 +112,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-unguarded",
-    "node-writes",
+    "clusters/node-writes",
     "what others write to a node meanwhile survives",
     "client.patch<Node>(NODES, { name }, { uid, resourceVersion }, operations, {}, signal);",
     "client.patch<Node>(NODES, { name }, { uid, resourceVersion: undefined as unknown as string }, operations, {}, signal);",
@@ -122,7 +122,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Nodes that are deleted.
   mutant(
     "backup-wins",
-    "restore",
+    "machine/node-patches/node-backup",
     "what the new Node has wins over what was saved",
     "const labels = { ...backup.labels, ...node.metadata.labels };",
     "const labels = { ...node.metadata.labels, ...backup.labels };",
@@ -130,7 +130,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "marks-saved",
-    "restore",
+    "machine/node-patches/node-backup",
     "our marks do not come back with a node",
     ".filter(([key]) => !NOT_SAVED.includes(key))",
     ".filter(([key]) => key !== '')",
@@ -140,7 +140,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "twin-read-before-undo",
-    "seen",
+    "machine/model/observations",
     "an undo believes no On that was read for a power-off, of one device of several",
     "        power: nothingSeenOfAttempt().power,\n        taintCleared",
     "        taintCleared",
@@ -148,7 +148,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "partly-taken-had-no-effect",
-    "device-effects",
+    "effects/devices",
     "an order that one device took and another refused may have taken effect",
     'if (error instanceof PartlyTakenError || code === "Timeout"',
     'if (code === "Timeout"',
@@ -158,7 +158,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // What is never done.
   mutant(
     "unread-switch-is-off",
-    "stop-switch",
+    "controller/stop-switch",
     "a stop switch that is not read yet stops",
     "if (!view.synced) {",
     "if (view.problem !== undefined) {",
@@ -166,7 +166,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "quorum-lost",
-    "quorum",
+    "machine/rules/quorum",
     "etcd keeps more than half of its members",
     "return others > members.length / 2;",
     "return others >= members.length / 2;",
@@ -174,7 +174,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-member-forgotten",
-    "lost-members",
+    "controller/deleted-members",
     "a member of etcd whose Node was deleted counts as down, not as gone",
     'if (type !== "deleted" || !mayRunEtcd(object)) return;',
     'if (type === "deleted" || !mayRunEtcd(object)) return;',
@@ -182,7 +182,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-member-up",
-    "lost-members",
+    "controller/deleted-members",
     "what a deleted Node said of itself last counts for nothing",
     "{ cluster, node: { ...object, status: {} } }",
     "{ cluster, node: object }",
@@ -190,7 +190,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "one-host-more",
-    "turn",
+    "machine/rules/admission",
     "no more hosts at once than the limit",
     "if (busy.length >= limits.hosts) {",
     "if (busy.length > limits.hosts) {",
@@ -198,7 +198,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "zone-unlimited",
-    "turn",
+    "machine/rules/admission",
     "no more hosts of a zone at once than its limit",
     "if (inSame.length < limits.perZone) return undefined;",
     "if (inSame.length <= limits.perZone) return undefined;",
@@ -206,7 +206,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "limit-forgotten-by-restart",
-    "state",
+    "machine/model/state",
     "who has begun counts by what is stored, also for another process",
     'return phase !== "Resolving" && !isFinal(phase);',
     'return phase === "Verifying";',
@@ -214,7 +214,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "zone-goes-with-the-node",
-    "turns",
+    "controller/admissions",
     "the zone of a host counts as stored, also while its Node is deleted",
     "zone: status?.node?.zone ?? zoneOf(",
     "zone: zoneOf(",
@@ -222,7 +222,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "wrong-host-without-warning",
-    "walker",
+    "controller/reconcile",
     "a wrong host is told in a warning",
     "for (const { type, reason, message } of notes) {",
     'for (const { type, reason, message } of notes.filter((note) => note.reason !== "WrongHost")) {',
@@ -232,7 +232,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // BareMetalHosts: asked of their operator, never gone behind.
   mutant(
     "stray-host-kept-off",
-    "find-host",
+    "controller/find-host",
     "a host that strayed is let go all the same",
     "if (strayed === undefined || isTakenBack)",
     "if (strayed === undefined || (isTakenBack && phase === undefined))",
@@ -242,7 +242,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "cluster-confused",
-    "subject",
+    "../nodes/subject",
     "a node of the same name in another cluster is another node",
     'return key === "" ? name : `${key}/${name}`;',
     "return clusterKey(undefined) + name;",
@@ -250,7 +250,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-name-trusted",
-    "subject",
+    "../nodes/subject",
     "the name of a Machine's remediation is no node's name",
     "groupOf(apiVersion) === OKD_MACHINE_GROUP ? named : undefined;",
     "named ?? metadata.name;",
@@ -258,7 +258,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-namesake",
-    "resolve-subject",
+    "machine-objects/read-machine",
     "a Machine that was made anew is another one",
     "if (live.metadata.uid !== uid) {",
     'if (live.metadata.uid === "") {',
@@ -266,7 +266,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-dying",
-    "resolve-subject",
+    "machine-objects/read-machine",
     "a Machine that is being deleted is left alone",
     "if (live.metadata.deletionTimestamp !== undefined) {",
     'if (live.metadata.deletionTimestamp === "") {',
@@ -274,7 +274,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "others-host-marked",
-    "machine-host",
+    "machine-objects/machine-host",
     "no host is written to that a Machine names and another one has taken",
     "return whyNotOf(host, named.consumer) === undefined ? host : undefined;",
     "return host;",
@@ -282,7 +282,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "foreign-infrastructure",
-    "machine-host",
+    "machine-objects/machine-host",
     "a Machine has no host by a Metal3Machine of another namespace",
     "if (infrastructureRef?.namespace !== metadata.namespace) return undefined;",
     "if (infrastructureRef === undefined || metadata.namespace === undefined) return undefined;",
@@ -290,7 +290,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "exchanged-cluster",
-    "node-clusters",
+    "clusters/node-clusters",
     "nothing is read or written in another cluster than the one with which a remediation began",
     "if (uid === undefined || ref.uid === undefined || uid === ref.uid) return present;",
     "if (uid === undefined || ref.uid === undefined || uid !== undefined) return present;",
@@ -298,7 +298,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "names-of-other-clusters",
-    "turn",
+    "machine/rules/admission",
     "what a remediation waits for names no node of another cluster",
     "contenders.filter((contender) => contender.cluster === cluster);",
     "contenders.filter((contender) => contender.cluster !== undefined);",
@@ -306,7 +306,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "own-cluster-twice",
-    "subject",
+    "../nodes/subject",
     "a management cluster that manages itself is one cluster: for siblings, turns, quorum and marks",
     'return cluster === undefined || cluster.own === true ? "" :',
     'return cluster === undefined ? "" :',
@@ -314,7 +314,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "signed-for-another-cluster",
-    "marks",
+    "machine/node-patches/marks",
     "marks that another cluster's agent has signed are not taken for lost ones",
     'fencer !== "" && digest === digestOf(clusterKey(cluster))',
     'fencer !== ""',
@@ -322,7 +322,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "quorum-of-namesakes",
-    "turn",
+    "machine/rules/admission",
     "etcd's quorum is each cluster's own",
     "other.cluster === cluster && other.node !== node &&",
     "other.node !== node &&",
@@ -330,7 +330,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "zone-of-namesakes",
-    "turn",
+    "machine/rules/admission",
     "a zone is each cluster's own",
     "return zone === undefined ? undefined : `${cluster} ${zone}`;",
     "return zone === undefined ? undefined : zone.concat(cluster.slice(0, 0));",
@@ -338,7 +338,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "marks-in-own-cluster",
-    "walker",
+    "controller/reconcile",
     "marks, pods and leases are those of the node's own cluster",
     "nodeRuntime: session.cluster.runtime,",
     "nodeRuntime: deps.runtime,",
@@ -346,7 +346,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-done-means-owed",
-    "state",
+    "machine/model/state",
     "a host is owed an On while one that was ordered has not been seen",
     'return action === "On" ? !done : action !== "None";',
     'return action !== "On" && action !== "None";',
@@ -354,7 +354,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-blocks-for-ever",
-    "state",
+    "machine/model/state",
     "an undo that takes longer than it may keeps nobody else waiting",
     'return attempt?.action !== "None" && epochMs <= (parseTimeMs(attempt?.deadline) ?? Infinity);',
     'return attempt?.action !== "None";',
@@ -362,7 +362,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "drain-of-earlier-proof",
-    "seen",
+    "machine/model/observations",
     "what was counted before a proof says nothing of the release after it",
     "return begins ? { ...seen, released: false, drain: undefined } : seen;",
     "return seen;",
@@ -370,7 +370,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-trusts-cleared",
-    "seen",
+    "machine/model/observations",
     "an undo looks for the taint itself",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        marksCleared: false,\n      };",
@@ -378,7 +378,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-trusts-marks-cleared",
-    "seen",
+    "machine/model/observations",
     "an undo looks for all marks itself",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        taintCleared: false,\n      };",
@@ -402,7 +402,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "given-up-host-kept",
-    "seen",
+    "machine/model/observations",
     "a host that was given up is taken anew before another attempt",
     "claim: ownsHost(seen) ? seen.claim : undefined };",
     "claim: seen.claim };",
@@ -411,7 +411,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "given-up-host-owned",
-    "seen",
+    "machine/model/observations",
     "a host that was given up is no longer owned",
     "return claim?.owned === true && !hostReleased;",
     "return claim?.owned === true;",
@@ -420,7 +420,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "claim-of-others-kept-in-undo",
-    "seen",
+    "machine/model/observations",
     "an undo asks anew who else has the host",
     "claim: seen.claim?.owned === true ? seen.claim : undefined",
     "claim: seen.claim",
@@ -428,7 +428,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "next-attempt-remembers",
-    "seen",
+    "machine/model/observations",
     "the next attempt looks at everything anew",
     "return again ? seen : { ...seen, ...nothingSeenOfAttempt(), claim",
     "return again ? seen : { ...seen, claim",
@@ -436,7 +436,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "heir-waits-in-line",
-    "turn",
+    "machine/rules/admission",
     "who may have been handed a host that is off goes first, whatever its zone has under way",
     "if (a.inherits !== b.inherits) return a.inherits;\n",
     "",
@@ -444,7 +444,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "granted-forgotten",
-    "turns",
+    "controller/admissions",
     "a turn that was granted takes its place at once",
     "if (this.#granted.has(uid)) return true;\n",
     "",
@@ -460,7 +460,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "etcd-members-watched",
-    "effects",
+    "effects/run-effect",
     "the members of etcd are looked at live",
     "    const node = await getNode(context.nodeRuntime.client, name, signal);\n    return { node: name, up:",
     "    const node = await Promise.resolve(context.etcdNodes().find((known) => known.metadata.name === name));\n    return { node: name, up:",
@@ -468,7 +468,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pods-of-new-node-released",
-    "effects",
+    "effects/run-effect",
     "pods of a Node that has joined anew run on another host, and stay",
     "const isFenced = node === undefined || node.metadata.uid === session.status.node?.uid;",
     "const isFenced = node === undefined || node.metadata.name === nodeName;",
@@ -476,7 +476,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "watched-boot-lifts-quarantine",
-    "effects",
+    "effects/run-effect",
     "the quarantine comes off only where the live node is in a new boot",
     "        isNewBoot(session, node)\n          ? markPatch",
     "        node !== undefined\n          ? markPatch",
@@ -484,7 +484,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taint-on-new-node",
-    "effects",
+    "effects/run-effect",
     "a Node that has joined anew gets no taint",
     "    if (node.metadata.uid !== uid) return [];\n    // Known",
     "    // Known",
@@ -492,7 +492,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taint-unknown-if-answer-lost",
-    "effects",
+    "effects/run-effect",
     "a taint may stand from the moment at which it is put on",
     "    session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false, taintUnansweredAtMs };\n",
     "",
@@ -500,7 +500,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "all-marks-ours",
-    "effects",
+    "effects/run-effect",
     "who does not own the host leaves marks of others",
     "return ownsHost(session.seen) ? undefined : session.uid;",
     "return undefined;",
@@ -508,7 +508,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-deleted-in-any-version",
-    "effects",
+    "effects/run-effect",
     "a Node is deleted in the version that was saved",
     "const guard = { uid: backup.status.nodeUID, resourceVersion: backup.resourceVersion };",
     "const guard = { uid: backup.status.nodeUID };",
@@ -516,7 +516,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "old-node-restored",
-    "effects",
+    "effects/run-effect",
     "a Node that is to be deleted is not given what was saved of it",
     "node.metadata.uid === backup.nodeUID ? [] : restorePatch(node, backup);",
     "restorePatch(node, backup);",
@@ -524,7 +524,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "tainted-node-taken-for-clean",
-    "effects",
+    "effects/run-effect",
     "a taint that was seen is known to stand",
     "...(!isTainted && { taintCleared: true })",
     "taintCleared: true || isTainted",
@@ -532,7 +532,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "others-finalizers-dropped",
-    "effects",
+    "effects/run-effect",
     "finalizers of others stay",
     "const value = wanted ? [...others, FINALIZER] : others;",
     "const value = wanted ? [FINALIZER] : others.slice(0, 0);",
@@ -540,7 +540,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "swap-unremembered",
-    "effects",
+    "effects/run-effect",
     "a quarantine that was put on is known to stand",
     "return saw({ ...TAINT_OFF, swapped: true, quarantined: true, marksCleared: false });",
     "return saw({ ...TAINT_OFF, swapped: true, quarantined: true });",
@@ -548,7 +548,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "conflict-is-deletion",
-    "effects",
+    "effects/run-effect",
     "a Node that somebody has changed is saved anew before it is deleted",
     'if (isKubeError(error, "NotFound")) session.seen = { ...session.seen, nodeDeleted: true };',
     'if (isKubeError(error, "NotFound", "Conflict")) session.seen = { ...session.seen, nodeDeleted: true };',
@@ -556,7 +556,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "backup-of-new-node",
-    "effects",
+    "effects/run-effect",
     "a Node that has joined anew is not saved in the place of the other",
     "if (node === undefined || node.metadata.uid !== session.status.node?.uid) return saw({ nodeDeleted: true });",
     "if (node === undefined) return saw({ nodeDeleted: true });",
@@ -564,7 +564,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "live-owner-robbed",
-    "ownership",
+    "effects/claim-host",
     "a host is taken over only from an owner that is gone",
     "    if (owner === undefined) {\n",
     "    if (owner === undefined || owner.status !== null) {\n",
@@ -572,7 +572,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "owner-namesake-lives",
-    "ownership",
+    "effects/claim-host",
     "another remediation of the owner's name is not the owner",
     "return live.metadata.uid === ref.uid ? live : undefined;",
     "return live;",
@@ -580,7 +580,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "successor-by-watch",
-    "ownership",
+    "effects/claim-host",
     "who waits for the host is known by a live look",
     "waiting = live !== undefined && isWaiting(live);",
     "waiting = live !== undefined;",
@@ -588,7 +588,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "released-host-not-retaken",
-    "ownership",
+    "effects/claim-host",
     "a host that is taken anew is not one that was given up",
     "...(claim.owned && { hostReleased: false })",
     "",
@@ -596,7 +596,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stranger-robbed",
-    "ownership",
+    "effects/claim-host",
     "a host is left to whoever is no remediation: nobody here knows whether that one lives",
     "if (!claim.owned && claim.by.kind === BARE_METAL_REMEDIATIONS.kind) {",
     "if (!claim.owned) {",
@@ -604,7 +604,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-successor-waits",
-    "ownership",
+    "effects/claim-host",
     "who is being deleted takes no host",
     'metadata.deletionTimestamp === undefined && status?.phase === "Resolving" && status.attempt?.action === "Inherited"',
     'metadata.uid !== "" && status?.phase === "Resolving" && status.attempt?.action === "Inherited"',
@@ -612,7 +612,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-not-read-back",
-    "device-effects",
+    "effects/devices",
     "a boot override is set once it is read back",
     "if (present !== override) {",
     "if (present === undefined) {",
@@ -620,7 +620,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-read-is-no-reading",
-    "device-effects",
+    "effects/devices",
     "a reading that failed ends the row that was to prove the host off",
     '"value" in reading ? recordReading(power, reading.value, atMs) : recordFailedReading(power, atMs);',
     '"value" in reading ? recordReading(power, reading.value, atMs) : power;',
@@ -628,7 +628,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-whole-read-unknown",
-    "device-effects",
+    "effects/devices",
     "a reading that failed says nothing of a host that is to be on",
     ': { state: "Unknown" as const, raw: "nothing", runs: false };',
     ': { state: "On" as const, raw: "nothing", runs: true };',
@@ -636,7 +636,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-keeps-proof",
-    "session",
+    "controller/session",
     "a proof ends when the target is edited",
     "this.seen = { ...this.seen, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };",
     "this.seen = { ...this.seen, identity: undefined, device: undefined, override: undefined };",
@@ -644,7 +644,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-keeps-identity",
-    "session",
+    "controller/session",
     "a check of the identity ends when the target is edited",
     "this.seen = { ...this.seen, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };",
     "this.seen = { ...this.seen, power: NOTHING_READ, device: undefined, override: undefined };",
@@ -652,7 +652,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-keeps-devices",
-    "session",
+    "controller/session",
     "connections end when the target is edited",
     "    await this.closeDevices();\n  }\n\n  /** Whether anything",
     "    await Promise.resolve();\n  }\n\n  /** Whether anything",
@@ -660,7 +660,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "remade-target-keeps-claim",
-    "session",
+    "controller/session",
     "a target that was made anew has to be taken anew",
     "if (claim?.owned === true && claim.targetUid !== ref.uid) this.seen = { ...this.seen, claim: undefined };",
     "",
@@ -668,7 +668,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-watch-absorbed",
-    "session",
+    "controller/session",
     "an older state that a watch shows late replaces no newer one",
     "if (isLaterVersion(watched.metadata.resourceVersion, this.remediation.metadata.resourceVersion)) {",
     "if (watched.metadata.resourceVersion !== this.remediation.metadata.resourceVersion) {",
@@ -676,7 +676,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "clock-jump-ends-state",
-    "session",
+    "controller/session",
     "a jump of the wall clock ends no state",
     "return this.#deadline.atMs - now.monotonicMs;",
     "return state.attempt.deadlineMs - now.epochMs;",
@@ -684,7 +684,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deadline-of-wrong-clock",
-    "session",
+    "controller/session",
     "no state takes longer than it may, whatever a wrong clock has written",
     "Math.min(Math.max(storedMs, leastMs), longestMs + DEVICE_FINAL_RETRY_MS)",
     "Math.max(storedMs, leastMs, 0 * longestMs + 0 * DEVICE_FINAL_RETRY_MS)",
@@ -692,7 +692,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "prefix-uid-owns",
-    "marks",
+    "machine/node-patches/marks",
     "a mark is ours only by our whole UID",
     "signerIn(signature) === ownedBy",
     "signature.startsWith(ownedBy)",
@@ -700,7 +700,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "foreign-by-effect",
-    "marks",
+    "machine/node-patches/marks",
     "somebody else's out-of-service taint is one whatever its effect is",
     'if (!taintsOf(node).some((taint) => taint.key === OUT_OF_SERVICE.key)) return "None";',
     'if (!taintsOf(node).some((taint) => sameTaint(taint, OUT_OF_SERVICE))) return "None";',
@@ -708,7 +708,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-ordered",
-    "walker",
+    "controller/reconcile",
     "an order whose target was edited while its intent was being stored is not sent",
     "if (!host.found || !isSameHost(decidedOn, host)) return false;",
     "if (!host.found || !decidedOn.found) return false;",
@@ -716,7 +716,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stopped-at-last-moment",
-    "walker",
+    "controller/reconcile",
     "an order that was stopped while its intent was being stored is not sent, by what the switch says then",
     "return !holds(stopOf(deps.stopSwitch, host), action) && !holds(stop.found, action);",
     "return !holds(stop.found, action);",

@@ -12,7 +12,7 @@ import {
 import { OKD_MACHINE_GROUP } from "../../api/okd-machine.ts";
 import type { OwnerReference } from "../../kube/resource.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
-import { groupOf, machineOwners } from "../subject.ts";
+import { groupOf, machineOwners } from "../../nodes/subject.ts";
 import { backupAnnotations } from "./node-backup.ts";
 
 /** What is known of one Metal3Remediation. */

@@ -8,11 +8,11 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { awaitServed, findServed } from "../../kube/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
-import { isReady } from "../marks.ts";
-import { getNode } from "../node-writes.ts";
+import { isReady } from "../machine/node-patches/marks.ts";
+import { getNode } from "../clusters/node-writes.ts";
 import type { OkdMachineStep } from "./decide-okd-machine.ts";
 import { concerns, decideOkdMachine, isRequested, otherRemediator, remediationSpec } from "./decide-okd-machine.ts";
-import { hostOfMachine } from "../machine-host.ts";
+import { hostOfMachine } from "../machine-objects/machine-host.ts";
 import type { RequestKind } from "./request.ts";
 import { childName, createChild, removeChild, runRequests } from "./request.ts";
 

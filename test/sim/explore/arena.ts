@@ -8,7 +8,7 @@ import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
 import type { Family } from "../../../src/config/parsers.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import type { TurnLimits } from "../../../src/remediator/turn.ts";
+import type { TurnLimits } from "../../../src/remediator/machine/rules/admission.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { AgentProcess } from "../agent-process.ts";

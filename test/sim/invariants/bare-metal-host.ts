@@ -4,8 +4,8 @@ import { fieldAt } from "../../../src/api/foreign.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
 import { readBareMetalHost } from "../../../src/api/metal3.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { heldBy, storedOwner } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
-import { maintenanceOf } from "../../../src/remediator/targets/bare-metal-host/power-path.ts";
+import { heldBy, storedOwner } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
+import { maintenanceOf } from "../../../src/remediator/hosts/bare-metal-host/power-path.ts";
 import type { Change, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite } from "./facts.ts";
 

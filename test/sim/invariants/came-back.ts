@@ -3,7 +3,7 @@ import type { ConfigMap, Node } from "../../../src/api/core.ts";
 import { RESTORED_BY_VELERO } from "../../../src/api/labels.ts";
 import { stops } from "../../../src/api/stop-switch.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { isReady } from "../../../src/remediator/marks.ts";
+import { isReady } from "../../../src/remediator/machine/node-patches/marks.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Invariant } from "./facts.ts";
 

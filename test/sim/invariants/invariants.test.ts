@@ -9,7 +9,7 @@ import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
 import { FENCED as FENCED_TAINT, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { toTime } from "../../../src/runtime/time.ts";
-import { FINALIZER } from "../../../src/remediator/effects.ts";
+import { FINALIZER } from "../../../src/remediator/effects/run-effect.ts";
 import { INVARIANTS } from "./all.ts";
 import { isStale, PAUSED } from "./came-back.ts";
 import { unsettled } from "./endings.ts";

@@ -8,7 +8,7 @@ import type { BareMetalHost } from "../../../src/api/metal3.ts";
 import { BMC_SECRET_LABEL, BMC_SECRET_VALUE, readBareMetalHost } from "../../../src/api/metal3.ts";
 import { createKubeClient } from "../../../src/kube/api-client.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
-import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import type { Cluster } from "../cluster.ts";

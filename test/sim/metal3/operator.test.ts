@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { readyOf } from "../../../src/remediator/targets/target-status.ts";
+import { readyOf } from "../../../src/remediator/probes/target-status.ts";
 import { NAMESPACE } from "../cluster.ts";
 import { Metal3World } from "./world.ts";
 

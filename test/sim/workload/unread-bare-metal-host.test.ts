@@ -6,7 +6,7 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import { PODS, SECRETS } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
-import { BARE_METAL_HOSTS } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { NAMESPACE } from "../world.ts";
 import { WorkloadWorld } from "./world.ts";
 

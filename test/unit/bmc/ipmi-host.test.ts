@@ -7,7 +7,7 @@ import { readFruIdentity } from "../../../src/bmc/ipmi/fru-identity.ts";
 import { parseProductArea } from "../../../src/bmc/ipmi/fru.ts";
 import { parseSystemGuid } from "../../../src/bmc/ipmi/guid.ts";
 import type { Request, Response } from "../../../src/bmc/ipmi/message.ts";
-import { sameUuid } from "../../../src/remediator/targets/identity.ts";
+import { sameUuid } from "../../../src/remediator/hosts/identity.ts";
 
 // What the BMC says of its host, byte by byte.
 

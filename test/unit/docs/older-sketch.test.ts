@@ -5,8 +5,8 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { readCrds } from "../../../hack/lib/crds.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import type { Plan } from "../../../src/remediator/plan.ts";
-import { planOf } from "../../../src/remediator/plan.ts";
+import type { Plan } from "../../../src/remediator/machine/model/strategy.ts";
+import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 
 // docs/how-to/migrate.md says what stands for the fields of the older sketch. Each row is taken as printed, as YAML, through the CRD

@@ -10,11 +10,11 @@ import { QUARANTINE } from "../../../src/api/taints.ts";
 import type { ClusterConnection, ClusterRef } from "../../../src/clusters/workload-clusters.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import type { OwnerReference } from "../../../src/kube/resource.ts";
-import { markPatch, signature, signersOf } from "../../../src/remediator/marks.ts";
-import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
-import { RemediationIndex } from "../../../src/remediator/remediation-index.ts";
-import type { NodeId } from "../../../src/remediator/subject.ts";
-import { isUnresolved, nodeKey, parseNodeKey, subjectOf } from "../../../src/remediator/subject.ts";
+import { markPatch, signature, signersOf } from "../../../src/remediator/machine/node-patches/marks.ts";
+import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
+import { RemediationIndex } from "../../../src/remediator/controller/remediation-index.ts";
+import type { NodeId } from "../../../src/nodes/subject.ts";
+import { isUnresolved, nodeKey, parseNodeKey, subjectOf } from "../../../src/nodes/subject.ts";
 import { World } from "../targets/world.ts";
 import { node } from "./snapshots.ts";
 

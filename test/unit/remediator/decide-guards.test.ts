@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
-import { decide } from "../../../src/remediator/decide.ts";
-import { planOf } from "../../../src/remediator/plan.ts";
-import type { Seen } from "../../../src/remediator/seen.ts";
-import type { Decision } from "../../../src/remediator/snapshot.ts";
-import { nothingSeen, seenAfter } from "../../../src/remediator/seen.ts";
-import { POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../src/remediator/timings.ts";
+import { decide } from "../../../src/remediator/machine/decide.ts";
+import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
+import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Decision } from "../../../src/remediator/machine/model/snapshot.ts";
+import { nothingSeen, seenAfter } from "../../../src/remediator/machine/model/observations.ts";
+import { POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../src/remediator/machine/model/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import { DEVICE_AWAY, node, NOW, OWNER, PROVEN, said, snapshot, STALE_LEASE, stateOf, UNDOING } from "./snapshots.ts";
 

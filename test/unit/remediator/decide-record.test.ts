@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Condition } from "../../../src/api/meta.ts";
-import { decide } from "../../../src/remediator/decide.ts";
-import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
-import type { Seen } from "../../../src/remediator/seen.ts";
-import { DEVICE_FINAL_RETRY_MS } from "../../../src/remediator/timings.ts";
+import { decide } from "../../../src/remediator/machine/decide.ts";
+import { ORDERS_MAX } from "../../../src/remediator/machine/rules/power-orders.ts";
+import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import { DEVICE_FINAL_RETRY_MS } from "../../../src/remediator/machine/model/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   announced,

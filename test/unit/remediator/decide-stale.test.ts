@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { decide } from "../../../src/remediator/decide.ts";
-import type { Seen } from "../../../src/remediator/seen.ts";
-import type { Decision, Snapshot } from "../../../src/remediator/snapshot.ts";
+import { decide } from "../../../src/remediator/machine/decide.ts";
+import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Decision, Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import { node, NOW, said, snapshot, told } from "./snapshots.ts";
 

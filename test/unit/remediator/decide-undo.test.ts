@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { decide } from "../../../src/remediator/decide.ts";
-import { ORDERS_MAX } from "../../../src/remediator/orders.ts";
-import type { Sibling } from "../../../src/remediator/snapshot.ts";
+import { decide } from "../../../src/remediator/machine/decide.ts";
+import { ORDERS_MAX } from "../../../src/remediator/machine/rules/power-orders.ts";
+import type { Sibling } from "../../../src/remediator/machine/model/snapshot.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   announced,

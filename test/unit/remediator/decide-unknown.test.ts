@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { decide } from "../../../src/remediator/decide.ts";
-import { parseState } from "../../../src/remediator/state.ts";
+import { decide } from "../../../src/remediator/machine/decide.ts";
+import { parseState } from "../../../src/remediator/machine/model/state.ts";
 import { NOW, snapshot } from "./snapshots.ts";
 
 // A remediation that is deleted, of whose status this version cannot read a part: it is taken back, once.

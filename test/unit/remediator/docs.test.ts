@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { Registry } from "prom-client";
 import { createMetrics } from "../../../src/remediator/metrics.ts";
-import { pageOf, REASONS } from "../../../src/remediator/reasons.ts";
-import { STATE_NAMES } from "../../../src/remediator/state.ts";
+import { pageOf, REASONS } from "../../../src/remediator/machine/model/reasons.ts";
+import { STATE_NAMES } from "../../../src/remediator/machine/model/state.ts";
 import { ARROWS as arrows, REMEDIATION_DOC as text } from "./diagram.ts";
 
 const read = (page: string): string => readFileSync(new URL(`../../../docs/${page}`, import.meta.url), "utf8");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { LostBackups } from "../../../src/remediator/lost-backups.ts";
+import { LostBackups } from "../../../src/remediator/orphans/lost-backups.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 const DAY_MS = 24 * 3_600_000;

@@ -4,7 +4,7 @@ import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
 import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { JsonPatchOperation } from "../../../src/kube/client.ts";
-import { isMarked, markPatch, outOfServiceOf, signersOf } from "../../../src/remediator/marks.ts";
+import { isMarked, markPatch, outOfServiceOf, signersOf } from "../../../src/remediator/machine/node-patches/marks.ts";
 import { node } from "./snapshots.ts";
 
 const FOREIGN: Taint = { key: "example.com/db", value: "yes", effect: "NoSchedule" };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NOTHING_READ, recordFailedReading, recordReading } from "../../../src/remediator/power-seen.ts";
-import { POWER_PROOF_AGE_MAX_MS } from "../../../src/remediator/timings.ts";
+import { NOTHING_READ, recordFailedReading, recordReading } from "../../../src/remediator/machine/rules/off-proof.ts";
+import { POWER_PROOF_AGE_MAX_MS } from "../../../src/remediator/machine/model/timings.ts";
 
 const OFF = { state: "Off", raw: "Off" } as const;
 

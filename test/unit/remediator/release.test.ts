@@ -7,7 +7,7 @@ import type { Pod } from "../../../src/api/core.ts";
 import { createKubeClient } from "../../../src/kube/api-client.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
-import { countBound, releasePods } from "../../../src/remediator/release.ts";
+import { countBound, releasePods } from "../../../src/remediator/effects/release-pods.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 

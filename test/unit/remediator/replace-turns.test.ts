@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
-import { ReplaceTurns } from "../../../src/remediator/reprovision/replace-turns.ts";
+import { ReplaceTurns } from "../../../src/remediator/controller/replacement-admission.ts";
 
 const TIME = "2026-01-01T00:00:00Z";
 

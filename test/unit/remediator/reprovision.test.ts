@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { decide } from "../../../src/remediator/decide.ts";
-import { mayHaveTurnedOff, parseState } from "../../../src/remediator/state.ts";
+import { decide } from "../../../src/remediator/machine/decide.ts";
+import { mayHaveTurnedOff, parseState } from "../../../src/remediator/machine/model/state.ts";
 import { REPROVISION_STEPS } from "./steps/reprovisioning.ts";
 import { NOW, snapshot } from "./snapshots.ts";
 

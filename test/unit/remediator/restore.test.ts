@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { FENCED_BY, MANUALLY_CONFIRMED_HEALTHY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
 import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
-import { backupOf, restorePatch } from "../../../src/remediator/restore.ts";
+import { backupOf, restorePatch } from "../../../src/remediator/machine/node-patches/node-backup.ts";
 import { node } from "./snapshots.ts";
 
 const DB: Taint = { key: "example.com/db", value: "yes", effect: "NoSchedule" };

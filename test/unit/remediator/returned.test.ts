@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { decide } from "../../../src/remediator/decide.ts";
-import type { Seen } from "../../../src/remediator/seen.ts";
-import type { Snapshot } from "../../../src/remediator/snapshot.ts";
-import { seenAfter } from "../../../src/remediator/seen.ts";
+import { decide } from "../../../src/remediator/machine/decide.ts";
+import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
+import { seenAfter } from "../../../src/remediator/machine/model/observations.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   machineSeen,

@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Lease } from "../../../src/api/core.ts";
-import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "../../../src/remediator/power-seen.ts";
-import { rebootOfThisOutage } from "../../../src/remediator/reboot-proof.ts";
-import { leaseSeen } from "../../../src/remediator/renewals.ts";
-import type { Sibling } from "../../../src/remediator/snapshot.ts";
-import { nothingSeen, seenAfter } from "../../../src/remediator/seen.ts";
+import {
+  NOTHING_READ,
+  recordFailedReading,
+  recordReading,
+  recordWhole,
+} from "../../../src/remediator/machine/rules/off-proof.ts";
+import { rebootOfThisOutage } from "../../../src/remediator/machine/rules/reboot-proof.ts";
+import { leaseSeen } from "../../../src/remediator/machine/rules/lease-silence.ts";
+import type { Sibling } from "../../../src/remediator/machine/model/snapshot.ts";
+import { nothingSeen, seenAfter } from "../../../src/remediator/machine/model/observations.ts";
 import { node, READ_ON, stateOf } from "./snapshots.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
 

@@ -4,10 +4,10 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
-import { planOf } from "../../../src/remediator/plan.ts";
-import { Session } from "../../../src/remediator/session.ts";
-import { refresh } from "../../../src/remediator/walker.ts";
-import type { HostPower } from "../../../src/remediator/targets/host.ts";
+import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
+import { Session } from "../../../src/remediator/controller/session.ts";
+import { refresh } from "../../../src/remediator/controller/reconcile.ts";
+import type { HostPower } from "../../../src/remediator/hosts/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";

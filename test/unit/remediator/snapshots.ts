@@ -3,14 +3,14 @@ import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-rem
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
 import type { Condition } from "../../../src/api/meta.ts";
-import { planOf } from "../../../src/remediator/plan.ts";
-import type { Plan } from "../../../src/remediator/plan.ts";
-import type { Seen, SentOrder } from "../../../src/remediator/seen.ts";
-import type { Decision, Now, Snapshot } from "../../../src/remediator/snapshot.ts";
-import { nothingSeen } from "../../../src/remediator/seen.ts";
-import type { Attempt, Outcome, State, StateName } from "../../../src/remediator/state.ts";
-import { localNode } from "../../../src/remediator/subject.ts";
-import { formatAttempt } from "../../../src/remediator/state.ts";
+import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
+import type { Plan } from "../../../src/remediator/machine/model/strategy.ts";
+import type { Seen, SentOrder } from "../../../src/remediator/machine/model/observations.ts";
+import type { Decision, Now, Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
+import { nothingSeen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Attempt, Outcome, State, StateName } from "../../../src/remediator/machine/model/state.ts";
+import { localNode } from "../../../src/nodes/subject.ts";
+import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
 
 /** The moment of every decision in these tests. */
 export const NOW: Now = { epochMs: Date.UTC(2026, 0, 1, 12), monotonicMs: 1_000_000 };

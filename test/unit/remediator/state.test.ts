@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import type { Attempt } from "../../../src/remediator/state.ts";
+import type { Attempt } from "../../../src/remediator/machine/model/state.ts";
 import {
   formatAttempt,
   isUnderWay,
@@ -9,7 +9,7 @@ import {
   placeOf,
   parseState,
   STATE_NAMES,
-} from "../../../src/remediator/state.ts";
+} from "../../../src/remediator/machine/model/state.ts";
 import { attempt, NOW } from "./snapshots.ts";
 
 const STORED = formatAttempt(attempt({ action: "ForceOff", offConfirmedAtMs: NOW.epochMs }));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { stepLevel } from "../../../src/remediator/step-level.ts";
+import { stepLevel } from "../../../src/remediator/machine/model/step-level.ts";
 
 test("a node that was not fenced and a wrong host are errors, waits and deletions warnings, a good walk is neither", () => {
   const cases = [

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import type { Node } from "../../../src/api/core.ts";
-import { LostMembers } from "../../../src/remediator/lost-members.ts";
-import { isReady } from "../../../src/remediator/marks.ts";
-import type { EtcdMember } from "../../../src/remediator/quorum.ts";
-import { etcdNodes, keepsQuorum } from "../../../src/remediator/quorum.ts";
-import type { Contender, Turn } from "../../../src/remediator/turn.ts";
-import { allot } from "../../../src/remediator/turn.ts";
+import { LostMembers } from "../../../src/remediator/controller/deleted-members.ts";
+import { isReady } from "../../../src/remediator/machine/node-patches/marks.ts";
+import type { EtcdMember } from "../../../src/remediator/machine/rules/quorum.ts";
+import { etcdNodes, keepsQuorum } from "../../../src/remediator/machine/rules/quorum.ts";
+import type { Contender, Turn } from "../../../src/remediator/machine/rules/admission.ts";
+import { allot } from "../../../src/remediator/machine/rules/admission.ts";
 
 const contender = (uid: string, changes: Partial<Contender> = {}): Contender => ({
   uid,

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
-import { formatAttempt } from "../../../src/remediator/state.ts";
-import { Turns } from "../../../src/remediator/turns.ts";
+import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
+import { Turns } from "../../../src/remediator/controller/admissions.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { attempt } from "./snapshots.ts";
 

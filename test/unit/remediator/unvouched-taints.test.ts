@@ -8,11 +8,11 @@ import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation
 import { NODES } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
 import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
-import { isMarked, markPatch, signature } from "../../../src/remediator/marks.ts";
+import { isMarked, markPatch, signature } from "../../../src/remediator/machine/node-patches/marks.ts";
 import { createMetrics } from "../../../src/remediator/metrics.ts";
-import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
-import { tendUnvouchedTaints } from "../../../src/remediator/unvouched-taints.ts";
-import { patchNode } from "../../../src/remediator/node-writes.ts";
+import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
+import { tendUnvouchedTaints } from "../../../src/remediator/orphans/unvouched-taints.ts";
+import { patchNode } from "../../../src/remediator/clusters/node-writes.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";

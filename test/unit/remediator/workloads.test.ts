@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Pod, Toleration, VolumeAttachment } from "../../../src/api/core.ts";
-import { attachmentsOf, claimsOf, failedStatus, isFinished, mustLeave } from "../../../src/remediator/pods.ts";
+import {
+  attachmentsOf,
+  claimsOf,
+  failedStatus,
+  isFinished,
+  mustLeave,
+} from "../../../src/remediator/machine/node-patches/pods.ts";
 
 function pod(spec: Partial<Pod["spec"]> = {}, annotations: Record<string, string> = {}): Pod {
   return {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isAllowed, originText } from "../../../src/remediator/targets/allowed-addresses.ts";
+import { isAllowed, originText } from "../../../src/remediator/hosts/allowed-addresses.ts";
 
 describe("the addresses to which a Secret may be sent", () => {
   const cases: readonly [allowed: string | undefined, address: string, expected: boolean][] = [

@@ -4,20 +4,20 @@ import type { Node } from "../../../src/api/core.ts";
 import type { BareMetalHost, Metal3Machine } from "../../../src/api/metal3.ts";
 import { readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
 import type { HostIdentity } from "../../../src/bmc/driver.ts";
-import type { Subject } from "../../../src/remediator/subject.ts";
-import { localNode } from "../../../src/remediator/subject.ts";
-import type { Located } from "../../../src/remediator/targets/bare-metal-host/host-search.ts";
-import { HostIndex } from "../../../src/remediator/targets/bare-metal-host/host-index.ts";
-import { foreignHolds, holdKey } from "../../../src/remediator/targets/bare-metal-host/host-store.ts";
-import { disputeOf } from "../../../src/remediator/targets/bare-metal-host/node-claims.ts";
-import { judgeHost } from "../../../src/remediator/targets/bare-metal-host/judge-host.ts";
-import { maintenanceOf, powerPathOf, refusalOf } from "../../../src/remediator/targets/bare-metal-host/power-path.ts";
+import type { Subject } from "../../../src/nodes/subject.ts";
+import { localNode } from "../../../src/nodes/subject.ts";
+import type { Located } from "../../../src/remediator/hosts/bare-metal-host/host-search.ts";
+import { HostIndex } from "../../../src/remediator/hosts/bare-metal-host/host-index.ts";
+import { foreignHolds, holdKey } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
+import { disputeOf } from "../../../src/remediator/hosts/bare-metal-host/node-claims.ts";
+import { judgeHost } from "../../../src/remediator/hosts/bare-metal-host/judge-host.ts";
+import { maintenanceOf, powerPathOf, refusalOf } from "../../../src/remediator/hosts/bare-metal-host/power-path.ts";
 import {
   powerByStatus,
   STATUS_SETTLE_MS,
   StatusSense,
-} from "../../../src/remediator/targets/bare-metal-host/power-sense.ts";
-import { parseProviderID } from "../../../src/remediator/targets/bare-metal-host/provider-id.ts";
+} from "../../../src/remediator/hosts/bare-metal-host/power-sense.ts";
+import { parseProviderID } from "../../../src/remediator/hosts/bare-metal-host/provider-id.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 interface HostParts {

@@ -5,11 +5,11 @@ import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import type { ClusterConnection, ClusterRef } from "../../../src/clusters/workload-clusters.ts";
-import type { Subject } from "../../../src/remediator/subject.ts";
-import { localNode } from "../../../src/remediator/subject.ts";
-import type { FencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
-import { expectedIdentity } from "../../../src/remediator/targets/identity.ts";
+import type { Subject } from "../../../src/nodes/subject.ts";
+import { localNode } from "../../../src/nodes/subject.ts";
+import type { FencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
+import { expectedIdentity } from "../../../src/remediator/hosts/identity.ts";
 import { address, device, FakeBmc, NAMESPACE, startController as start, uuid, World } from "./world.ts";
 
 // FencingTargets of nodes that have the same name in several clusters.

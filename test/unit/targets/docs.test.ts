@@ -7,8 +7,8 @@ const read = (path: string): Promise<string> => readFile(new URL(`../../../${pat
 test("every condition reason of a FencingTarget is explained in docs/reference/target-reasons.md, and none that does not exist", async () => {
   const [status, probe, errors, driver, docs] = await Promise.all(
     [
-      "src/remediator/targets/target-status.ts",
-      "src/remediator/targets/probe.ts",
+      "src/remediator/probes/target-status.ts",
+      "src/remediator/probes/probe.ts",
       "src/bmc/errors.ts",
       "src/bmc/driver.ts",
       "docs/reference/target-reasons.md",

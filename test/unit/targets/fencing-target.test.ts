@@ -10,12 +10,12 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { PartlyTakenError } from "../../../src/bmc/topology.ts";
 import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
-import type { FencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
-import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
-import { localNode } from "../../../src/remediator/subject.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
-import type { FencedHost, HostOwner } from "../../../src/remediator/targets/host.ts";
-import { TargetError } from "../../../src/remediator/targets/host.ts";
+import type { FencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
+import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
+import { localNode } from "../../../src/nodes/subject.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
+import type { FencedHost, HostOwner } from "../../../src/remediator/hosts/host.ts";
+import { TargetError } from "../../../src/remediator/hosts/host.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { address, device, FakeBmc, NAMESPACE, uuid, World } from "./world.ts";
 

@@ -9,7 +9,7 @@ import {
   meaningfulSerial,
   meaningfulUuid,
   sameUuid,
-} from "../../../src/remediator/targets/identity.ts";
+} from "../../../src/remediator/hosts/identity.ts";
 import { uuid, World } from "./world.ts";
 
 const A = "4c4c4544-0042-4a10-8054-b9c04f503132";

@@ -8,7 +8,7 @@ import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import type { PowerReading } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
-import { claimTarget } from "../../../src/remediator/targets/target-store.ts";
+import { claimTarget } from "../../../src/remediator/hosts/target-store.ts";
 import { toMicroTime, toTime } from "../../../src/runtime/time.ts";
 import { settle } from "../../lib/virtual-clock.ts";
 import { address, device, FakeBmc, NAMESPACE, startController as start, uuid, World } from "./world.ts";

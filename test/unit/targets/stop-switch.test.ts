@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CONFIG_MAPS } from "../../../src/api/core-types.ts";
 import type { ConfigMap } from "../../../src/api/core.ts";
-import { watchStopSwitch } from "../../../src/remediator/stop-switch.ts";
+import { watchStopSwitch } from "../../../src/remediator/controller/stop-switch.ts";
 import { settle } from "../../lib/virtual-clock.ts";
 import { NAMESPACE, World } from "./world.ts";
 

@@ -19,10 +19,10 @@ import type { WorkloadClusters } from "../../../src/clusters/workload-clusters.t
 import type { KubeRuntime, WatchOptions } from "../../../src/kube/runtime.ts";
 import type { Change, Watched } from "../../../src/kube/watched.ts";
 import { keyOf, keyText } from "../../../src/kube/watched.ts";
-import { NodeClusters } from "../../../src/remediator/node-clusters.ts";
+import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/targets/fencing-target.ts";
-import { startTargetController } from "../../../src/remediator/targets/target-controller.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
+import { startTargetController } from "../../../src/remediator/probes/target-controller.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { toMicroTime } from "../../../src/runtime/time.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";

@@ -1,4 +1,4 @@
-import { localNode } from "../../../../src/remediator/subject.ts";
+import { localNode } from "../../../../src/nodes/subject.ts";
 import { NOW } from "../snapshots.ts";
 import { CLUSTER, MACHINE, SPENT, TARGET } from "./fixtures.ts";
 import type { Facts, Step } from "./situations.ts";

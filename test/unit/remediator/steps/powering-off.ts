@@ -1,4 +1,4 @@
-import { ORDERS_MAX } from "../../../../src/remediator/orders.ts";
+import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/power-orders.ts";
 import { MISMATCH, node, NOW, ordered, PROVEN, READ_OFF, READ_ON, REFUSED, STALE_LEASE } from "../snapshots.ts";
 import {
   AGO_2S,

@@ -1,7 +1,11 @@
 import type { BareMetalRemediationStatus } from "../../../../src/api/bare-metal-remediation.ts";
 import type { Condition } from "../../../../src/api/meta.ts";
-import type { InstalledHost, MachineLook, ReplacementLook } from "../../../../src/remediator/reprovision/looks.ts";
-import type { Seen } from "../../../../src/remediator/seen.ts";
+import type {
+  InstalledHost,
+  MachineLook,
+  ReplacementLook,
+} from "../../../../src/remediator/machine/model/reprovision.ts";
+import type { Seen } from "../../../../src/remediator/machine/model/observations.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 import type { Step } from "./situations.ts";
 import { node, NOW, PROVEN, READ_ON, snapshot, STALE_LEASE, VERIFIED } from "../snapshots.ts";

@@ -1,5 +1,5 @@
-import type { Seen } from "../../../../src/remediator/seen.ts";
-import type { StateName } from "../../../../src/remediator/state.ts";
+import type { Seen } from "../../../../src/remediator/machine/model/observations.ts";
+import type { StateName } from "../../../../src/remediator/machine/model/state.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 import {
   DEVICE_AWAY,

@@ -1,4 +1,4 @@
-import { ORDERS_MAX } from "../../../../src/remediator/orders.ts";
+import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/power-orders.ts";
 import { NOW, READ_OFF, READ_ON, TARGET_GONE, UNDOING } from "../snapshots.ts";
 import { AWAY, clusterSeen, CUT_OFF, EXCHANGED, HALF_ON, TAKEN_BACK, TARGET, UNKNOWN, UNUSED } from "./fixtures.ts";
 import type { Step } from "./situations.ts";

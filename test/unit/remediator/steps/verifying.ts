@@ -1,5 +1,5 @@
-import { ownNodeMessage } from "../../../../src/remediator/moves.ts";
-import { BACKUP_BYTES_MAX } from "../../../../src/remediator/restore.ts";
+import { ownNodeMessage } from "../../../../src/remediator/machine/rules/transitions.ts";
+import { BACKUP_BYTES_MAX } from "../../../../src/remediator/machine/node-patches/node-backup.ts";
 import { machineSeen, node, NOW, READ_OFF, said, snapshot } from "../snapshots.ts";
 import {
   AWAY,

@@ -1,0 +1,243 @@
+import type { Node } from "../../api/core.ts";
+import { readClusterUid } from "../../clusters/cluster-uid.ts";
+import { isSameCluster } from "../../clusters/own-cluster.ts";
+import type { ClusterRef, HeldCluster, WorkloadClusters } from "../../clusters/workload-clusters.ts";
+import { kubeconfigSecret } from "../../clusters/workload-clusters.ts";
+import type { KubeClient } from "../../kube/client.ts";
+import { KubeError } from "../../kube/errors.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Change, Watched } from "../../kube/watched.ts";
+import type { KnownCluster } from "../../nodes/subject.ts";
+import { clusterKey } from "../../nodes/subject.ts";
+
+/** A cluster whose nodes are fenced, as it can be worked with now. Ask for it anew each time. */
+export interface NodeCluster {
+  /** Undefined for the cluster that the agent lives in. */
+  readonly ref: ClusterRef | undefined;
+  /** The same object for as long as the connection lasts; every call fails while the cluster is away. */
+  readonly runtime: KubeRuntime;
+  /** Empty while the cluster is away, which then means nothing. */
+  readonly nodes: Pick<Watched<Node>, "get" | "values">;
+  /** Which cluster answers (`readClusterUid`); undefined where that does not matter, or it is away. */
+  readonly uid?: string | undefined;
+  /** Why the cluster cannot be worked with; undefined where it can be. */
+  readonly away: Away | undefined;
+  /** Since when, by the wall clock, nothing says how to reach the cluster, as of one that was deleted; undefined where something does. */
+  readonly missingSinceMs?: number;
+}
+
+export interface Away {
+  /** ClusterExchanged: another cluster answers than the one that was meant. */
+  reason: "ClusterUnreachable" | "ClusterExchanged";
+  /** For people, with the next step. */
+  message: string;
+}
+
+export interface NodeListener {
+  /**
+   * A node of a cluster that is held has changed; `added` for each of its nodes when it is connected.
+   *
+   * @param isNews false for a node that was there when somebody began to hold the cluster.
+   */
+  onNode(cluster: ClusterRef | undefined, change: Change<Node>, isNews: boolean): void;
+  /** A cluster has come or gone. */
+  onConnection(cluster: ClusterRef): void;
+}
+
+/** The clusters whose nodes are fenced: the agent's own, and the workload clusters that somebody here holds. */
+export class NodeClusters {
+  readonly #runtime: KubeRuntime;
+  readonly #workload: WorkloadClusters;
+  readonly #local: NodeCluster;
+  readonly #localNodes: Watched<Node>;
+  readonly #ownCluster: ClusterRef | undefined;
+  #ownUid: string | undefined;
+  readonly #held = new Map<string, Held>();
+  readonly #listeners = new Set<NodeListener>();
+
+  /** @param deps `ownCluster` is the Cluster that the operator has named as the one that the agent lives in. */
+  constructor(deps: {
+    runtime: KubeRuntime;
+    nodes: Watched<Node>;
+    clusters: WorkloadClusters;
+    ownCluster?: ClusterRef | undefined;
+  }) {
+    this.#runtime = deps.runtime;
+    this.#ownCluster = deps.ownCluster;
+    this.#workload = deps.clusters;
+    this.#localNodes = deps.nodes;
+    this.#local = { ref: undefined, runtime: deps.runtime, nodes: deps.nodes, away: undefined };
+  }
+
+  /**
+   * A workload cluster that nobody holds is away, and so is one that is another by now: its nodes are others, namesakes at best. One
+   * that says that it is the agent's own is not believed: anybody's API server can say so, and would get the agent's own rights.
+   */
+  of(ref: KnownCluster | undefined): NodeCluster {
+    if (ref === undefined) return this.#local;
+    if (ref.own === true) return this.isOwn(ref) ? this.#local : awayCluster(this.#runtime, ref, notNamed(ref));
+    const present =
+      this.#held.get(clusterKey(ref))?.present() ?? unreachable(this.#runtime, ref, "it is not connected");
+    const { uid } = present;
+    if (uid !== undefined && uid === this.#ownUid) return awayCluster(this.#runtime, ref, posing(ref));
+    if (uid === undefined || ref.uid === undefined || uid === ref.uid) return present;
+    const secret = kubeconfigSecret(ref);
+    const message = `Secret ${secret.namespace}/${secret.name} leads to another cluster than when the remediation began: namespace kube-system has UID ${uid} there, and had ${ref.uid}; put a kubeconfig of that cluster back`;
+    return awayCluster(this.#runtime, ref, { reason: "ClusterExchanged", message });
+  }
+
+  /** Whether the operator has named that Cluster as the one that the agent lives in. No answer of an API server counts. */
+  isOwn(ref: ClusterRef): boolean {
+    return isSameCluster(ref, this.#ownCluster);
+  }
+
+  /** Asks which cluster the agent lives in, once: another one that claims to be it is found out by that. @throws KubeError */
+  async identifyOwn(signal: AbortSignal): Promise<void> {
+    this.#ownUid ??= await readClusterUid(this.#runtime.client, signal);
+  }
+
+  /** Keeps a cluster connected until the answer is called. */
+  hold(ref: KnownCluster | undefined): () => void {
+    if (ref === undefined || ref.own === true) return () => undefined;
+    const key = clusterKey(ref);
+    const known = this.#held.get(key);
+    const { namespace, name } = ref;
+    const held = known ?? new Held(this.#runtime, this.#workload, { namespace, name }, this.#listeners);
+    held.users += 1;
+    if (known === undefined) {
+      // Known before it tells of its nodes: a listener that holds the cluster for one of them must get this very one.
+      this.#held.set(key, held);
+      held.start();
+    }
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      held.users -= 1;
+      if (held.users > 0) return;
+      this.#held.delete(key);
+      held.close();
+    };
+  }
+
+  /** Whether anybody keeps a cluster connected. */
+  isHeld(ref: ClusterRef | undefined): boolean {
+    return ref === undefined || this.#held.has(clusterKey(ref));
+  }
+
+  /** Tells of what happens from now on, and of every node that is there. */
+  subscribe(listener: NodeListener): () => void {
+    this.#listeners.add(listener);
+    const stop = this.#localNodes.subscribe((change) => listener.onNode(undefined, change, true));
+    for (const held of this.#held.values()) held.tell(listener);
+    return () => {
+      stop();
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Whether a node of any cluster is the very Node object of that name in the agent's own cluster. */
+  isLocal(cluster: KnownCluster | undefined, name: string | undefined, localName: string | undefined): boolean {
+    if (name === undefined || name !== localName) return false;
+    return cluster === undefined || this.isOwn(cluster);
+  }
+}
+
+/** One workload cluster for as long as anybody here uses it. */
+class Held {
+  users = 0;
+  readonly #runtime: KubeRuntime;
+  readonly #held: HeldCluster;
+  readonly #listeners: ReadonlySet<NodeListener>;
+  #present: NodeCluster;
+  #stopNodes: (() => void) | undefined;
+
+  constructor(runtime: KubeRuntime, clusters: WorkloadClusters, ref: ClusterRef, listeners: ReadonlySet<NodeListener>) {
+    this.#runtime = runtime;
+    this.#listeners = listeners;
+    this.#present = unreachable(runtime, ref, "it is being connected");
+    this.#held = clusters.hold(ref, () => this.#update());
+  }
+
+  /** Takes the connection that is there already, and tells of its nodes. */
+  start(): void {
+    this.#take();
+  }
+
+  present(): NodeCluster {
+    return this.#present;
+  }
+
+  tell(listener: NodeListener): void {
+    const { ref, nodes } = this.#present;
+    for (const object of nodes.values()) listener.onNode(ref, { type: "added", object }, false);
+  }
+
+  close(): void {
+    this.#stopNodes?.();
+    this.#held.release();
+  }
+
+  #update(): void {
+    this.#take();
+    for (const listener of this.#listeners) listener.onConnection(this.#held.ref);
+  }
+
+  /** Takes the connection as it is now. */
+  #take(): void {
+    const { ref, connection } = this.#held;
+    if (connection.state !== "connected") {
+      this.#stopNodes?.();
+      this.#stopNodes = undefined;
+      const why = connection.state === "away" ? `${connection.reason}: ${connection.message}` : "it is being connected";
+      const isMissing = connection.state === "away" && connection.reason === "KubeconfigMissing";
+      const missing = isMissing ? { missingSinceMs: connection.sinceMs } : {};
+      this.#present = { ...unreachable(this.#runtime, ref, why), ...missing };
+      return;
+    }
+    const { runtime, nodes, uid } = connection;
+    const isKnown = this.#present.away === undefined && this.#present.runtime === runtime;
+    this.#present = { ref, runtime, nodes, uid, away: undefined };
+    if (isKnown) return;
+    this.#stopNodes?.();
+    let isNews = false;
+    this.#stopNodes = nodes.subscribe((change) => {
+      for (const listener of this.#listeners) listener.onNode(ref, change, isNews);
+    });
+    isNews = true;
+  }
+}
+
+function posing({ namespace, name }: ClusterRef): Away {
+  const message = `the API server of cluster ${namespace}/${name} says that it is the cluster that ironfence runs in, which is not believed: where it is, start ironfence with --own-cluster=${namespace}/${name}; else its kubeconfig or its API server is not to be trusted`;
+  return { reason: "ClusterExchanged", message };
+}
+
+function notNamed({ namespace, name }: ClusterRef): Away {
+  const message = `the remediation began while cluster ${namespace}/${name} counted as the one that ironfence runs in: start ironfence with --own-cluster=${namespace}/${name} to have it go on`;
+  return { reason: "ClusterExchanged", message };
+}
+
+function unreachable(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCluster {
+  const message = `cluster ${ref.namespace}/${ref.name} cannot be reached: ${why}`;
+  return awayCluster(runtime, ref, { reason: "ClusterUnreachable", message });
+}
+
+/** A cluster that is away: nothing is read from it, and nothing written. */
+function awayCluster(runtime: KubeRuntime, ref: ClusterRef, away: Away): NodeCluster {
+  const fail = (): Promise<never> => Promise.reject(new KubeError("Unavailable", away.message));
+  const client: KubeClient = {
+    get: fail,
+    list: fail,
+    create: fail,
+    patch: fail,
+    mergePatch: fail,
+    delete: fail,
+    discover: fail,
+  };
+  const nodes: NodeCluster["nodes"] = { get: () => undefined, values: () => [].values() };
+  const watch: KubeRuntime["watch"] = () => {
+    throw new KubeError("Unavailable", away.message);
+  };
+  return { ref, runtime: { ...runtime, client, watch }, nodes, away };
+}

@@ -1,0 +1,49 @@
+import { NODES } from "../../api/core-types.ts";
+import type { Node } from "../../api/core.ts";
+import type { JsonPatchOperation, KubeClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+
+/** Tries of one guarded patch: a kubelet or another controller may write in between. */
+const TRIES_MAX = 5;
+
+/** The live node; undefined where there is none, or none is named. */
+export async function getNode(
+  client: KubeClient,
+  name: string | undefined,
+  signal: AbortSignal,
+): Promise<Node | undefined> {
+  if (name === undefined) return undefined;
+  try {
+    return await client.get<Node>(NODES, { name }, signal);
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Reads the node live and applies what `patchFor` makes of it, guarded by UID and resourceVersion; after a failed guard it
+ * reads and asks again.
+ *
+ * @returns the node as it is now; undefined where there is none, or none is named.
+ */
+export async function patchNode(
+  client: KubeClient,
+  name: string | undefined,
+  patchFor: (node: Node) => readonly JsonPatchOperation[],
+  signal: AbortSignal,
+): Promise<Node | undefined> {
+  for (let tried = 1; ; tried += 1) {
+    const node = await getNode(client, name, signal);
+    if (name === undefined || node === undefined) return undefined;
+    const operations = patchFor(node);
+    if (operations.length === 0) return node;
+    const { uid, resourceVersion } = node.metadata;
+    try {
+      return await client.patch<Node>(NODES, { name }, { uid, resourceVersion }, operations, {}, signal);
+    } catch (error) {
+      if (tried < TRIES_MAX && isKubeError(error, "Conflict", "NotFound")) continue;
+      throw error;
+    }
+  }
+}

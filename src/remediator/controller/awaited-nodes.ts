@@ -1,0 +1,45 @@
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import type { ClusterRef } from "../../clusters/workload-clusters.ts";
+import { isNodeAwaited } from "../machine/states/undoing.ts";
+import type { NodeClusters } from "../clusters/node-clusters.ts";
+import { isFinal } from "../machine/model/state.ts";
+import { clusterKey, subjectOf } from "../../nodes/subject.ts";
+
+/**
+ * The clusters of remediations that have their verdict, and whose deleted node has not joined again. They stay connected, so that
+ * the node's return is seen, and its labels are given back.
+ */
+export class AwaitedNodes {
+  readonly #clusters: Pick<NodeClusters, "hold">;
+  readonly #held = new Map<string, { cluster: string; release: () => void }>();
+
+  constructor(clusters: Pick<NodeClusters, "hold">) {
+    this.#clusters = clusters;
+  }
+
+  /** To be called with each look at a remediation, before its session lets its cluster go; undefined for one that is gone. */
+  follow(key: string, remediation: BareMetalRemediation | undefined): void {
+    const isAwaited =
+      remediation !== undefined &&
+      remediation.metadata.deletionTimestamp === undefined &&
+      isFinal(remediation.status?.phase) &&
+      isNodeAwaited({ status: remediation.status ?? {} });
+    const ref = isAwaited ? subjectOf(remediation).cluster : undefined;
+    const previous = this.#held.get(key);
+    const cluster = clusterKey(ref);
+    if (cluster === (previous?.cluster ?? "")) return;
+    this.#held.delete(key);
+    if (cluster !== "") this.#held.set(key, { cluster, release: this.#clusters.hold(ref) });
+    previous?.release();
+  }
+
+  /** The keys of remediations that wait for a node of that cluster. */
+  in(cluster: ClusterRef): string[] {
+    return [...this.#held].flatMap(([key, held]) => (held.cluster === clusterKey(cluster) ? [key] : []));
+  }
+
+  close(): void {
+    for (const { release } of this.#held.values()) release();
+    this.#held.clear();
+  }
+}

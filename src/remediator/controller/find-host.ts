@@ -1,0 +1,37 @@
+import type { Session } from "./session.ts";
+import { isUnresolved } from "../../nodes/subject.ts";
+import type { FencedHost, HostDirectory, LookupFailure } from "../hosts/host.ts";
+import { compareIdentity } from "../hosts/identity.ts";
+
+/** Which host a remediation works on, or why it has none. */
+export type Lookup = { found: true; host: FencedHost } | LookupFailure;
+
+/** The host of the target on record, once one was taken; an undo takes a target that was made anew for the same host, too. */
+export function findHost(directory: HostDirectory, session: Session): Lookup {
+  const recorded = findRecorded(directory, session);
+  const { target, phase } = session.status;
+  if (recorded.found || target === undefined || phase !== "Undoing") return recorded;
+  const successor = directory.find(session.subject);
+  const { identity } = successor.found ? successor.host : {};
+  return identity !== undefined && compareIdentity(target, identity) === "match" ? successor : recorded;
+}
+
+/** The host of the target on record, once one was taken; else the one that a target names for the node. */
+function findRecorded(directory: HostDirectory, session: Session): Lookup {
+  const { target, phase } = session.status;
+  if (isUnresolved(session.remediation)) {
+    return { found: false, reason: "NoTarget", message: "whom the remediation is about is not known yet" };
+  }
+  if (target === undefined) return directory.find(session.subject);
+  const host = directory.byUid(target.uid);
+  const what = `${target.kind} ${target.namespace}/${target.name}`;
+  if (host === undefined) {
+    const orElse = target.kind === "BareMetalHost" ? ", or the family bare-metal-host is not served any more" : "";
+    return { found: false, reason: "NoTarget", message: `${what} is gone${orElse}` };
+  }
+  const strayed = host.strayedFrom(session.subject);
+  const isTakenBack = phase === "Undoing" && host.isPoweredByMark;
+  if (strayed === undefined || isTakenBack) return { found: true, host };
+  // Its devices are another node's by now, too, and that one's host must not be powered off.
+  return { found: false, reason: "NoTarget", message: `${what} ${strayed}` };
+}

@@ -1,0 +1,328 @@
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { keyOf } from "../../kube/watched.ts";
+import { abortReason } from "../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { ApiCall } from "./api-failures.ts";
+import { takesTaintOff } from "./api-failures.ts";
+import { decide } from "../machine/decide.ts";
+import { reportTrouble } from "../machine/rules/api-failure.ts";
+import type { EffectContext } from "../effects/effect-context.ts";
+import { fieldsOf } from "../effects/effect-context.ts";
+import { runEffect } from "../effects/run-effect.ts";
+import type { Lookup } from "./find-host.ts";
+import { findHost } from "./find-host.ts";
+import type { RemediatorMetrics } from "../metrics.ts";
+import type { ClusterRef } from "../../clusters/workload-clusters.ts";
+import type { NodeCluster } from "../clusters/node-clusters.ts";
+import { etcdNodes } from "../machine/rules/quorum.ts";
+import type { Session } from "./session.ts";
+import type { Decision, Note } from "../machine/model/snapshot.ts";
+import type { SentOrder } from "../machine/model/observations.ts";
+import { seenAfter } from "../machine/model/observations.ts";
+import type { State } from "../machine/model/state.ts";
+import { holds } from "../machine/rules/transitions.ts";
+import { conditionOf } from "../machine/model/status.ts";
+import { stepLevel } from "../machine/model/step-level.ts";
+import { clusterKey } from "../../nodes/subject.ts";
+import type { HostDirectory } from "../hosts/host.ts";
+import type { SnapshotDeps } from "./take-snapshot.ts";
+import { stopOf, takeSnapshot } from "./take-snapshot.ts";
+import { REFRESH_MAX_MS, UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machine/model/timings.ts";
+import { GivenUp, whileProven } from "./while-proven.ts";
+
+/** Steps of one run, after which others get their turn. */
+const STEPS_MAX = 100;
+/** How long a run that used them all pauses: nothing that makes progress needs so many. */
+const BUSY_PAUSE_MS = 1_000;
+/** While the API server fails the power of a fenced host is still looked at so often. */
+const API_WAIT_MAX_MS = 1_000;
+/** Failed guards in a row before one is treated as a failure of the API server. */
+const CONFLICTS_MAX = 10;
+
+/** Effects that the API server has no part in. */
+const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIdentity", "closeDevices"];
+
+export interface WalkerDeps extends SnapshotDeps {
+  /** The nodes of a cluster, and members of etcd that it has lost. */
+  nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
+  /** Whether the etcd of a cluster, by its `clusterKey`, runs outside of it. */
+  hasExternalEtcd(cluster: string): boolean;
+  directory: HostDirectory;
+  metrics: RemediatorMetrics;
+  handOver: (why: string) => void;
+}
+
+/**
+ * The thin shell around `decide`: takes a snapshot, stores the status that was decided, runs the effects one at a time, and
+ * begins again, until there is nothing to do but wait.
+ *
+ * @returns after how long to come again; undefined where only a change can bring news.
+ */
+export async function walk(deps: WalkerDeps, session: Session, signal: AbortSignal): Promise<number | undefined> {
+  for (let step = 0; step < STEPS_MAX; step += 1) {
+    if (signal.aborted) throw abortReason(signal);
+    const { state } = session;
+    session.watch(state.name, signal);
+    const host = findHost(deps.directory, session);
+    if (host.found) await session.useTarget(host.host);
+    const snapshot = takeSnapshot(deps, session, state, host);
+    let decision = decide(snapshot, session.now());
+    if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
+    const apiWaitMs = waitForApi(session, decision);
+    if (apiWaitMs > 0) {
+      const report = reportTrouble(snapshot, session.now());
+      if (report === undefined || waitForApi(session, report) > 0) return apiWaitMs;
+      decision = report;
+    }
+    const attempt: Calls = { present: "store", startedMs: 0 };
+    const context: EffectContext = {
+      runtime: deps.runtime,
+      nodeRuntime: session.cluster.runtime,
+      session,
+      host: host.found ? host.host : undefined,
+      node: snapshot.node,
+      siblings: snapshot.siblings,
+      turns: deps.turns,
+      handOver: deps.handOver,
+      etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
+      hasExternalEtcd: deps.hasExternalEtcd(clusterKey(session.subject.cluster)),
+      mayOrder: (action) => mayOrder(deps, session, host, action),
+      readStopSwitch: (looking) => deps.stopSwitch.look(looking),
+      identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),
+    };
+    const work = (signal: AbortSignal): Promise<void> => perform(deps, context, decision, attempt, signal);
+    try {
+      if (mayReadBeside(state, decision)) {
+        const leftMs = decision.status === undefined && snapshot.remainingMs > 0 ? snapshot.remainingMs : Infinity;
+        const isCurrent = (): boolean => isSameHost(host, findHost(deps.directory, session));
+        await whileProven(context, { withinMs: leftMs, isCurrent }, signal, work);
+      } else {
+        await work(signal);
+      }
+      if (decision.effects.some((effect) => effect.do === "dropFinalizer")) return undefined;
+      session.conflicts = 0;
+    } catch (error) {
+      if (signal.aborted) throw abortReason(signal);
+      if (error instanceof GivenUp) continue;
+      if (!(await recover(deps, session, attempt, error, signal))) return undefined;
+    } finally {
+      session.seen = { ...session.seen, kube: session.troubles.oldest(session.now().monotonicMs) };
+    }
+  }
+  return BUSY_PAUSE_MS;
+}
+
+/** Which call of a decision is being made. */
+interface Calls {
+  present: ApiCall;
+  startedMs: number;
+}
+
+/** Stores the status that was decided, then runs the effects, one at a time. */
+async function perform(
+  deps: WalkerDeps,
+  context: EffectContext,
+  decision: Decision,
+  calls: Calls,
+  signal: AbortSignal,
+): Promise<void> {
+  const { session } = context;
+  const begin = (call: ApiCall): void => {
+    calls.present = call;
+    calls.startedMs = session.now().monotonicMs;
+  };
+  if (decision.status !== undefined) {
+    begin("store");
+    const from = session.state;
+    await store(deps, session, from, decision.status, decision.notes, signal);
+    session.troubles.succeeded("store");
+    if (session.state.name !== from.name) {
+      session.troubles.clear();
+      // From here on it counts by what is stored.
+      deps.turns.leave(session.uid);
+    }
+  }
+  for (const effect of decision.effects) {
+    begin(effect.do);
+    const run = (signal: AbortSignal): Promise<void> => runEffect(context, effect, signal);
+    await (takesTaintOff(effect.do) ? inTime(deps, session, effect.do, signal, run) : run(signal));
+    session.troubles.succeeded(effect.do);
+  }
+}
+
+/** One try to take the taint off, which must not wait for an answer that never comes. */
+async function inTime(
+  { runtime }: WalkerDeps,
+  session: Session,
+  call: ApiCall,
+  signal: AbortSignal,
+  run: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const tryMs = Math.min(UNTAINT_TRY_MIN_MS * 2 ** session.troubles.failuresOf(call), UNTAINT_TRY_MAX_MS);
+  const what = `taking the out-of-service taint off node ${session.nodeName ?? ""}`;
+  try {
+    await withDeadline(runtime.clock, what, tryMs, signal, run);
+  } catch (error) {
+    throw error instanceof DeadlineError ? new KubeError("Timeout", error.message, { cause: error }) : error;
+  }
+}
+
+/** States in which a taint may stand, or a Node be deleted, for a host that is proven off. */
+const PROVEN_STATES: readonly State["name"][] = ["PoweringOff", "Releasing", "Provisioning"];
+
+/** Effects beside which the power may not be read: they call the devices themselves. */
+const CALLS_DEVICES: readonly string[] = [...DEVICE_EFFECTS, "examine", "forceOff", "powerOn", "setBootOverride"];
+
+function mayReadBeside({ name }: State, decision: Decision): boolean {
+  return PROVEN_STATES.includes(name) && !decision.effects.some((effect) => CALLS_DEVICES.includes(effect.do));
+}
+
+/**
+ * Milliseconds that a decision has to wait because a call that it needs has just failed; 0 for one that may be carried out. A device
+ * is opened with a Secret, so effects on devices wait as well, each for itself alone.
+ */
+function waitForApi(session: Session, decision: Decision): number {
+  const calls: ApiCall[] = decision.effects.map((effect) => effect.do);
+  if (decision.status !== undefined) calls.push("store");
+  return Math.min(session.troubles.waitMs(calls, session.now().monotonicMs), API_WAIT_MAX_MS);
+}
+
+/**
+ * After a failed guard the object is read live, and all is decided anew; any other failure of the API is waited out.
+ *
+ * @returns false where the remediation is gone.
+ */
+async function recover(
+  deps: WalkerDeps,
+  session: Session,
+  calls: Calls,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { runtime } = deps;
+  const stale = isKubeError(error, "Conflict", "NotFound", "Invalid", "AlreadyExists");
+  if (!isKubeError(error)) throw error;
+  if (stale && session.conflicts < CONFLICTS_MAX) {
+    session.conflicts += 1;
+    return refresh(runtime, session, signal);
+  }
+  const { present: call, startedMs } = calls;
+  const times = { startedMs, nowMs: session.now().monotonicMs };
+  const trouble = session.troubles.failed(call, error, runtime.random, times);
+  const { failures } = trouble;
+  session.conflicts = 0;
+  runtime.logger.warn({ ...fieldsOf(session), call, failures, err: error }, "API call failed, will try again");
+  if (session.troubles.isToBeSaid(trouble, times.nowMs)) {
+    runtime.events.record({
+      regarding: session.remediation,
+      type: "Warning",
+      reason: "ApiFailing",
+      action: session.status.phase ?? "Resolving",
+      note: trouble.message,
+    });
+  }
+  if (isKubeError(error, "Forbidden", "Unauthorized")) {
+    runtime.events.record({
+      regarding: session.remediation,
+      type: "Warning",
+      reason: "ApiRefused",
+      action: session.status.phase ?? "Resolving",
+      note: error.message,
+    });
+  }
+  return true;
+}
+
+/** Reads the object live. @returns false where it is gone. */
+export async function refresh(runtime: KubeRuntime, session: Session, signal: AbortSignal): Promise<boolean> {
+  try {
+    const key = keyOf(session.remediation);
+    const live = await withDeadline(runtime.clock, "reading the remediation live", REFRESH_MAX_MS, signal, (bounded) =>
+      runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, bounded),
+    );
+    if (live.metadata.uid !== session.uid) return false;
+    session.learn(live);
+    return true;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return false;
+    const passes = error instanceof DeadlineError || (isKubeError(error) && error.retryable);
+    if (signal.aborted || !passes) throw error;
+    // Not known: the guards of the next write will tell, or another look.
+    runtime.logger.warn({ ...fieldsOf(session), err: error }, "remediation not read live, will try again");
+    return true;
+  }
+}
+
+/** Stores a status, guarded; tells people only then. */
+async function store(
+  deps: WalkerDeps,
+  session: Session,
+  from: State,
+  status: BareMetalRemediationStatus,
+  notes: readonly Note[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { runtime, metrics } = deps;
+  const { metadata } = session.remediation;
+  const { nodeName: namedBefore } = session;
+  const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
+  const stored = await runtime.client.patch<BareMetalRemediation>(
+    BARE_METAL_REMEDIATIONS,
+    keyOf(session.remediation),
+    guard,
+    [{ op: "add", path: "/status", value: status }],
+    { subresource: "status" },
+    signal,
+  );
+  session.learn(stored);
+  const entered = session.state;
+  const to = entered.name;
+  session.seen = seenAfter(session.seen, from, entered);
+  // What was seen of the node before it was named was seen of none.
+  if (session.nodeName !== namedBefore) session.seen = { ...session.seen, examined: undefined, lease: undefined };
+  for (const { type, reason, message } of notes) {
+    const fields = { ...fieldsOf(session), state: to, step: reason, message };
+    runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");
+    const { nodeName, cluster } = session.subject;
+    // Events are told to the cluster of the remediation, which has no node of another one.
+    const isThere = clusterKey(cluster) === "" && nodeName !== undefined;
+    const node = isThere ? session.cluster.nodes.get({ name: nodeName }) : undefined;
+    const regarding = session.remediation;
+    const related = node === undefined ? {} : { related: node };
+    runtime.events.record({ regarding, ...related, type, reason, action: to, note: message });
+    if (node === undefined || to === from.name) continue;
+    // `kubectl describe node` shows what is about the Node itself: one event a state, so that they are few.
+    const { namespace, name } = regarding.metadata;
+    const note = `${regarding.kind} ${namespace}/${name}, ${to}: ${message}`;
+    runtime.events.record({ regarding: node, related: regarding, type, reason, action: to, note });
+  }
+  if (to === from.name) return;
+  const nowMs = session.now().monotonicMs;
+  metrics.left(from.name, (nowMs - session.enteredAtMs) / 1_000);
+  session.enteredAtMs = nowMs;
+  if (to === "Succeeded" || to === "Failed") {
+    metrics.finished(to, conditionOf(status, "Succeeded")?.reason ?? to);
+  }
+}
+
+/** Whether the host is still the one, configured as it was, that was decided on. */
+function isSameHost(decidedOn: Lookup, present: Lookup): boolean {
+  if (!present.found || !decidedOn.found) return present.found === decidedOn.found;
+  return present.host.version === decidedOn.host.version;
+}
+
+/**
+ * Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. What stops
+ * it was looked at live together with the identity, which is as old as an order allows.
+ */
+function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup, action: SentOrder["action"]): boolean {
+  const host = findHost(deps.directory, session);
+  if (!host.found || !isSameHost(decidedOn, host)) return false;
+  if (host.host.takenBack(session.subject) !== undefined) return false;
+  const { stop } = session.seen;
+  if (stop === undefined) return false;
+  return !holds(stopOf(deps.stopSwitch, host), action) && !holds(stop.found, action);
+}

@@ -1,0 +1,336 @@
+import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/annotations.ts";
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
+import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../../api/core-types.ts";
+import type { Lease, Pod } from "../../api/core.ts";
+import type { Machine } from "../../api/cluster-api.ts";
+import { trimMeta } from "../../api/trim.ts";
+import { isLaterVersion } from "../../kube/resource-version.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { ApiTroubles } from "./api-failures.ts";
+import type { Plan, ReadPlan } from "../machine/model/strategy.ts";
+import { readPlan } from "../machine/model/strategy.ts";
+import { NOTHING_READ } from "../machine/rules/off-proof.ts";
+import { leaseSeen } from "../machine/rules/lease-silence.ts";
+import { readAnyMachine } from "../machine-objects/read-machine.ts";
+import type { Seen } from "../machine/model/observations.ts";
+import type { Now } from "../machine/model/snapshot.ts";
+import { nothingSeen } from "../machine/model/observations.ts";
+import type { State } from "../machine/model/state.ts";
+import { parseState, withUnknownSpec } from "../machine/model/state.ts";
+import type { NodeCluster, NodeClusters } from "../clusters/node-clusters.ts";
+import type { Subject } from "../../nodes/subject.ts";
+import { clusterKey, clusterOf, isUnresolved, machineResource, subjectOf } from "../../nodes/subject.ts";
+import type { FencedHost, HostPower } from "../hosts/host.ts";
+import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../machine/model/timings.ts";
+
+type WatchName = "lease" | "pods" | "machine";
+
+const WATCHES_LEASE: readonly State["name"][] = [
+  "Verifying",
+  "PoweringOff",
+  "Releasing",
+  "Provisioning",
+  "PoweringOn",
+  "Rejoining",
+];
+
+/**
+ * What this process holds about one remediation: its object as last known, what was seen, the open devices, and the watches
+ * that wake it. It ends with `close`.
+ */
+export class Session {
+  readonly uid: string;
+  /** The newest state of the object that this process knows; the watch may lag behind our own writes. */
+  remediation: BareMetalRemediation;
+  /** Whether it was ever read live, or written, by this process: all that a watch has shown may be of long ago. */
+  isLive = false;
+  seen: Seen = nothingSeen();
+  power: HostPower | undefined;
+  /** Failed guards in a row. */
+  conflicts = 0;
+  /** Calls to the API that fail. */
+  readonly troubles = new ApiTroubles();
+  /** Monotonic time at which the present state was entered, for metrics. */
+  enteredAtMs: number;
+  readonly #runtime: KubeRuntime;
+  readonly #clusters: NodeClusters;
+  readonly #wake: () => void;
+  readonly #rewinds: number | undefined;
+  readonly #watches = new Map<WatchName, { of: string; runtime: KubeRuntime; stop: AbortController }>();
+  #heldKey = "";
+  #release: () => void = () => undefined;
+  #targetVersion: string | undefined;
+  #deadline: { key: string; atMs: number } | undefined;
+  #state: { of: BareMetalRemediation; state: State } | undefined;
+  #unreadSinceMs: number | undefined;
+  #plan: (ReadPlan & { generation: number | undefined }) | undefined;
+
+  /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
+  constructor(
+    { runtime, clusters }: { runtime: KubeRuntime; clusters: NodeClusters },
+    remediation: BareMetalRemediation,
+    wake: () => void,
+    rewinds?: number,
+  ) {
+    this.#runtime = runtime;
+    this.#clusters = clusters;
+    this.#wake = wake;
+    this.#rewinds = rewinds;
+    this.uid = remediation.metadata.uid;
+    this.remediation = remediation;
+    this.enteredAtMs = runtime.clock.monotonicMs();
+  }
+
+  get subject(): Subject {
+    return subjectOf(this.remediation);
+  }
+
+  /** Undefined while it is not known, and for a Machine that has not become a Node. */
+  get nodeName(): string | undefined {
+    return this.subject.nodeName;
+  }
+
+  /**
+   * The cluster that holds the node, its lease and its pods, as it is now: of a Machine that was read, and is not on record yet, its
+   * own. It is kept connected from the first question on.
+   */
+  get cluster(): NodeCluster {
+    const { subjectMachine: read } = this.seen;
+    const isNews = isUnresolved(this.remediation) && read?.found === true;
+    const cluster = isNews ? clusterOf(read.machine) : this.subject.cluster;
+    const key = clusterKey(cluster);
+    if (key !== this.#heldKey) {
+      const previous = this.#release;
+      this.#heldKey = key;
+      this.#release = this.#clusters.hold(cluster);
+      previous();
+    }
+    return this.#clusters.of(cluster);
+  }
+
+  get status(): BareMetalRemediationStatus {
+    return this.remediation.status ?? {};
+  }
+
+  get state(): State {
+    const { remediation } = this;
+    // It is asked for at every step, and each version of the object is an object of its own.
+    if (this.#state?.of !== remediation) this.#state = { of: remediation, state: this.#readState() };
+    return this.#state.state;
+  }
+
+  #readState(): State {
+    const { status, metadata } = this.remediation;
+    const known = parseState(status);
+    const { unknown } = this.#readPlan();
+    // It is taken back from any state, whatever was asked for.
+    const isGivenUp = metadata.deletionTimestamp !== undefined || metadata.annotations?.[NHC_TIMED_OUT] !== undefined;
+    return unknown === undefined || isGivenUp ? known : withUnknownSpec(known, unknown);
+  }
+
+  /** As far as this version knows the spec: `state` says where it does not. */
+  get plan(): Plan {
+    return this.#readPlan().plan;
+  }
+
+  #readPlan(): ReadPlan {
+    const { generation } = this.remediation.metadata;
+    // The API server counts the generation up with each change of the spec, and a plan is asked for at every step.
+    if (this.#plan === undefined || generation === undefined || this.#plan.generation !== generation) {
+      this.#plan = { generation, ...readPlan(this.remediation.spec) };
+    }
+    return this.#plan;
+  }
+
+  /** Whether it is about that object, in the history that its view is of now (`Watched.rewinds`). */
+  isOf(watched: BareMetalRemediation | undefined, rewinds: number | undefined): boolean {
+    return watched?.metadata.uid === this.uid && rewinds === this.#rewinds;
+  }
+
+  /** Takes the object as it was read live, or as a write has left it. */
+  learn(live: BareMetalRemediation): void {
+    this.remediation = live;
+    this.isLive = true;
+  }
+
+  /** Takes what the watch says, unless it is older than what is known already. */
+  absorb(watched: BareMetalRemediation): void {
+    if (isLaterVersion(watched.metadata.resourceVersion, this.remediation.metadata.resourceVersion)) {
+      this.remediation = watched;
+    }
+  }
+
+  /**
+   * Takes note of how the host's target is configured: what was learned from its devices, and the open connections to them,
+   * count for nothing once it is edited, since they may be another host's.
+   */
+  async useTarget({ ref, version }: Pick<FencedHost, "ref" | "version">): Promise<void> {
+    const { claim } = this.seen;
+    // What was taken is another target than this one, which was made anew.
+    if (claim?.owned === true && claim.targetUid !== ref.uid) this.seen = { ...this.seen, claim: undefined };
+    const edited = this.#targetVersion !== undefined && this.#targetVersion !== version;
+    this.#targetVersion = version;
+    if (!edited) return;
+    this.seen = { ...this.seen, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };
+    await this.closeDevices();
+  }
+
+  /** Whether anything that it needs was unread when that was last looked at. */
+  get waitsForInput(): boolean {
+    return this.#unreadSinceMs !== undefined;
+  }
+
+  /** Takes note of what cannot be read that it needs; undefined where all is read. */
+  waitsFor(unread: string | undefined): { message: string; forMs: number } | undefined {
+    const { monotonicMs } = this.now();
+    this.#unreadSinceMs = unread === undefined ? undefined : (this.#unreadSinceMs ?? monotonicMs);
+    if (unread === undefined || this.#unreadSinceMs === undefined) return undefined;
+    return { message: unread, forMs: monotonicMs - this.#unreadSinceMs };
+  }
+
+  now(): Now {
+    const { clock } = this.#runtime;
+    return { epochMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+  }
+
+  /**
+   * What is left of the present state's time. The stored deadline is a wall-clock time; from the moment at which this
+   * process first sees it, only its own clock counts, so that a jump of the wall clock ends nothing early.
+   */
+  remainingMs(state: State, plan: Plan): number {
+    if (!("attempt" in state) || state.attempt === undefined) return Infinity;
+    const key = `${state.name} ${state.attempt.deadlineMs}`;
+    const now = this.now();
+    if (this.#deadline?.key !== key) {
+      const longestMs = Math.max(plan.timeoutMs, plan.powerOffTimeoutMs, plan.powerOnTimeoutMs, plan.drainTimeoutMs);
+      // While no agent ran nobody has tried to power the host on.
+      const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;
+      const storedMs = state.attempt.deadlineMs - now.epochMs;
+      const leftMs = Math.min(Math.max(storedMs, leastMs), longestMs + DEVICE_FINAL_RETRY_MS);
+      this.#deadline = { key, atMs: now.monotonicMs + leftMs };
+    }
+    return this.#deadline.atMs - now.monotonicMs;
+  }
+
+  /** Whether it is past the deadline of its state. What has not begun waits for others, whose time is not its own. */
+  get isOverdue(): boolean {
+    const { state } = this;
+    return state.name !== "Resolving" && this.remainingMs(state, this.plan) <= 0;
+  }
+
+  /**
+   * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, and the Machine
+   * while it has not named its node.
+   */
+  watch(state: State["name"], signal: AbortSignal): void {
+    const { nodeName, machine } = this.subject;
+    const { runtime, away } = this.cluster;
+    const inReach = away === undefined ? nodeName : undefined;
+    const named = nodeName === undefined && state === "Rejoining" ? machine : undefined;
+    this.#keepWatch("lease", WATCHES_LEASE.includes(state) ? inReach : undefined, runtime, signal, this.#watchLease);
+    this.#keepWatch("pods", state === "Releasing" ? inReach : undefined, runtime, signal, this.#watchPods);
+    this.#keepWatch("machine", named?.uid, this.#runtime, signal, this.#watchMachine);
+  }
+
+  /** @param of whom it is of: another one, or another connection, begins it anew; undefined ends it. */
+  #keepWatch(
+    name: WatchName,
+    of: string | undefined,
+    runtime: KubeRuntime,
+    signal: AbortSignal,
+    start: (runtime: KubeRuntime, of: string, signal: AbortSignal) => void,
+  ): void {
+    const present = this.#watches.get(name);
+    if (present?.of === of && present?.runtime === runtime) return;
+    present?.stop.abort();
+    this.#watches.delete(name);
+    if (of === undefined) return;
+    const stop = new AbortController();
+    this.#watches.set(name, { of, runtime, stop });
+    start(runtime, of, AbortSignal.any([signal, stop.signal]));
+  }
+
+  readonly #watchLease = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
+    const leases = runtime.watch<Lease>(
+      {
+        type: LEASES,
+        namespace: NODE_LEASE_NAMESPACE,
+        fieldSelector: `metadata.name=${nodeName}`,
+        trim: (raw) => (raw.metadata.name === nodeName ? (raw as Lease) : undefined),
+      },
+      signal,
+    );
+    leases.subscribe((change) => {
+      if (change.type !== "deleted" && this.recordLease(change.object, undefined)) this.#wake();
+    });
+  };
+
+  readonly #watchPods = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
+    const pods = runtime.watch<Pod>({ type: PODS, fieldSelector: `spec.nodeName=${nodeName}`, trim: trimPod }, signal);
+    pods.subscribe((change) => {
+      if (change.type !== "deleted" || this.seen.drain === undefined) return;
+      // A pod has gone: look again at once instead of at the next turn.
+      this.seen = { ...this.seen, drain: { ...this.seen.drain, atMs: -Infinity } };
+      this.#wake();
+    });
+  };
+
+  readonly #watchMachine = (runtime: KubeRuntime, uid: string, signal: AbortSignal): void => {
+    const { machine } = this.subject;
+    if (machine === undefined) return;
+    const { namespace, name } = machine;
+    const machines = runtime.watch<Machine>(
+      {
+        type: machineResource(machine),
+        namespace,
+        fieldSelector: `metadata.name=${name}`,
+        trim: (raw) => (raw.metadata.uid === uid ? readAnyMachine(raw) : undefined),
+      },
+      signal,
+    );
+    machines.subscribe((change) => {
+      if (change.type === "deleted" || change.object.nodeName === undefined) return;
+      const atMs = this.now().monotonicMs;
+      this.seen = { ...this.seen, subjectMachine: { found: true, machine: change.object, atMs } };
+      this.#wake();
+    });
+  };
+
+  /**
+   * Takes one look at the node's lease. @param readAtMs when it was read live; absent for a watch event.
+   * @returns whether it shows a renewal since the last look.
+   */
+  recordLease(lease: Lease | undefined, readAtMs: number | undefined): boolean {
+    const known = this.seen.lease;
+    const next = leaseSeen(known, lease, this.now().monotonicMs, readAtMs, this.cluster.runtime.contact());
+    this.seen = { ...this.seen, lease: next };
+    return known !== undefined && next.renewedAtMs !== known.renewedAtMs;
+  }
+
+  /** Ends watches, closes devices and lets go of the node's cluster. Never throws. */
+  async close(): Promise<void> {
+    for (const { stop } of this.#watches.values()) stop.abort();
+    this.#watches.clear();
+    this.#release();
+    await this.closeDevices();
+  }
+
+  async closeDevices(): Promise<void> {
+    const { power } = this;
+    this.power = undefined;
+    await power?.close();
+  }
+}
+
+/** What caches keep of a remediation. */
+export function trimRemediation(raw: KubeObject): BareMetalRemediation {
+  const remediation = raw as BareMetalRemediation;
+  return { ...remediation, metadata: trimMeta(remediation.metadata, [NODE_NAME, NHC_TIMED_OUT, CONFIRM]) };
+}
+
+function trimPod(raw: KubeObject): Pod {
+  const { metadata } = raw as Pod;
+  const { name, namespace, uid, resourceVersion } = metadata;
+  return { apiVersion: raw.apiVersion, kind: raw.kind, metadata: { name, namespace, uid, resourceVersion }, spec: {} };
+}

@@ -1,0 +1,61 @@
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { sleep } from "../../runtime/clock.ts";
+import type { RemediatorMetrics } from "../metrics.ts";
+import { isFinal } from "../machine/model/state.ts";
+
+/** How often the views are looked at. */
+const LOOK_MS = 10_000;
+/** A watch that works is not silent for longer: there is a bookmark each minute, and a silent one is opened again after 90 s. */
+const SILENT_MAX_MS = 150_000;
+/** What ends sooner is daily life: a watch that is opened again, an API server that is started again. */
+const TROUBLED_MAX_MS = 50_000;
+
+export type ViewHealth = Pick<Watched<KubeObject>, "synced" | "lastContactMs" | "problem">;
+
+export interface StaleViewsDeps {
+  runtime: Pick<KubeRuntime, "clock" | "logger" | "events">;
+  /** What the remediator decides by, by kind. */
+  views: ReadonlyMap<string, ViewHealth>;
+  remediations: Pick<Watched<BareMetalRemediation>, "values">;
+  metrics: Pick<RemediatorMetrics, "staleViews">;
+}
+
+/**
+ * Reports views that may be stale, by a log line, a metric, and a warning on each remediation that has no verdict: what is decided
+ * meanwhile rests on live reads alone, and what only a watch would show goes unnoticed. It resolves when `signal` aborts.
+ */
+export async function reportStaleViews(deps: StaleViewsDeps, signal: AbortSignal): Promise<void> {
+  const { clock, logger } = deps.runtime;
+  const troubledSinceMs = new Map<string, number>();
+  const reported = new Set<string>();
+  for (;;) {
+    // A rejection would end what runs beside it before that has come to its own end.
+    await sleep(clock, LOOK_MS, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    const nowMs = clock.monotonicMs();
+    for (const [kind, view] of deps.views) {
+      if (view.problem === undefined) troubledSinceMs.delete(kind);
+      else if (!troubledSinceMs.has(kind)) troubledSinceMs.set(kind, nowMs);
+      const troubledMs = nowMs - (troubledSinceMs.get(kind) ?? nowMs);
+      const isStale = view.synced && (troubledMs >= TROUBLED_MAX_MS || nowMs - view.lastContactMs >= SILENT_MAX_MS);
+      if (!isStale && reported.delete(kind)) logger.info({ kind }, "the view is up to date again");
+      if (!isStale || reported.has(kind)) continue;
+      reported.add(kind);
+      const why = view.problem ?? "nothing is heard on its watch";
+      logger.warn({ kind, why }, "the view may be stale");
+      warn(deps, `what is known of ${kind} may be minutes old: ${why}`);
+    }
+    deps.metrics.staleViews(reported.size);
+  }
+}
+
+function warn({ runtime, remediations }: StaleViewsDeps, note: string): void {
+  for (const regarding of remediations.values()) {
+    const { phase } = regarding.status ?? {};
+    if (isFinal(phase)) continue;
+    runtime.events.record({ regarding, type: "Warning", reason: "ViewStale", action: phase ?? "Resolving", note });
+  }
+}

@@ -1,0 +1,148 @@
+import { CONFIG_MAPS } from "../../api/core-types.ts";
+import type { ConfigMap } from "../../api/core.ts";
+import type { Pause } from "../../api/stop-switch.ts";
+import { STOP_SWITCH_NAME, stoppedBy } from "../../api/stop-switch.ts";
+import { trimMeta } from "../../api/trim.ts";
+import { findObject } from "../../kube/find-object.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { Watched } from "../../kube/watched.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import type { Stop } from "../machine/model/snapshot.ts";
+
+/** How often the end of a pause is looked at. */
+const RECHECK_MAX_MS = 3_600_000;
+
+/** Why power-offs are held; `isUnread` where that is because the switch cannot be read. */
+export interface Paused {
+  reason: string;
+  isUnread?: true;
+}
+
+/** The cluster-wide switch that stops every new power-off. */
+export interface StopSwitch {
+  /** Why no new power-off may be sent; undefined where one may. Before the switch has been read it is stopped. */
+  readonly stopped: Paused | undefined;
+  /** Whether the switch has been read. */
+  readonly known: boolean;
+  /** Why no new power-off may be sent, by a live look. @throws KubeError */
+  look(signal: AbortSignal): Promise<Paused | undefined>;
+  /** Calls `listener` whenever `stopped` or `known` may have changed. */
+  subscribe(listener: () => void): () => void;
+}
+
+/** Watches the stop switch (`api/stop-switch.ts`) in the agent's own namespace until `signal` aborts. */
+export function watchStopSwitch(runtime: KubeRuntime, namespace: string, signal: AbortSignal): StopSwitch {
+  const view = runtime.watch<ConfigMap>(
+    {
+      type: CONFIG_MAPS,
+      namespace,
+      fieldSelector: `metadata.name=${STOP_SWITCH_NAME}`,
+      trim: (raw) => (raw.metadata.name === STOP_SWITCH_NAME ? trimSwitch(raw) : undefined),
+    },
+    signal,
+  );
+  return stopSwitchOf(runtime, view, namespace, signal);
+}
+
+function stopSwitchOf(
+  runtime: KubeRuntime,
+  view: Watched<ConfigMap>,
+  namespace: string,
+  signal: AbortSignal,
+): StopSwitch {
+  const listeners = new Set<() => void>();
+  const notify = (): void => {
+    for (const listener of listeners) listener();
+  };
+  const end = new PauseEnd(runtime, () => {
+    runtime.logger.info("power-offs are allowed: the pause has come to its end");
+    notify();
+  });
+  const unsubscribe = view.subscribe((change) => {
+    const pause = stoppedBy(change.type === "deleted" ? undefined : change.object, serverTimeMs(runtime));
+    logPause(runtime, pause);
+    end.follow(pause);
+    notify();
+  });
+  const stop = (): void => {
+    unsubscribe();
+    end.follow(undefined);
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  // An empty first list changes nothing in the view, yet ends the time in which the switch is not known.
+  view.whenSynced(signal).then(notify, () => undefined);
+  return {
+    get known() {
+      return view.synced;
+    },
+    get stopped(): Paused | undefined {
+      if (!view.synced) {
+        const notRead = `the stop switch (ConfigMap ${namespace}/${STOP_SWITCH_NAME}) is not read yet`;
+        return { reason: view.problem === undefined ? notRead : `${notRead}: ${view.problem}`, isUnread: true };
+      }
+      const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
+      return stoppedBy(configMap, serverTimeMs(runtime));
+    },
+    look: async (signal) =>
+      stoppedBy(
+        await findObject<ConfigMap>(runtime.client, CONFIG_MAPS, { namespace, name: STOP_SWITCH_NAME }, signal),
+        serverTimeMs(runtime),
+      ),
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+/** The time by the API server's clock, no later than it is: an agent whose clock is ahead must not end a pause too soon. */
+export function serverTimeMs(runtime: KubeRuntime): number {
+  return runtime.clock.nowMs() + (runtime.clockOffset?.()?.minMs ?? 0);
+}
+
+/** What holds power orders. @param paused, maintenance why, by the stop switch and in the words of the target. */
+export function stopFor(paused: Paused | undefined, maintenance: string | undefined): Stop | undefined {
+  if (maintenance !== undefined) return { reason: "Maintenance", message: `no power order is sent: ${maintenance}` };
+  if (paused === undefined) return undefined;
+  const message = `no power-off is sent: ${paused.reason}`;
+  return { reason: "Paused", message, ...(paused.isUnread && { isUnread: true }) };
+}
+
+function trimSwitch(raw: KubeObject): ConfigMap {
+  const { data } = raw as ConfigMap;
+  return {
+    apiVersion: raw.apiVersion,
+    kind: raw.kind,
+    metadata: trimMeta(raw.metadata, []),
+    ...(data !== undefined && { data }),
+  };
+}
+
+function logPause(runtime: KubeRuntime, pause: Pause | undefined): void {
+  if (pause === undefined) runtime.logger.info("power-offs are allowed: the stop switch is off");
+  else runtime.logger.warn({ reason: pause.reason }, "no new power-offs: the stop switch is on");
+}
+
+/** Calls back when a pause ends by its own time, which no watch reports. */
+class PauseEnd {
+  readonly #runtime: KubeRuntime;
+  readonly #onEnd: () => void;
+  #timer: Timer | undefined;
+
+  constructor(runtime: KubeRuntime, onEnd: () => void) {
+    this.#runtime = runtime;
+    this.#onEnd = onEnd;
+  }
+
+  follow(pause: Pause | undefined): void {
+    this.#timer?.cancel();
+    const untilMs = pause?.untilMs;
+    if (untilMs === undefined) return;
+    // A timer takes no more than 24 days, and the wall clock may be set meanwhile: both are met by looking again.
+    const delayMs = Math.min(Math.max(0, untilMs - serverTimeMs(this.#runtime)), RECHECK_MAX_MS);
+    this.#timer = this.#runtime.clock.schedule(delayMs, () =>
+      serverTimeMs(this.#runtime) >= untilMs ? this.#onEnd() : this.follow(pause),
+    );
+  }
+}

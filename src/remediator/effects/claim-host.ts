@@ -1,0 +1,123 @@
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { abortReason } from "../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { EffectContext } from "./effect-context.ts";
+import { fieldsOf } from "./effect-context.ts";
+import type { Session } from "../controller/session.ts";
+import type { FencedHost, HostOwner } from "../hosts/host.ts";
+import { RECLAIM_MAX_MS } from "../machine/model/timings.ts";
+
+/** The remediation as the owner of a host. */
+export function ownerOf(session: Session): HostOwner {
+  const { uid, name, namespace = "" } = session.remediation.metadata;
+  return { uid, kind: BARE_METAL_REMEDIATIONS.kind, namespace, name };
+}
+
+/** Takes the host, also from an owner that is gone for good, or notes who has it. */
+export async function claimHost(context: EffectContext, signal: AbortSignal): Promise<void> {
+  const { session, host } = context;
+  if (host === undefined) return;
+  if (!isOnRecord(session, host)) return takeHost(context, host, signal);
+  try {
+    await inTime(context, host, signal, (bounded) => takeHost(context, host, bounded));
+  } catch (error) {
+    if (signal.aborted || !(await isUnreadable(context, host, signal))) throw error;
+    context.runtime.logger.warn({ ...fieldsOf(session), err: error }, "the host's target not read, held by record");
+    session.seen = { ...session.seen, claim: { owned: true, targetUid: host.ref.uid } };
+  }
+}
+
+async function inTime<T>(
+  { runtime }: EffectContext,
+  { ref }: FencedHost,
+  signal: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const what = `reading ${ref.kind} ${ref.namespace}/${ref.name}`;
+  try {
+    return await withDeadline(runtime.clock, what, RECLAIM_MAX_MS, signal, call);
+  } catch (error) {
+    throw error instanceof DeadlineError ? new KubeError("Timeout", error.message, { cause: error }) : error;
+  }
+}
+
+/** Whether it is the target that cannot be read, and not one who owns it, say. */
+async function isUnreadable(context: EffectContext, host: FencedHost, signal: AbortSignal): Promise<boolean> {
+  try {
+    await inTime(context, host, signal, (bounded) => host.lookAtMaintenance(bounded));
+    return false;
+  } catch (error) {
+    if (signal.aborted) throw abortReason(signal);
+    return isKubeError(error) && !isKubeError(error, "NotFound");
+  }
+}
+
+/**
+ * Whether the host is this remediation's by what is stored and watched. Nobody takes a host from a remediation that goes on, so it
+ * is its own still, though the target cannot be read: the host must not stay off for that. A power-off waits all the same, since
+ * what holds it cannot be looked at.
+ */
+function isOnRecord({ status, uid, seen }: Session, { ref, owner }: FencedHost): boolean {
+  return status.target?.uid === ref.uid && owner?.uid === uid && !seen.hostReleased;
+}
+
+async function takeHost(context: EffectContext, host: FencedHost, signal: AbortSignal): Promise<void> {
+  const { session } = context;
+  let claim = await host.claim(ownerOf(session), signal);
+  let owner: BareMetalRemediation | undefined;
+  if (!claim.owned && claim.by.kind === BARE_METAL_REMEDIATIONS.kind) {
+    const { by } = claim;
+    owner = await liveRemediation(context, by, signal);
+    if (owner === undefined) {
+      // Its finalizer was removed by force: nobody is left to give the host up.
+      context.runtime.logger.warn({ ...fieldsOf(session), owner: by.uid }, "the host's owner is gone, taking over");
+      await host.release(by, { asItIs: true, outcome: undefined }, signal);
+      claim = await host.claim(ownerOf(session), signal);
+    }
+  }
+  const atMs = session.now().monotonicMs;
+  const seen = claim.owned
+    ? ({ owned: true, targetUid: host.ref.uid } as const)
+    : ({ owned: false, by: claim.by, undoing: owner?.status?.phase === "Undoing", atMs } as const);
+  session.seen = { ...session.seen, claim: seen, ...(claim.owned && { hostReleased: false }) };
+}
+
+/** The live object of that UID; undefined where it is gone. */
+async function liveRemediation(
+  { runtime }: EffectContext,
+  ref: Pick<HostOwner, "uid" | "namespace" | "name">,
+  signal: AbortSignal,
+): Promise<BareMetalRemediation | undefined> {
+  try {
+    const { namespace, name } = ref;
+    const live = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, { namespace, name }, signal);
+    return live.metadata.uid === ref.uid ? live : undefined;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Whether another remediation waits for this host, by live looks: one that began to end before our own undo was stored would
+ * not take the host, and one that ends later sees our undo and waits for it.
+ */
+export async function checkSuccessor(context: EffectContext, signal: AbortSignal): Promise<void> {
+  const { session } = context;
+  let waiting = false;
+  for (const sibling of context.siblings) {
+    if (waiting || !sibling.waiting) continue;
+    const live = await liveRemediation(context, sibling, signal);
+    waiting = live !== undefined && isWaiting(live);
+  }
+  session.seen = { ...session.seen, successor: { waiting, atMs: session.now().monotonicMs } };
+}
+
+/** Whether a remediation waits for a host that another one owns. */
+export function isWaiting({ metadata, status }: BareMetalRemediation): boolean {
+  return (
+    metadata.deletionTimestamp === undefined && status?.phase === "Resolving" && status.attempt?.action === "Inherited"
+  );
+}

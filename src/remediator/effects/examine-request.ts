@@ -1,0 +1,62 @@
+import { conditionOf } from "../../api/foreign.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
+import type { NodeHealthCheck } from "../../api/node-health-check.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { findObject } from "../../kube/find-object.ts";
+import type { EffectContext } from "./effect-context.ts";
+import { fieldsOf } from "./effect-context.ts";
+import { isReady } from "../machine/node-patches/marks.ts";
+import { getNode } from "../clusters/node-writes.ts";
+import { readLiveMachine } from "../machine-objects/read-machine.ts";
+import type { Session } from "../controller/session.ts";
+
+/** Looks live whether the node is Ready, and whether the health check that owns the remediation finds it unhealthy now. */
+export async function examineRequest(context: EffectContext, signal: AbortSignal): Promise<void> {
+  const { session, nodeRuntime } = context;
+  const [node, isListed] = await Promise.all([
+    getNode(nodeRuntime.client, session.nodeName, signal),
+    isListedUnhealthy(context, signal),
+  ]);
+  const isReadyNow = node !== undefined && isReady(node);
+  session.seen = {
+    ...session.seen,
+    request: { isReady: isReadyNow, isListed, atMs: session.now().monotonicMs },
+  };
+}
+
+async function isListedUnhealthy(context: EffectContext, signal: AbortSignal): Promise<boolean> {
+  const { session, runtime } = context;
+  try {
+    return (await isListedByCheck(context, signal)) || (await isMachineUnhealthy(session, runtime, signal));
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    runtime.logger.warn({ ...fieldsOf(session), err: error }, "the owner of a remediation may not be read");
+    return false;
+  }
+}
+
+async function isListedByCheck({ session, runtime }: EffectContext, signal: AbortSignal): Promise<boolean> {
+  const { kind, group } = NODE_HEALTH_CHECKS;
+  const owners = session.remediation.metadata.ownerReferences ?? [];
+  const owner = owners.find((other) => other.kind === kind && other.apiVersion.startsWith(`${group}/`));
+  if (owner === undefined) return false;
+  const check = await findObject<NodeHealthCheck>(runtime.client, NODE_HEALTH_CHECKS, { name: owner.name }, signal);
+  if (check?.metadata.uid !== owner.uid) return false;
+  return check.status?.unhealthyNodes?.some(({ name }) => name === session.nodeName) === true;
+}
+
+/** Whether a health check of Cluster API finds the Machine unhealthy, which its condition says. */
+async function isMachineUnhealthy(
+  { subject }: Session,
+  runtime: EffectContext["runtime"],
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (subject.machine === undefined) return false;
+  const read = await readLiveMachine(runtime, subject.machine, signal);
+  return (
+    read.found &&
+    [read.machine.conditions, read.machine.v1beta1Conditions].some(
+      (conditions) => conditionOf(conditions, "HealthCheckSucceeded")?.status === "False",
+    )
+  );
+}

@@ -1,0 +1,36 @@
+import type { TargetOutcome } from "../../api/fencing-target.ts";
+import { toTime } from "../../runtime/time.ts";
+import type { Session } from "../controller/session.ts";
+import type { Outcome } from "../machine/model/state.ts";
+
+const RESULTS = { Failed: "Failed", TimedOut: "TimedOut", Deleted: "CalledOff" } as const satisfies Record<
+  Outcome["verdict"],
+  TargetOutcome["result"]
+>;
+const MESSAGE_MAX = 256;
+
+/** What a remediation that gives its host up has come to, for the host's own record; undefined where it is not over. */
+export function outcomeOf(session: Session): TargetOutcome | undefined {
+  const { state, status } = session;
+  const { namespace = "", name, uid } = session.remediation.metadata;
+  const common = {
+    time: toTime(session.now().epochMs),
+    attempts: (status.retryCount ?? 0) + 1,
+    remediation: { namespace, name, uid },
+  };
+  switch (state.name) {
+    case "Undoing": {
+      const { verdict, reason, message } = state.outcome;
+      return { ...common, result: RESULTS[verdict], reason, message: message.slice(0, MESSAGE_MAX) };
+    }
+    case "Restoring": {
+      const message =
+        state.attempt.action === "None"
+          ? "the node came back by itself, before any power order"
+          : "the node is Ready again in a new boot";
+      return { ...common, result: "Succeeded", reason: "NodeRestored", message };
+    }
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,234 @@
+import { TRUST_POWER_STATUS } from "../../../api/annotations.ts";
+import type { Node } from "../../../api/core.ts";
+import type { BareMetalHost } from "../../../api/metal3.ts";
+import type { openDevice } from "../../../bmc/open-device.ts";
+import { Topology } from "../../../bmc/topology.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import type { Subject } from "../../../nodes/subject.ts";
+import { clusterKey } from "../../../nodes/subject.ts";
+import type { FencedHost, HostDirectory, HostOwner, HostPower } from "../host.ts";
+import { HostRefusal } from "../host.ts";
+import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
+import { openHostDevice } from "./host-device.ts";
+import type { Located } from "./host-search.ts";
+import { HostIndex } from "./host-index.ts";
+import { disputeOf } from "./node-claims.ts";
+import { DirectPower, judgeFirst, OperatorPower } from "./host-power.ts";
+import {
+  BARE_METAL_HOSTS,
+  claimHost,
+  readHost,
+  recordHostReboot,
+  releaseHost,
+  storedOwner,
+  storedReboot,
+} from "./host-store.ts";
+import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./power-path.ts";
+import { disputeWithTaker } from "./taker-node.ts";
+import type { Unreadable } from "./watch-hosts.ts";
+import { watchHosts } from "./watch-hosts.ts";
+import { BmcSense, StatusSense } from "./power-sense.ts";
+
+export interface BareMetalHostDirectoryDeps {
+  /** Of the cluster that holds the BareMetalHosts, their Metal3Machines and their Secrets. */
+  runtime: KubeRuntime;
+  /** The nodes of that same cluster. */
+  nodes: { get(key: { name: string }): Node | undefined };
+  openDevice: typeof openDevice;
+}
+
+/** The hosts that BareMetalHosts describe. */
+export interface BareMetalHostDirectory extends HostDirectory {
+  /** Which host is a subject's, whether it may be fenced or not. */
+  locate(subject: Subject): Located;
+  /** Read it only. */
+  readonly index: HostIndex;
+  /** Why a host that is not found may be there all the same; undefined once all of them have been read. */
+  readonly problem: string | undefined;
+  /** The same; undefined also where there can be none. */
+  readonly unread: string | undefined;
+  /** Why nobody can tell yet whose Machines have taken the hosts; undefined once that is known, or none can have. */
+  readonly takersUnread: string | undefined;
+  /** What of the two the API server refuses or fails to list; undefined also while it has not answered yet. */
+  readonly unreadable: Unreadable | undefined;
+  /** Calls `listener` with the UID of each host that has changed; undefined where what has may concern any. */
+  subscribe(listener: (uid: string | undefined) => void): () => void;
+  /** Calls `listener` when it has come to be known that there are hosts, or who all of them are. */
+  subscribeKnown(listener: () => void): () => void;
+  /** Resolves once nothing runs on in the background; abort the signal before. */
+  settled(): Promise<void>;
+}
+
+/** Serves the hosts of BareMetalHosts, as they are watched until `signal` aborts. */
+export function createBareMetalHostDirectory(
+  deps: BareMetalHostDirectoryDeps,
+  signal: AbortSignal,
+): BareMetalHostDirectory {
+  const index = new HostIndex();
+  const listeners = new Set<(uid: string | undefined) => void>();
+  const tell = (uid: string | undefined): void => {
+    for (const listener of listeners) listener(uid);
+  };
+  const onKnown = new Set<() => void>();
+  const watch = watchHosts(
+    deps.runtime,
+    {
+      host: (change) => {
+        index.applyHost(change);
+        tell(change.object.metadata.uid);
+      },
+      machine: (change) => {
+        index.applyMachine(change);
+        tell(undefined);
+      },
+      known: () => {
+        tell(undefined);
+        for (const listener of onKnown) listener();
+      },
+    },
+    signal,
+  );
+  const nodeOf = ({ nodeName, cluster }: Subject): Node | undefined =>
+    nodeName === undefined || clusterKey(cluster) !== "" ? undefined : deps.nodes.get({ name: nodeName });
+  const locate = (subject: Subject): Located => {
+    const located = index.locate(subject, nodeOf(subject));
+    if (located.found || watch.problem === undefined) return located;
+    return { ...located, message: `${watch.problem}: ${located.message}` };
+  };
+  const fenced = (host: BareMetalHost): FencedHost => fencedHost(deps, index, nodeOf, host);
+  return {
+    index,
+    locate,
+    get problem() {
+      return watch.problem;
+    },
+    get unread() {
+      return watch.unread;
+    },
+    get takersUnread() {
+      return watch.takersUnread;
+    },
+    get unreadable() {
+      return watch.unreadable;
+    },
+    settled: () => watch.settled(),
+    subscribeKnown(listener) {
+      onKnown.add(listener);
+      return () => onKnown.delete(listener);
+    },
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    find(subject) {
+      const located = locate(subject);
+      if (!located.found) return located;
+      // Who else has it is not known.
+      const unread = watch.unread ?? watch.takersUnread;
+      if (unread !== undefined) return { found: false, reason: "Ambiguous", message: unread };
+      const refusal = refusalOf(located.host);
+      if (refusal !== undefined) return { found: false, reason: refusal.reason, message: refusal.message };
+      return { found: true, host: fenced(located.host) };
+    },
+    byUid(uid) {
+      const host = index.byUid(uid);
+      return host === undefined ? undefined : fenced(host);
+    },
+  };
+}
+
+function fencedHost(
+  deps: BareMetalHostDirectoryDeps,
+  index: HostIndex,
+  nodeOf: (subject: Subject) => Node | undefined,
+  host: BareMetalHost,
+): FencedHost {
+  const { runtime } = deps;
+  const { uid, namespace, name } = host.metadata;
+  const ref = { kind: BARE_METAL_HOSTS.kind, namespace, name, uid };
+  return {
+    ref,
+    version: versionOf(host),
+    strayedFrom: (subject) => index.strayed(host, subject, nodeOf(subject)),
+    // Whoever powers it, it is asked by the way of the moment.
+    takenBack: () => undefined,
+    isInUse: host.consumerRef !== undefined,
+    ensureOurs: () => Promise.resolve(),
+    isPoweredByMark: powerPathOf(host) === "Operator",
+    disputeOf: async (subject, node, nodes, signal) =>
+      disputeOf(host, subject.nodeName, node, nodes) ??
+      (await disputeWithTaker(deps.runtime, host, index.takerOf(host), subject, signal)),
+    identity: identityOf(host),
+    maintenance: maintenanceOf(host),
+    lookAtMaintenance: async (signal) => maintenanceOf(await readHost(runtime, ref, signal)),
+    owner: ownerOf(host),
+    lastReboot: storedReboot(host),
+    claim: (owner, signal) => claimHost(runtime, ref, owner, signal),
+    release: (owner, options, signal) => releaseHost(runtime, ref, owner, options, signal),
+    recordReboot: (reboot, signal) => recordHostReboot(runtime, ref, reboot, signal),
+    open: (owner, signal) => openHost(deps, index, host, owner, signal),
+  };
+}
+
+/** All that an order rests on. Not what the operator reports, nor our own annotations, which change with each order. */
+function versionOf(host: BareMetalHost): string {
+  const { metadata, bmc, disablePowerOff, consumerRef, serialNumber } = host;
+  const consumer = [consumerRef?.kind, consumerRef?.namespace, consumerRef?.name];
+  return JSON.stringify([
+    metadata.uid,
+    bmc,
+    disablePowerOff,
+    powerPathOf(host),
+    trustsStatus(host),
+    consumer,
+    serialNumber,
+  ]);
+}
+
+function trustsStatus({ metadata }: BareMetalHost): boolean {
+  return metadata.annotations?.[TRUST_POWER_STATUS] === "true";
+}
+
+function identityOf(host: BareMetalHost): FencedHost["identity"] {
+  const systemUUID = meaningfulUuid(storedOwner(host)?.systemUUID);
+  const serialNumber = meaningfulSerial(host.serialNumber);
+  if (systemUUID === undefined && serialNumber === undefined) return undefined;
+  return { ...(systemUUID !== undefined && { systemUUID }), ...(serialNumber !== undefined && { serialNumber }) };
+}
+
+function ownerOf(host: BareMetalHost): HostOwner | undefined {
+  const stored = storedOwner(host);
+  if (stored === undefined) return undefined;
+  const { uid, kind, namespace, name } = stored;
+  return { uid, kind, namespace, name };
+}
+
+async function openHost(
+  deps: BareMetalHostDirectoryDeps,
+  index: HostIndex,
+  host: BareMetalHost,
+  owner: HostOwner | undefined,
+  signal: AbortSignal,
+): Promise<HostPower> {
+  const { runtime } = deps;
+  const { uid, namespace, name } = host.metadata;
+  const ref = { kind: BARE_METAL_HOSTS.kind, namespace, name, uid };
+  const watched = (): BareMetalHost | undefined => index.byUid(uid);
+  const twin = (): BareMetalHost | undefined => index.twinOf(watched() ?? host);
+  const powerDeps = { runtime, ref, owner, watched, twin };
+  const path = powerPathOf(host);
+  if (path === "Changing") {
+    const message = `${hostText(host)} is on its way from its operator to us, or back: nobody can tell yet who powers it`;
+    throw refusalOf(host) ?? new HostRefusal("HostDetaching", message);
+  }
+  if (path === "Operator" && trustsStatus(host)) {
+    const sense = new StatusSense(runtime.clock, owner, (signal) => readHost(runtime, ref, signal));
+    return new OperatorPower(powerDeps, sense, host);
+  }
+  const driver = await openHostDevice(deps, host, signal);
+  if (path === "Operator")
+    return new OperatorPower(powerDeps, new BmcSense(driver, () => watched() ?? host, twin), host);
+  const judge = (answers: Parameters<typeof judgeFirst>[2]): ReturnType<typeof judgeFirst> =>
+    judgeFirst(watched() ?? host, undefined, answers, twin());
+  return new DirectPower(powerDeps, new Topology([{ level: 1, driver }], judge), host);
+}

@@ -1,0 +1,272 @@
+import type { Node } from "../../../api/core.ts";
+import type { BareMetalHost } from "../../../api/metal3.ts";
+import type { BootOverride, PowerReading } from "../../../bmc/driver.ts";
+import { BmcError } from "../../../bmc/errors.ts";
+import type { BmcErrorCode } from "../../../bmc/errors.ts";
+import type { IdentityVerdict, Topology, WholeReading } from "../../../bmc/topology.ts";
+import type { KubeErrorCode } from "../../../kube/errors.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import { isLaterVersion } from "../../../kube/resource-version.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { abortReason } from "../../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
+import { ON_LOOK_MAX_MS } from "../../machine/model/timings.ts";
+import type { FencedHost, HostOwner, HostPower, OrderGate } from "../host.ts";
+import { HostRefusal, OrderNotDueError } from "../host.ts";
+import { foreignHolds, holdOff, isHeld, isUnheld, liftHold, readHost } from "./host-store.ts";
+import { judgeHost } from "./judge-host.ts";
+import { hostText, powerPathOf, refusalOf } from "./power-path.ts";
+import type { PowerSense } from "./power-sense.ts";
+
+export interface HostPowerDeps {
+  runtime: KubeRuntime;
+  ref: FencedHost["ref"];
+  /** Who gives the orders; undefined for who only looks. */
+  owner: HostOwner | undefined;
+  /** The host as watched; undefined where it is gone. */
+  watched: () => BareMetalHost | undefined;
+  /** Another host that was inspected with the same serial number, if there is one now. */
+  twin: () => BareMetalHost | undefined;
+}
+
+/** Longest part of an operator's error message that is repeated. */
+const ERROR_LENGTH_MAX = 200;
+
+/**
+ * A host that its operator powers. It is asked to, by an annotation of our own, and never gone behind: `forceOff` puts that
+ * on, `on` takes it off, and what comes of either is for `readPower` to say. Off counts only while our hold is on, since the
+ * operator powers the host on as soon as it is not.
+ */
+export class OperatorPower implements HostPower {
+  readonly #deps: HostPowerDeps;
+  readonly #sense: PowerSense;
+  /** The newest state of the host that this process knows: its own writes may not have been watched yet. */
+  #known: BareMetalHost;
+
+  constructor(deps: HostPowerDeps, sense: PowerSense, host: BareMetalHost) {
+    this.#deps = deps;
+    this.#sense = sense;
+    this.#known = host;
+  }
+
+  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
+    return asDevice(this.#known, () => this.#sense.verify(node, signal));
+  }
+
+  async readPower(signal: AbortSignal): Promise<PowerReading> {
+    const reading = await asDevice(this.#known, () => this.#sense.read(signal));
+    const host = this.#newest();
+    const { owner } = this.#deps;
+    if (owner === undefined) return reading;
+    const held = isHeld(host, owner);
+    if (reading.state === (held ? "Off" : "On")) return reading;
+    const state = reading.state === "Off" ? "Changing" : reading.state;
+    return { state, raw: `${reading.raw}; ${operatorText(host, held)}` };
+  }
+
+  /** There is one device: the operator. */
+  async readWhole(signal: AbortSignal): Promise<WholeReading> {
+    const reading = await this.readPower(signal);
+    return { ...reading, runs: reading.state === "On" };
+  }
+
+  async forceOff(signal: AbortSignal, gate?: OrderGate): Promise<void> {
+    const { runtime, ref } = this.#deps;
+    const owner = requireOwner(this.#deps, this.#known);
+    await this.#sense.requireVerified(signal);
+    const uuid = this.#sense.systemUUID;
+    const hold = (bounded: AbortSignal): Promise<BareMetalHost> => holdOff(runtime, ref, owner, uuid, bounded, gate);
+    // One that is cut off may have been heard: it ends as a time-out does.
+    this.#known = await asDevice(this.#known, () => inTime(runtime, this.#known, gate, signal, hold));
+  }
+
+  async on(signal: AbortSignal): Promise<void> {
+    const { runtime, ref } = this.#deps;
+    const owner = requireOwner(this.#deps, this.#known);
+    this.#known = await asDevice(this.#known, () => liftHold(runtime, ref, owner, signal));
+  }
+
+  /** @throws BmcError Unsupported for a network boot: the operator installs its hosts itself. */
+  setBootOverride(override: BootOverride): Promise<void> {
+    if (override === "None") return Promise.resolve();
+    const message = `${hostText(this.#known)} is installed anew by its operator, not by a network boot: use via BareMetalHost or MachineDeletion, or detach it`;
+    return Promise.reject(new BmcError("Unsupported", message));
+  }
+
+  readBootOverride(): Promise<BootOverride> {
+    return Promise.resolve("None");
+  }
+
+  close(): Promise<void> {
+    return this.#sense.close();
+  }
+
+  #newest(): BareMetalHost {
+    const watched = this.#deps.watched();
+    const isNewer =
+      watched !== undefined && isLaterVersion(watched.metadata.resourceVersion, this.#known.metadata.resourceVersion);
+    if (isNewer) this.#known = watched;
+    return this.#known;
+  }
+}
+
+/**
+ * A host that its operator has let go of: its BMC is ours, as a FencingTarget's devices are. What was asked of the operator before
+ * is taken back with the On, or it would hold the host off once it has it again.
+ */
+export class DirectPower implements HostPower {
+  readonly #deps: HostPowerDeps;
+  readonly #topology: Topology;
+  readonly #host: BareMetalHost;
+
+  constructor(deps: HostPowerDeps, topology: Topology, host: BareMetalHost) {
+    this.#deps = deps;
+    this.#topology = topology;
+    this.#host = host;
+  }
+
+  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
+    return this.#topology.verify((answers) => judgeFirst(this.#host, node, answers, this.#deps.twin()), signal);
+  }
+
+  readPower(signal: AbortSignal): Promise<PowerReading> {
+    return this.#topology.readPower(signal);
+  }
+
+  readWhole(signal: AbortSignal): Promise<WholeReading> {
+    return this.#topology.readWhole(signal);
+  }
+
+  async forceOff(signal: AbortSignal, gate?: OrderGate): Promise<void> {
+    const { runtime, ref } = this.#deps;
+    requireOwner(this.#deps, this.#host);
+    const read = (bounded: AbortSignal): Promise<BareMetalHost> => readHost(runtime, ref, bounded);
+    const live = await asDevice(this.#host, () => inTime(runtime, this.#host, gate, signal, read)).catch(
+      (error: unknown) => {
+        // Nothing was sent yet.
+        throw error instanceof DeadlineError ? new OrderNotDueError(error.message, true, { cause: error }) : error;
+      },
+    );
+    const refusal = refusalOf(live);
+    if (refusal !== undefined) throw refusal;
+    if (powerPathOf(live) !== "Direct") {
+      throw new HostRefusal("HostDetaching", `the operator has taken ${hostText(live)} back: it is asked from now on`);
+    }
+    gate?.ensureDue();
+    await this.#topology.forceOff(signal);
+  }
+
+  async on(signal: AbortSignal): Promise<void> {
+    const { runtime, ref } = this.#deps;
+    const owner = requireOwner(this.#deps, this.#host);
+    const lift = (bounded: AbortSignal): Promise<unknown> => liftHold(runtime, ref, owner, bounded);
+    if (this.#needsNoLift(owner)) await asDevice(this.#host, () => this.#tryTo(lift, signal));
+    else await asDevice(this.#host, () => lift(signal));
+    await this.#topology.on(signal);
+  }
+
+  /** Calls the API for what an On can do without: where there is no answer in time, it does. */
+  async #tryTo(call: (signal: AbortSignal) => Promise<unknown>, signal: AbortSignal): Promise<void> {
+    const { runtime } = this.#deps;
+    try {
+      await withDeadline(runtime.clock, `reading ${hostText(this.#host)}`, ON_LOOK_MAX_MS, signal, call);
+    } catch (error) {
+      if (signal.aborted) throw abortReason(signal);
+      const isUnread = error instanceof DeadlineError || (isKubeError(error) && !isKubeError(error, "NotFound"));
+      if (!isUnread) throw error;
+      runtime.logger.warn({ host: hostText(this.#host), err: error }, "BareMetalHost not read before a power-on");
+    }
+  }
+
+  /** Whether, by what is known of the host, its BMC is ours and nothing of ours holds it off: then it need not be read first. */
+  #needsNoLift(owner: HostOwner): boolean {
+    const host = this.#deps.watched() ?? this.#host;
+    return powerPathOf(host) === "Direct" && isUnheld(host, owner);
+  }
+
+  setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
+    return this.#topology.setBootOverride(override, signal);
+  }
+
+  readBootOverride(signal: AbortSignal): Promise<BootOverride> {
+    return this.#topology.readBootOverride(signal);
+  }
+
+  close(): Promise<void> {
+    return this.#topology.close();
+  }
+}
+
+/** Bounds a call to the API by the time in which the power-off that it belongs to must be out. */
+function inTime<T>(
+  runtime: KubeRuntime,
+  host: BareMetalHost,
+  gate: OrderGate | undefined,
+  signal: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (gate === undefined) return call(signal);
+  gate.ensureDue();
+  return withDeadline(runtime.clock, `the power-off of ${hostText(host)}`, gate.leftMs(), signal, call);
+}
+
+/** The judge of a host with one device. */
+export function judgeFirst(
+  host: BareMetalHost,
+  node: Node | undefined,
+  answers: Parameters<Parameters<Topology["verify"]>[0]>[0],
+  twin: BareMetalHost | undefined,
+): IdentityVerdict {
+  const [answer] = answers;
+  return answer === undefined
+    ? { verified: false, reason: "Unknown", message: `${hostText(host)} has no device` }
+    : judgeHost(host, node, answer, twin);
+}
+
+/** What the operator was asked for, what it says, and who else has a say. */
+function operatorText(host: BareMetalHost, held: boolean): string {
+  const { poweredOn, errorType, errorMessage = "", online, paused } = host;
+  const asked = held ? "has been asked to hold it off" : "is to power it on";
+  const others = foreignHolds(host);
+  return [
+    `the operator of ${hostText(host)} ${asked}, and reports poweredOn ${poweredOn ?? "nothing"}`,
+    ...(errorType === undefined ? [] : [`${errorType}: ${errorMessage.slice(0, ERROR_LENGTH_MAX)}`]),
+    ...(paused ? ["it is paused"] : []),
+    ...(held || online ? [] : ["spec.online is false"]),
+    ...(held || others.length === 0
+      ? []
+      : [`${others.join(", ")}, which is not ours to take off, holds it off as well`]),
+  ].join("; ");
+}
+
+function requireOwner({ owner }: HostPowerDeps, host: BareMetalHost): HostOwner {
+  if (owner !== undefined) return owner;
+  throw new HostRefusal(
+    "NotTheOwner",
+    `${hostText(host)} is powered for a remediation that owns it, and for nobody else`,
+  );
+}
+
+/** What a failed call to the API means for an order: whether it may have been heard decides how it goes on. */
+const AS_DEVICE: Partial<Record<KubeErrorCode, BmcErrorCode>> = {
+  Network: "Timeout",
+  Timeout: "Timeout",
+  NotFound: "Unreachable",
+  Unauthorized: "PrivilegeTooLow",
+  Forbidden: "PrivilegeTooLow",
+  Conflict: "Busy",
+  TooManyRequests: "Busy",
+  Unavailable: "Busy",
+};
+
+/** The API server is the way to the host's power here, so its failures are those of a device. */
+async function asDevice<T>(host: BareMetalHost, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!isKubeError(error) || error.code === "Aborted") throw error;
+    const code = AS_DEVICE[error.code] ?? "Refused";
+    const message = `${hostText(host)} cannot be asked: ${error.message}`;
+    throw new BmcError(code, message, { cause: error });
+  }
+}

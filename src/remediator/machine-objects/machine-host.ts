@@ -1,0 +1,68 @@
+import { CLUSTER_API_GROUP, readMachine } from "../../api/cluster-api.ts";
+import type { BareMetalHost } from "../../api/metal3.ts";
+import { BARE_METAL_HOST_ANNOTATION, parseHostName, readBareMetalHost, readMetal3Machine } from "../../api/metal3.ts";
+import { findObject } from "../../kube/find-object.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { machineType } from "./owner-remediated.ts";
+import type { MachineRef } from "../../nodes/subject.ts";
+import type { Consumer } from "../hosts/bare-metal-host/consumer.ts";
+import { whyNotOf } from "../hosts/bare-metal-host/consumer.ts";
+import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/host-store.ts";
+
+/**
+ * The BareMetalHost that a Machine runs on, read live, by the way that its provider has written down: Machine → Metal3Machine
+ * → annotation; OKD's Machines bear the annotation themselves. Undefined where any part of the way is missing, and where the
+ * host says that it is another's: whoever may write to his own machines must not have others' hosts written to.
+ */
+export async function hostOfMachine(
+  runtime: Pick<KubeRuntime, "client">,
+  machine: MachineRef,
+  signal: AbortSignal,
+): Promise<BareMetalHost | undefined> {
+  const { client } = runtime;
+  const { namespace, name, uid } = machine;
+  const raw = await findObject(
+    runtime.client,
+    await machineType(runtime, machine, signal),
+    { namespace, name },
+    signal,
+  );
+  if (raw === undefined || raw.metadata.uid !== uid) return undefined;
+  const named = machine.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`)
+    ? await metal3Host(runtime, raw, signal)
+    : okdHost(raw, namespace);
+  const found = named?.host && (await findObject(client, BARE_METAL_HOSTS, named.host, signal));
+  if (named === undefined || found === undefined) return undefined;
+  const host = readBareMetalHost(found);
+  return whyNotOf(host, named.consumer) === undefined ? host : undefined;
+}
+
+/** The host that a consumer names. */
+interface NamedHost {
+  host: { namespace: string; name: string } | undefined;
+  consumer: Consumer;
+}
+
+function okdHost({ metadata }: KubeObject, namespace: string): NamedHost {
+  return {
+    host: parseHostName(metadata.annotations?.[BARE_METAL_HOST_ANNOTATION]),
+    consumer: { kind: "Machine", namespace, name: metadata.name },
+  };
+}
+
+async function metal3Host(
+  runtime: Pick<KubeRuntime, "client">,
+  machine: KubeObject,
+  signal: AbortSignal,
+): Promise<NamedHost | undefined> {
+  const { infrastructureRef, metadata } = readMachine(machine);
+  // In Cluster API both lie in one namespace: one elsewhere is another's, whatever the Machine says.
+  if (infrastructureRef?.namespace !== metadata.namespace) return undefined;
+  const { group, kind, namespace, name } = infrastructureRef;
+  const type = await runtime.client.discover(group, kind, signal);
+  if (type === undefined) return undefined;
+  const found = await findObject(runtime.client, type, { namespace, name }, signal);
+  if (found === undefined) return undefined;
+  return { host: readMetal3Machine(found).host, consumer: { kind: "Metal3Machine", namespace, name } };
+}

@@ -1,0 +1,71 @@
+import type { Machine } from "../../api/cluster-api.ts";
+import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS, readMachine } from "../../api/cluster-api.ts";
+import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS, readOkdMachine } from "../../api/okd-machine.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeObject, ObjectMeta } from "../../kube/resource.ts";
+import { apiVersionOf } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { findServed } from "../../kube/served-kind.ts";
+import type { MachineRef } from "../../nodes/subject.ts";
+import { groupOf, machineOwners, machineResource } from "../../nodes/subject.ts";
+
+/** A live Machine, or why it tells nothing. */
+export type MachineSeen =
+  | { found: true; machine: Machine }
+  | { found: false; reason: "MachineNotFound" | "MachineUnreadable" | "SubjectMismatch"; message: string };
+
+/** Reads the one live Machine that owns an object, in whichever version it is served. Its UID must be the reference's. */
+export async function readOwnerMachine(
+  runtime: Pick<KubeRuntime, "client">,
+  { namespace = "", ownerReferences }: ObjectMeta,
+  signal: AbortSignal,
+): Promise<MachineSeen> {
+  const [owner, second] = machineOwners(ownerReferences);
+  if (owner === undefined || second !== undefined) {
+    const message = "not one Machine alone owns the remediation: correct its ownerReferences";
+    return { found: false, reason: "SubjectMismatch", message };
+  }
+  const group = groupOf(owner.apiVersion);
+  const versions = group === OKD_MACHINE_GROUP ? OKD_MACHINE_VERSIONS : CLUSTER_API_VERSIONS;
+  const type = await findServed(runtime, { group, kind: owner.kind, versions }, signal);
+  if (type === undefined) {
+    const message = `the API server serves no ${owner.kind} of ${group} in version ${versions.join(" or ")}`;
+    return { found: false, reason: "MachineUnreadable", message };
+  }
+  const { kind, name, uid } = owner;
+  return readLiveMachine(runtime, { apiVersion: apiVersionOf(type), kind, namespace, name, uid }, signal);
+}
+
+/** Reads a Machine live. One that was made anew under the same name is another one. */
+export async function readLiveMachine(
+  { client }: Pick<KubeRuntime, "client">,
+  ref: MachineRef,
+  signal: AbortSignal,
+): Promise<MachineSeen> {
+  const { namespace, name, uid } = ref;
+  const what = `Machine ${namespace}/${name}`;
+  try {
+    const live = await client.get<KubeObject>(machineResource(ref), { namespace, name }, signal);
+    if (live.metadata.uid !== uid) {
+      return { found: false, reason: "MachineNotFound", message: `${what} is gone, and another one has its name` };
+    }
+    if (live.metadata.deletionTimestamp !== undefined) {
+      return { found: false, reason: "MachineNotFound", message: `${what} is being deleted` };
+    }
+    return { found: true, machine: readAnyMachine(live) };
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) {
+      return { found: false, reason: "MachineNotFound", message: `${what} is gone` };
+    }
+    if (isKubeError(error, "Forbidden")) {
+      const message = `${error.message}: give ironfence's service account the rights of that family`;
+      return { found: false, reason: "MachineUnreadable", message };
+    }
+    throw error;
+  }
+}
+
+/** Reads a Machine of Cluster API or of OKD. */
+export function readAnyMachine(raw: KubeObject): Machine {
+  return groupOf(raw.apiVersion) === CLUSTER_API_GROUP ? readMachine(raw) : readOkdMachine(raw);
+}

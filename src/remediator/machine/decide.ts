@@ -1,0 +1,157 @@
+import { decideAway, decideBack } from "./rules/cluster-away.ts";
+import { isReady } from "./node-patches/marks.ts";
+import { fail, run, saysHeld, undo } from "./rules/transitions.ts";
+import type { Decision, Now, Snapshot, Walk } from "./model/snapshot.ts";
+import type { Attempt, Outcome, State } from "./model/state.ts";
+import { isFinal } from "./model/state.ts";
+import { decidePoweringOff } from "./states/powering-off.ts";
+import { decideNetworkBoot, decideReleasing } from "./states/releasing.ts";
+import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from "./states/returning.ts";
+import { decideResolving } from "./states/resolving.ts";
+import { decideVerifying } from "./states/verifying.ts";
+import { STOP_LOOK_MS } from "./model/timings.ts";
+import { decideUndoing, isNodeAwaited, restoreDeletedNode } from "./states/undoing.ts";
+import { decideUnknown } from "./states/unknown.ts";
+import { reportTroubleOver } from "./rules/api-failure.ts";
+import { decideUnread } from "./rules/unread-input.ts";
+import { decideInstallation } from "./states/provisioning-host.ts";
+import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./states/provisioning-machine.ts";
+
+/**
+ * What to do next about one remediation: the one place from which every transition comes. Pure: it depends on its arguments
+ * alone, and called again with the same it says the same.
+ */
+export function decide(snapshot: Snapshot, now: Now): Decision {
+  return lookAtStops(snapshot, now, decideNow(snapshot, now));
+}
+
+/** A wait for what holds power orders is over without an event, too, where a live look has found it: the watch is late then. */
+function lookAtStops(snapshot: Snapshot, now: Now, decision: Decision): Decision {
+  const { stop } = snapshot.seen;
+  const isWait = decision.status === undefined && decision.effects.length === 0;
+  if (stop?.found === undefined || !isWait || !saysHeld(snapshot)) return decision;
+  const inMs = stop.atMs + STOP_LOOK_MS - now.monotonicMs;
+  if (inMs <= 0) return run({ do: "lookAtStops" });
+  return { ...decision, nextCheckMs: Math.min(decision.nextCheckMs ?? Infinity, inMs) };
+}
+
+function decideNow(snapshot: Snapshot, now: Now): Decision {
+  const { away, unread, state } = snapshot;
+  if (state.name === "Unknown") return decideState(snapshot, now);
+  if (unread !== undefined && !isFinal(state.name)) return decideUnread(snapshot, now, unread);
+  if (away === undefined)
+    return decideBack(snapshot, now) ?? reportTroubleOver(snapshot, now) ?? decideState(snapshot, now);
+  return decideAway(snapshot, now, away, { abort: decideAbort, usual: decideState });
+}
+
+function decideState(snapshot: Snapshot, now: Now): Decision {
+  const { state } = snapshot;
+  switch (state.name) {
+    case "Unknown":
+      return decideUnknown(snapshot, state, now);
+    case "Succeeded":
+    case "Failed":
+      return decideFinal(snapshot, now);
+    case "Undoing":
+      return decideUndoing(snapshot, state, now);
+    case "Resolving":
+      return decideAbort(snapshot, now) ?? decideResolving(snapshot, state.attempt, now);
+    case "Verifying":
+      return onOwnHost(snapshot, state.attempt, now, decideVerifying);
+    case "PoweringOff":
+      return onOwnHost(snapshot, state.attempt, now, decidePoweringOff);
+    case "Releasing":
+      return onOwnHost(snapshot, state.attempt, now, decideReleasing);
+    case "Provisioning":
+      return (
+        decideAbort(snapshot, now) ??
+        decideReplacement({ ...snapshot, attempt: state.attempt }, now) ??
+        onOwnHost(snapshot, state.attempt, now, decideProvisioning)
+      );
+    case "PoweringOn":
+      return onOwnHost(snapshot, state.attempt, now, decidePoweringOn);
+    case "Rejoining":
+      return onOwnHost(snapshot, state.attempt, now, decideRejoining);
+    case "Restoring":
+      return onOwnHost(snapshot, state.attempt, now, decideRestoring);
+    default:
+      return impossible(state);
+  }
+}
+
+function decideProvisioning(walk: Walk, now: Now): Decision {
+  // The spec may have been edited since the image was taken off: it must not stay off for that.
+  const { installation } = walk.status;
+  const isInstalling = installation !== undefined && installation.step !== "Provisioned";
+  const { via } = walk.plan;
+  if (via === "BareMetalHost" || isInstalling) return decideInstallation(walk, now);
+  return via === "NetworkBoot" ? decideNetworkBoot(walk, now) : decideMachineDeletion(walk, now);
+}
+
+/** Compiles only while every state has a case of its own. */
+function impossible(state: never): never {
+  throw new Error(`no such state: ${JSON.stringify(state)}`);
+}
+
+/**
+ * A verdict never changes. A node that comes back late still gets its labels; else all that is left is to let the object go. It is
+ * let go although nobody deletes it: nothing is owed any more, and it must not outlast the agent at an uninstall.
+ */
+function decideFinal(snapshot: Snapshot, now: Now): Decision {
+  const { deleting, hasFinalizer } = snapshot.remediation;
+  const restoring = restoreDeletedNode(snapshot, now);
+  if (restoring !== undefined) return restoring;
+  // The health check that made the object waits for a node that never comes back, so nobody else would delete it.
+  const successor = snapshot.status.replacement?.nodeName;
+  if (!deleting && successor !== undefined && successor !== snapshot.nodeName) return run({ do: "deleteSelf" });
+  const isDone = deleting || !isNodeAwaited(snapshot);
+  return isDone && hasFinalizer ? run({ do: "dropFinalizer" }) : { notes: [], effects: [] };
+}
+
+/** Every state of the walk after the host is taken: an abort comes first, and nothing is done to a host that is not ours. */
+function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: Walk, now: Now) => Decision): Decision {
+  const aborted = decideAbort(snapshot, now);
+  if (aborted !== undefined) return aborted;
+  if (!snapshot.host.found) {
+    return fail(snapshot, now, "TargetGone", snapshot.host.message);
+  }
+  const { takenBack } = snapshot.host.facts;
+  if (takenBack !== undefined && mayOrder(snapshot.state)) return fail(snapshot, now, "HostAttached", takenBack);
+  const { claim } = snapshot.seen;
+  if (claim === undefined) return run({ do: "claimHost" });
+  if (!claim.owned) {
+    const { namespace, name } = claim.by;
+    return fail(snapshot, now, "HostLost", `the host belongs to remediation ${namespace}/${name} now`);
+  }
+  return walk({ ...snapshot, attempt }, now);
+}
+
+/** Whether power orders may be due: from Rejoining on the host is on, and what is left is done to the node. */
+function mayOrder({ name }: State): boolean {
+  return name !== "Rejoining" && name !== "Restoring";
+}
+
+function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
+  const { deleting, timedOut, hasFinalizer } = snapshot.remediation;
+  // No host was taken, and the object goes without us. One that took a host, and that another's finalizer keeps, is undone.
+  if (deleting && !hasFinalizer && snapshot.status.target === undefined) return { notes: [], effects: [] };
+  // A health check deletes its remediation as soon as the node is Ready: what is left then is the end of a success.
+  if (deleting && isNodeBack(snapshot)) return undefined;
+  const outcome: Outcome | undefined = deleting
+    ? { verdict: "Deleted", reason: "RemediationDeleted", message: "the remediation is being deleted" }
+    : timedOut
+      ? { verdict: "TimedOut", reason: "TimedOut", message: "the health check has given this remediation up" }
+      : undefined;
+  if (outcome === undefined) return undefined;
+  const { state } = snapshot;
+  // A host that was given back with its Machine is not powered on.
+  const given =
+    state.name === "Provisioning" ? recordIfDeleted({ ...snapshot, attempt: state.attempt }, now) : undefined;
+  return given ?? undo(snapshot, now, outcome);
+}
+
+function isNodeBack(snapshot: Snapshot): boolean {
+  const { state, node } = snapshot;
+  if (state.name !== "Rejoining" && state.name !== "Restoring") return false;
+  return node !== undefined && isReady(node) && isNewBoot(snapshot, node);
+}

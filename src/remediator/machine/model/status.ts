@@ -1,0 +1,145 @@
+import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
+import type { Condition } from "../../../api/meta.ts";
+import { toMicroTime, toTime } from "../../../runtime/time.ts";
+import type { Note, Now, Snapshot } from "./snapshot.ts";
+import { VERSION } from "../../../runtime/version.ts";
+import type { Attempt, Outcome, State } from "./state.ts";
+import { formatAttempt, STATE_VERSION } from "./state.ts";
+
+/** Entries kept of `status.timeline`: the oldest go first. */
+const TIMELINE_MAX = 100;
+/** Characters kept of a message in a status: Kubernetes allows 32,768 in a condition. */
+const MESSAGE_MAX = 1_000;
+
+export type ConditionType =
+  | "Processing"
+  | "Succeeded"
+  | "Ready"
+  | "Stalled"
+  | "PermanentNodeDeletionExpected"
+  | "IdentityVerified"
+  | "PowerOffConfirmed"
+  | "WorkloadsReleased"
+  | "PoweredOn"
+  | "NodeRestored";
+
+export interface ConditionChange {
+  type: ConditionType;
+  status: Condition["status"];
+  reason: string;
+  message: string;
+}
+
+/** What a step changes in the status. */
+export interface StatusChange {
+  /** Unknown: the state stays as another version has stored it. */
+  to: State["name"];
+  /** Names the step in the timeline and in the event. */
+  step: string;
+  message: string;
+  warning?: boolean;
+  attempt?: Attempt;
+  outcome?: Outcome;
+  conditions?: readonly ConditionChange[];
+  /** Other fields of the status. */
+  fields?: Partial<
+    Pick<
+      BareMetalRemediationStatus,
+      | "machine"
+      | "retryCount"
+      | "provenReboots"
+      | "lastRemediated"
+      | "node"
+      | "target"
+      | "backup"
+      | "installation"
+      | "replacement"
+    >
+  >;
+}
+
+/** The next status and its note; pure. */
+export function changeStatus(
+  snapshot: Pick<Snapshot, "status" | "remediation">,
+  now: Now,
+  change: StatusChange,
+): { status: BareMetalRemediationStatus; notes: readonly Note[] } {
+  const { status, remediation } = snapshot;
+  const message = change.message.slice(0, MESSAGE_MAX);
+  const timeline = [...(status.timeline ?? [])];
+  // A wait whose message changes is one step: it must not push the others out.
+  if (timeline.at(-1)?.step !== change.step) {
+    timeline.push({ step: change.step, time: toMicroTime(now.epochMs), message });
+  }
+  const next: BareMetalRemediationStatus = {
+    ...status,
+    ...change.fields,
+    ...(change.to !== "Unknown" && { phase: change.to, stateVersion: STATE_VERSION, writtenBy: VERSION }),
+    conditions: withConditions(status.conditions ?? [], withProgress(change.conditions), remediation.generation, now),
+    timeline: timeline.slice(-TIMELINE_MAX),
+  };
+  if (remediation.generation !== undefined) next.observedGeneration = remediation.generation;
+  if (change.attempt !== undefined) next.attempt = formatAttempt(change.attempt);
+  if (change.outcome !== undefined) next.outcome = change.outcome;
+  return {
+    status: next,
+    notes: [{ type: change.warning === true ? "Warning" : "Normal", reason: change.step, message }],
+  };
+}
+
+/**
+ * What generic tools wait for (kstatus) beside the conditions that health checks read: Ready once the remediation has succeeded,
+ * Stalled once it has failed.
+ */
+function withProgress(changes: readonly ConditionChange[] = []): readonly ConditionChange[] {
+  const succeeded = changes.find(({ type }) => type === "Succeeded");
+  if (succeeded === undefined) return changes;
+  const { status, reason, message } = succeeded;
+  const isFailed = status === "False";
+  return [
+    ...changes,
+    { type: "Ready", status: status === "True" ? "True" : "False", reason, message },
+    { type: "Stalled", status: isFailed ? "True" : "False", reason, message: isFailed ? message : "" },
+  ];
+}
+
+/** `conditions` with `changes` made; `lastTransitionTime` moves only with the status. */
+function withConditions(
+  conditions: readonly Condition[],
+  changes: readonly ConditionChange[],
+  generation: number | undefined,
+  now: Now,
+): Condition[] {
+  const next = new Map(conditions.map((condition) => [condition.type, condition]));
+  for (const change of changes) {
+    const previous = next.get(change.type);
+    const unmoved = previous?.status === change.status;
+    next.set(change.type, {
+      type: change.type,
+      status: change.status,
+      reason: change.reason,
+      message: change.message.slice(0, MESSAGE_MAX),
+      lastTransitionTime: unmoved ? previous.lastTransitionTime : toTime(now.epochMs),
+      ...(generation !== undefined && { observedGeneration: generation }),
+    });
+  }
+  return [...next.values()];
+}
+
+/** One condition of a status. */
+export function conditionOf(status: BareMetalRemediationStatus, type: ConditionType): Condition | undefined {
+  return status.conditions?.find((condition) => condition.type === type);
+}
+
+/** A Node that was deleted is there again: the health check need not spare the remediation any more. */
+export function nodeRejoined(message: string): ConditionChange {
+  return { type: "PermanentNodeDeletionExpected", status: "False", reason: "NodeRejoined", message };
+}
+
+/** Processing and Succeeded while the remediation is under way. */
+export function processing(reason: string, message: string): ConditionChange[] {
+  return [
+    { type: "Processing", status: "True", reason, message },
+    { type: "Succeeded", status: "Unknown", reason: "InProgress", message },
+  ];
+}

@@ -1,0 +1,69 @@
+import type { BareMetalRemediationSpec } from "../../../api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../api/bare-metal-remediation.ts";
+import { parseDurationMs } from "../../../runtime/duration.ts";
+
+/** A strategy with its durations read and bounded. */
+export interface Plan {
+  type: "Reboot" | "Reprovision" | "Escalate";
+  /** Power cycles beyond the first. */
+  retryLimit: number;
+  powerOffTimeoutMs: number;
+  drainTimeoutMs: number;
+  powerOnTimeoutMs: number;
+  /** From power-on until the node is Ready. */
+  timeoutMs: number;
+  workloadRelease: "OutOfServiceTaint" | "DeleteNode";
+  podRelease: "Eager" | "GarbageCollector";
+  requireReboot: boolean;
+  /** How a host is reprovisioned. */
+  via: "NetworkBoot" | "BareMetalHost" | "MachineDeletion";
+}
+
+/** Longest duration that is honoured: the status holds deadlines, and some times are too far off to be written. */
+const DURATION_MAX_MS = 24 * 3_600_000;
+/** Shortest time for the power-on: with less the host would stay off, its On not even sent. */
+const POWER_ON_TIMEOUT_MIN_MS = 30_000;
+
+/** A plan as far as this version knows the spec, and what it does not know, in words. */
+export interface ReadPlan {
+  plan: Plan;
+  unknown: string | undefined;
+}
+
+/** Reads a spec. A field that this version does not know the value of counts as its default, and is named. */
+export function readPlan(spec: unknown): ReadPlan {
+  const read = bareMetalRemediationSpecSchema.safeParse(spec);
+  if (read.success) return { plan: planOf(read.data), unknown: undefined };
+  const { issues } = read.error;
+  const bad = new Set(issues.map(({ path }) => String(path[1])));
+  const { strategy } = (spec ?? {}) as { strategy?: unknown };
+  const rest = Object.fromEntries(Object.entries(strategy ?? {}).filter(([field]) => !bad.has(field)));
+  const where = ["spec", ...(issues[0]?.path ?? [])].join(".");
+  return {
+    plan: planOf(bareMetalRemediationSpecSchema.parse({ strategy: rest })),
+    unknown: `${where} is of another version: ${issues[0]?.message}`,
+  };
+}
+
+/** @throws Error where a duration cannot be read, which the CRD's schema rules out. */
+export function planOf(spec: BareMetalRemediationSpec): Plan {
+  const { strategy } = spec;
+  return {
+    type: strategy.type,
+    retryLimit: strategy.retryLimit,
+    powerOffTimeoutMs: durationMs("powerOffTimeout", strategy.powerOffTimeout),
+    drainTimeoutMs: durationMs("drainTimeout", strategy.drainTimeout),
+    powerOnTimeoutMs: Math.max(durationMs("powerOnTimeout", strategy.powerOnTimeout), POWER_ON_TIMEOUT_MIN_MS),
+    timeoutMs: durationMs("timeout", strategy.timeout),
+    workloadRelease: strategy.workloadRelease,
+    podRelease: strategy.podRelease,
+    requireReboot: strategy.requireReboot,
+    via: strategy.via,
+  };
+}
+
+function durationMs(field: string, text: string): number {
+  const parsedMs = parseDurationMs(text);
+  if (parsedMs === undefined) throw new Error(`spec.strategy.${field}: "${text}" is not a duration`);
+  return Math.min(parsedMs, DURATION_MAX_MS);
+}

@@ -1,0 +1,184 @@
+import { createHash } from "node:crypto";
+import { FENCED_BY, QUARANTINED_BY } from "../../../api/annotations.ts";
+import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
+import type { Node, Taint } from "../../../api/core.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../api/taints.ts";
+import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
+import type { JsonPatchOperation } from "../../../kube/client.ts";
+import type { KnownCluster } from "../../../nodes/subject.ts";
+import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
+
+// Our two marks on a node: the out-of-service taint, which stands only while its host is proven off, and the quarantine. Each
+// bears an annotation with its fencing attempt. Whether an out-of-service taint is ours rests on a second taint beside it: anybody
+// may put one of that key there, and a kubelet can annotate its Node, but not taint it.
+
+/**
+ * The signature of one power-off order of a remediation. On a node of another cluster than the remediation's it ends in
+ * `@<namespace>/<name>` of that Cluster: an agent that lives there finds no such remediation, and must not take it for lost.
+ */
+export function signature(remediationUid: string, attemptId: string, cluster: KnownCluster | undefined): string {
+  const order = `${remediationUid}/${attemptId}`;
+  const key = clusterKey(cluster);
+  return key === "" ? order : `${order}@${key}`;
+}
+
+/** Hex digits of a cluster's digest: a taint's value has 63 characters, of which a UID takes 36. */
+const DIGEST_DIGITS = 16;
+
+/** The value of the taint that says whose an out-of-service taint is: the remediation's UID and, where the signature names a cluster, its digest. */
+function voucher(signedBy: string): string {
+  const [order = "", key = ""] = signedBy.split("@");
+  const [uid = ""] = order.split("/");
+  return key === "" ? uid : `${uid}.${digestOf(key)}`;
+}
+
+function digestOf(key: string): string {
+  return key === "" ? "" : createHash("sha256").update(key).digest("hex").slice(0, DIGEST_DIGITS);
+}
+
+/** UIDs of the remediations of `cluster`'s nodes that have signed marks on one of them. */
+export function signersOf(node: Node, cluster: ClusterRef | undefined): string[] {
+  const key = clusterKey(cluster);
+  const fencer = fencerOf(node, cluster);
+  const [order = "", signedFor = ""] = (isQuarantined(node) ? quarantineSignature(node) : "").split("@");
+  const [quarantiner = ""] = order.split("/");
+  return [...(fencer === undefined ? [] : [fencer]), ...(quarantiner !== "" && signedFor === key ? [quarantiner] : [])];
+}
+
+/** UID of the remediation of `cluster`'s nodes that the second taint names. */
+function fencerOf(node: Node, cluster: ClusterRef | undefined): string | undefined {
+  const [fencer = "", digest = ""] = voucherOn(node)?.split(".") ?? [];
+  return fencer !== "" && digest === digestOf(clusterKey(cluster)) ? fencer : undefined;
+}
+
+/** Whether the node bears a mark of ironfence's, of whichever remediation. */
+export function isMarked(node: Node): boolean {
+  return voucherOn(node) !== undefined || isQuarantined(node);
+}
+
+/** Whose out-of-service taint a node bears. Any effect counts: Kubernetes' own controllers look at the key alone. */
+export function outOfServiceOf(node: Node): "Ours" | "Foreign" | "None" {
+  if (!taintsOf(node).some((taint) => taint.key === OUT_OF_SERVICE.key)) return "None";
+  return voucherOn(node) === undefined ? "Foreign" : "Ours";
+}
+
+/** Whether the node bears an out-of-service taint that ironfence has signed, in whichever remediation. */
+export function signedTaint(node: Node): boolean {
+  return outOfServiceOf(node) === "Ours";
+}
+
+/**
+ * Whether the node bears the second taint of a remediation of `cluster`'s nodes alone, as a rollback to version 0.1.0 leaves it:
+ * it would make a person's out-of-service taint ours.
+ */
+export function isSignedForNothing(node: Node, cluster: ClusterRef | undefined): boolean {
+  return outOfServiceOf(node) === "None" && fencerOf(node, cluster) !== undefined;
+}
+
+/** Whether Kubernetes holds the node for healthy. */
+export function isReady(node: Node): boolean {
+  return (node.status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
+}
+
+/** Whether the node's kubelet has posted whether it is ready, and Kubernetes still believes it. */
+export function isReported(node: Node): boolean {
+  return (node.status.conditions ?? []).some(({ type, status }) => type === "Ready" && status !== "Unknown");
+}
+
+/** What is to become of each mark; absent leaves it. */
+export interface MarkChange {
+  outOfService?: "on" | "off";
+  quarantine?: "on" | "off";
+}
+
+/** Marks that the caller knows to have put on: they are its own though somebody has stripped what says so. */
+export interface MarksPutOn {
+  outOfService: boolean;
+  quarantine: boolean;
+}
+
+/**
+ * The patch that brings a live node's marks to what is wanted, for one guarded write; empty where nothing is to be done.
+ *
+ * @param signedBy the signature of the attempt that sets marks.
+ * @param ownedBy takes off only marks of the remediation with this UID; absent where the caller owns the node's host, and so
+ * all that ironfence has signed there.
+ */
+export function markPatch(
+  node: Node,
+  change: MarkChange,
+  signedBy: string,
+  ownedBy?: string,
+  putOn: MarksPutOn = { outOfService: false, quarantine: false },
+): readonly JsonPatchOperation[] {
+  const annotations = { ...node.metadata.annotations };
+  let taints = [...taintsOf(node)];
+  const mayTakeOff = (signature: string | undefined, isOurs: boolean): boolean =>
+    signature === undefined ? isOurs : ownedBy === undefined || signerIn(signature) === ownedBy;
+  if (change.outOfService === "on" && (outOfServiceOf(node) !== "Foreign" || putOn.outOfService)) {
+    taints = [...without(taints, OUT_OF_SERVICE, FENCED), OUT_OF_SERVICE, { ...FENCED, value: voucher(signedBy) }];
+    annotations[FENCED_BY] = signedBy;
+  }
+  if (change.outOfService === "off") {
+    const isTaintOurs = mayTakeOff(voucherOn(node), putOn.outOfService);
+    if (isTaintOurs) taints = without(taints, OUT_OF_SERVICE, FENCED);
+    if (isTaintOurs || mayTakeOff(annotations[FENCED_BY], false)) delete annotations[FENCED_BY];
+  }
+  if (change.quarantine === "on") {
+    taints = [...without(taints, QUARANTINE), QUARANTINE];
+    annotations[QUARANTINED_BY] = signedBy;
+  }
+  if (change.quarantine === "off" && mayTakeOff(annotations[QUARANTINED_BY], putOn.quarantine)) {
+    taints = without(taints, QUARANTINE);
+    delete annotations[QUARANTINED_BY];
+  }
+  const operations: JsonPatchOperation[] = [];
+  if (!sameSignatures(node.metadata.annotations ?? {}, annotations)) {
+    operations.push({ op: "add", path: "/metadata/annotations", value: annotations });
+  }
+  if (JSON.stringify(taints) !== JSON.stringify(taintsOf(node))) {
+    operations.push({ op: "add", path: "/spec/taints", value: taints });
+  }
+  return operations;
+}
+
+function sameSignatures(before: Record<string, string>, after: Record<string, string>): boolean {
+  return before[FENCED_BY] === after[FENCED_BY] && before[QUARANTINED_BY] === after[QUARANTINED_BY];
+}
+
+/** The UID that an annotation (`<uid>/<attempt>`) or a voucher (`<uid>[.<digest>]`) begins with. */
+function signerIn(signature: string): string {
+  return /^[^/.]*/u.exec(signature)?.[0] ?? "";
+}
+
+function without(taints: readonly Taint[], ...gone: readonly Pick<Taint, "key" | "effect">[]): Taint[] {
+  return taints.filter((taint) => !gone.some((other) => sameTaint(taint, other)));
+}
+
+function voucherOn(node: Node): string | undefined {
+  const taint = taintsOf(node).find((taint) => sameTaint(taint, FENCED));
+  return taint === undefined ? undefined : (taint.value ?? "");
+}
+
+function isQuarantined(node: Node): boolean {
+  return taintsOf(node).some((taint) => sameTaint(taint, QUARANTINE));
+}
+
+function quarantineSignature(node: Node): string {
+  return node.metadata.annotations?.[QUARANTINED_BY] ?? "";
+}
+
+function taintsOf(node: Node): readonly Taint[] {
+  return node.spec.taints ?? [];
+}
+
+/**
+ * Whether version 0.1.0 put the out-of-service taint on for this remediation. It signed it by an annotation alone. A kubelet can
+ * write that, so it counts only where that version chose the stored id or stored it last, and for the same id.
+ */
+export function isTaintOfFirstVersion(remediation: BareMetalRemediation, node: Node): boolean {
+  const { attempt } = remediation.status ?? {};
+  if (attempt === undefined || attempt.secondTaint === true) return false;
+  const { cluster } = subjectOf(remediation);
+  return node.metadata.annotations?.[FENCED_BY] === signature(remediation.metadata.uid, attempt.id, cluster);
+}

@@ -1,0 +1,65 @@
+import { FENCED_BY, MANUALLY_CONFIRMED_HEALTHY, QUARANTINED_BY } from "../../../api/annotations.ts";
+import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
+import type { Node } from "../../../api/core.ts";
+import { CONDITION_TAINT_PREFIX, FENCED, QUARANTINE, sameTaint } from "../../../api/taints.ts";
+import type { JsonPatchOperation } from "../../../kube/client.ts";
+
+export type Backup = NonNullable<BareMetalRemediationStatus["backup"]>;
+
+/** Marks of one outage, which must not come back with the node. */
+const NOT_SAVED: readonly string[] = [FENCED_BY, QUARANTINED_BY, MANUALLY_CONFIRMED_HEALTHY];
+
+/**
+ * What a live Node object holds that a kubelet does not bring back by itself.
+ *
+ * @param earlier a backup of the same node that may not have been given back yet: what only it has is kept.
+ */
+export function backupOf(node: Node, earlier: Backup | undefined): Backup {
+  const annotations = Object.fromEntries(
+    Object.entries(node.metadata.annotations ?? {}).filter(([key]) => !NOT_SAVED.includes(key)),
+  );
+  // Taints of node conditions are set and lifted by Kubernetes; an out-of-service taint says what will not be true then.
+  const taints = (node.spec.taints ?? []).filter(
+    (taint) =>
+      !taint.key.startsWith(CONDITION_TAINT_PREFIX) && !sameTaint(taint, QUARANTINE) && !sameTaint(taint, FENCED),
+  );
+  const kept = (earlier?.taints ?? []).filter((taint) => !taints.some((present) => sameTaint(present, taint)));
+  return {
+    nodeUID: node.metadata.uid,
+    labels: { ...earlier?.labels, ...node.metadata.labels },
+    annotations: { ...earlier?.annotations, ...annotations },
+    taints: [...taints, ...kept],
+    unschedulable: node.spec.unschedulable === true || earlier?.unschedulable === true,
+  };
+}
+
+/**
+ * Largest backup that is kept in a status. The API server lets all annotations of an object have 256 KiB; etcd takes 1.5 MiB a
+ * request, of which everything else in the status needs less than 200 KiB.
+ */
+export const BACKUP_BYTES_MAX = 1_048_576;
+
+/** Bytes of a backup as it is stored. */
+export function backupBytes(backup: Backup): number {
+  return Buffer.byteLength(JSON.stringify(backup));
+}
+
+/** The patch that gives a new Node object what is missing of a backup: what is there wins. Empty where nothing is missing. */
+export function restorePatch(node: Node, backup: Backup): readonly JsonPatchOperation[] {
+  const operations: JsonPatchOperation[] = [];
+  const labels = { ...backup.labels, ...node.metadata.labels };
+  if (Object.keys(labels).length > Object.keys(node.metadata.labels ?? {}).length) {
+    operations.push({ op: "add", path: "/metadata/labels", value: labels });
+  }
+  const annotations = { ...backup.annotations, ...node.metadata.annotations };
+  if (Object.keys(annotations).length > Object.keys(node.metadata.annotations ?? {}).length) {
+    operations.push({ op: "add", path: "/metadata/annotations", value: annotations });
+  }
+  const present = node.spec.taints ?? [];
+  const missing = (backup.taints ?? []).filter((taint) => !present.some((other) => sameTaint(other, taint)));
+  if (missing.length > 0) operations.push({ op: "add", path: "/spec/taints", value: [...present, ...missing] });
+  if (backup.unschedulable === true && node.spec.unschedulable !== true) {
+    operations.push({ op: "add", path: "/spec/unschedulable", value: true });
+  }
+  return operations;
+}

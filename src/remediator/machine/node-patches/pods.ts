@@ -1,0 +1,55 @@
+import type { NodeCondition, Pod, Toleration, VolumeAttachment } from "../../../api/core.ts";
+import { OUT_OF_SERVICE } from "../../../api/taints.ts";
+
+const MIRROR = "kubernetes.io/config.mirror";
+
+/** Whether a pod is to leave a node that bears the out-of-service taint: mirror pods and those that tolerate it stay. */
+export function mustLeave(pod: Pod): boolean {
+  if (pod.metadata.annotations?.[MIRROR] !== undefined) return false;
+  return !(pod.spec.tolerations ?? []).some(toleratesOutOfService);
+}
+
+/** Kubernetes' own rule (`Toleration.ToleratesTaint`): an empty key, effect or operator matches any, any and `Equal`. */
+function toleratesOutOfService(toleration: Toleration): boolean {
+  const { key = "", operator = "Equal", value = "", effect = "" } = toleration;
+  if (effect !== "" && effect !== OUT_OF_SERVICE.effect) return false;
+  if (key !== "" && key !== OUT_OF_SERVICE.key) return false;
+  if (operator === "Exists") return true;
+  return operator === "Equal" && key !== "" && value === OUT_OF_SERVICE.value;
+}
+
+/** Whether a pod has run to its end, so that its status must not be touched. */
+export function isFinished(pod: Pod): boolean {
+  return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
+}
+
+/** `namespace/name` of the claims that pods hold, generic ephemeral volumes included. */
+export function claimsOf(pods: readonly Pod[]): ReadonlySet<string> {
+  const claims = new Set<string>();
+  for (const { metadata, spec } of pods) {
+    for (const volume of spec.volumes ?? []) {
+      const claimName = volume.persistentVolumeClaim?.claimName;
+      if (claimName !== undefined) claims.add(`${metadata.namespace}/${claimName}`);
+      else if (volume.ephemeral !== undefined) claims.add(`${metadata.namespace}/${metadata.name}-${volume.name}`);
+    }
+  }
+  return claims;
+}
+
+/** The attachments of one node. */
+export function attachmentsOf(nodeName: string, attachments: readonly VolumeAttachment[]): VolumeAttachment[] {
+  return attachments.filter((attachment) => attachment.spec.nodeName === nodeName);
+}
+
+/** The status with which Kubernetes' pod GC ends the pods of a node that is out of service, so that Jobs replace them. */
+export function failedStatus(pod: Pod, nowTime: string): { phase: "Failed"; conditions: NodeCondition[] } {
+  const disrupted: NodeCondition = {
+    type: "DisruptionTarget",
+    status: "True",
+    reason: "NodeFenced",
+    message: "ironfence: the node's host is powered off",
+    lastTransitionTime: nowTime,
+  };
+  const others = (pod.status?.conditions ?? []).filter((condition) => condition.type !== disrupted.type);
+  return { phase: "Failed", conditions: [...others, disrupted] };
+}

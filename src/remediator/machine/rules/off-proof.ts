@@ -1,0 +1,34 @@
+import type { PowerReading } from "../../../bmc/driver.ts";
+import type { WholeReading } from "../../../bmc/topology.ts";
+import type { PowerSeen } from "../model/observations.ts";
+import { POWER_PROOF_AGE_MAX_MS } from "../model/timings.ts";
+
+/** Before any reading, and after every power-off order: what was read before an order proves nothing about it. */
+export const NOTHING_READ: PowerSeen = { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
+
+/** After so long without a reading an Off one begins a new row. Longer than a proof may go unread, since a reading takes time. */
+const ROW_GAP_MAX_MS = 2 * POWER_PROOF_AGE_MAX_MS;
+
+/** Two Off readings in a row prove a host off. Any other reading voids the proof, and so does a long time without one. */
+export function recordReading(seen: PowerSeen, reading: PowerReading, atMs: number): PowerSeen {
+  const last = { ...reading, atMs };
+  if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
+  const isOld = seen.offAtMs !== undefined && atMs - seen.offAtMs >= ROW_GAP_MAX_MS;
+  if (isOld) return { last, offReads: 1, offAtMs: atMs, provenAtMs: undefined };
+  const offReads = seen.offReads + 1;
+  return { last, offReads, offAtMs: atMs, provenAtMs: seen.provenAtMs ?? (offReads >= 2 ? atMs : undefined) };
+}
+
+/** A reading for a host that is to be on: its `Off` is of one device, and never a step towards a proof. */
+export function recordWhole(reading: WholeReading, atMs: number): PowerSeen {
+  return { ...NOTHING_READ, last: { ...reading, atMs } };
+}
+
+/**
+ * A reading that failed ends the row that was to become a proof, since the BMC may have restarted meanwhile. A proof that
+ * stands holds until it could not be renewed in time.
+ */
+export function recordFailedReading(seen: PowerSeen, atMs: number): PowerSeen {
+  if (seen.offAtMs === undefined || seen.provenAtMs === undefined) return NOTHING_READ;
+  return atMs - seen.offAtMs < POWER_PROOF_AGE_MAX_MS ? seen : NOTHING_READ;
+}

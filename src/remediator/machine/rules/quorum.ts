@@ -1,0 +1,51 @@
+import { CONTROL_PLANE_ROLES, ETCD_ROLE } from "../../../api/labels.ts";
+import type { Node } from "../../../api/core.ts";
+
+/** A node that runs a member of etcd, and whether that member can be counted on. */
+export interface EtcdMember {
+  node: string;
+  up: boolean;
+  /** Whether etcd runs outside the cluster: the node then serves the API alone, and another one that is up suffices. */
+  external?: boolean;
+}
+
+/**
+ * The nodes that run etcd, as far as nodes tell: those with the role of their own, where any has it (etcd on machines of its
+ * own within the cluster), else the control plane. Pure.
+ */
+export function etcdNodes(nodes: Iterable<Node>): Node[] {
+  const all = [...nodes];
+  const own = all.filter(({ metadata }) => ETCD_ROLE in (metadata.labels ?? {}));
+  return own.length > 0 ? own : all.filter(isControlPlane);
+}
+
+/** Whether etcd may have a member on a node. */
+export function mayRunEtcd(node: Node): boolean {
+  return ETCD_ROLE in (node.metadata.labels ?? {}) || isControlPlane(node);
+}
+
+function isControlPlane({ metadata }: Node): boolean {
+  return CONTROL_PLANE_ROLES.some((role) => role in (metadata.labels ?? {}));
+}
+
+/**
+ * Whether more than half of all members are up without the one on `node`; where etcd runs outside the cluster, whether any is. True
+ * where none runs there. Pure.
+ */
+export function keepsQuorum(members: readonly EtcdMember[], node: string): boolean {
+  const member = members.find((candidate) => candidate.node === node);
+  if (member === undefined) return true;
+  const others = members.filter((other) => other.node !== node && other.up).length;
+  if (member.external === true) return others > 0;
+  return others > members.length / 2;
+}
+
+/** Why a node is not powered off that the control plane needs. */
+export function quorumMessage(members: readonly EtcdMember[], node: string): string {
+  const down = members.filter((member) => member.node !== node && !member.up).map((member) => member.node);
+  const why = down.length === 0 ? `there are only ${members.length} members` : `not Ready: ${down.join(", ")}`;
+  if (!members.some(({ external }) => external === true))
+    return `etcd would lose its quorum of ${members.length} members without node ${node} (${why}): it is not powered off`;
+  const alone = down.length === 0 ? "it is the only one" : why;
+  return `the cluster would have no control plane node without node ${node} (${alone}): it is not powered off`;
+}

@@ -1,0 +1,169 @@
+import { isReady } from "../node-patches/marks.ts";
+import { fail, holds, move, newAttempt, ownNodeMessage, run, untouched } from "../rules/transitions.ts";
+import { staleGate } from "../rules/stale-request.ts";
+import { nodeRecord } from "./verifying.ts";
+import type { Reason } from "../model/reasons.ts";
+import type { Decision, HostFacts, Now, Snapshot } from "../model/snapshot.ts";
+import type { Attempt } from "../model/state.ts";
+import { mayHaveTurnedOff } from "../model/state.ts";
+import { conditionOf, processing } from "../model/status.ts";
+import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "../model/timings.ts";
+import type { KnownCluster } from "../../../nodes/subject.ts";
+import { clusterKey, clusterOf } from "../../../nodes/subject.ts";
+
+/** Looks the node and its host up and takes the host, or says what is in the way. */
+export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
+  const { remediation, host, seen, nodeName, turn } = snapshot;
+  // Whoever cannot begin must not keep others from it.
+  const blocked = (reason: Reason, message: string): Decision =>
+    turn === undefined ? block(snapshot, attempt, now, reason, message) : run({ do: "leaveTurn" });
+  if (snapshot.unresolved) return resolve(snapshot, attempt, now);
+  const stale = staleGate(snapshot, attempt, now);
+  if (stale !== undefined) return stale;
+  if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
+  if (snapshot.away !== undefined) return blocked(snapshot.away.reason, snapshot.away.message);
+  if (snapshot.node === undefined && snapshot.status.node === undefined) {
+    return blocked("NodeNotFound", `there is no node ${nodeName}`);
+  }
+  if (!host.found) return blocked(host.reason, host.message);
+  // A host that its last owner may have left off is taken under the stop switch, too: it may be owed an On.
+  const mayBeOff = attempt !== undefined && mayHaveTurnedOff(attempt);
+  const { stop } = snapshot;
+  if (stop !== undefined && (!mayBeOff || holds(stop, "On"))) return blocked(stop.reason, stop.message);
+  if (snapshot.runsHere) {
+    const waiting = block(snapshot, attempt, now, "OwnNode", ownNodeMessage(snapshot));
+    return waiting.status?.phase === "Resolving" ? { ...waiting, effects: [{ do: "handOver" }] } : waiting;
+  }
+  const { claim } = seen;
+  // Another target may serve the node by now than the one that was claimed.
+  if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return run({ do: "claimHost" });
+  if (!claim.owned) {
+    // The watch says that the owner has gone; it may lag behind what the claim was told, hence the pause.
+    const freed = host.facts.owner?.uid !== claim.by.uid;
+    const inMs = claim.atMs + (freed ? FREED_RECHECK_MS : CLAIM_RECHECK_MS) - now.monotonicMs;
+    if (inMs <= 0) return run({ do: "claimHost" });
+    const { kind, namespace, name } = claim.by;
+    return block(snapshot, attempt, now, "HostBusy", `${kind} ${namespace}/${name} owns the host`, inMs);
+  }
+  if (turn === undefined) return run({ do: "askForTurn" });
+  if (!turn.granted) return block(snapshot, attempt, now, turn.reason, turn.message);
+  return beginFirstAttempt(snapshot, attempt, host.facts, now);
+}
+
+/**
+ * Stores whom the live Machine means, before anything else: its name alone would be no proof. Nor would be that of its cluster, so
+ * it is waited for until that can be asked which it is.
+ */
+function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
+  const { seen, subject, away } = snapshot;
+  const read = seen.subjectMachine;
+  if (read === undefined) return run({ do: "resolveSubject" });
+  const isOld = now.monotonicMs - read.atMs >= CLAIM_RECHECK_MS;
+  if (!read.found) {
+    const { reason, message } = read;
+    // No Machine comes back under its UID.
+    if (reason !== "MachineUnreadable") return fail(snapshot, now, reason, message);
+    return isOld ? run({ do: "resolveSubject" }) : block(snapshot, attempt, now, reason, message);
+  }
+  const { metadata, apiVersion, kind, nodeName } = read.machine;
+  const { namespace, name, uid } = metadata;
+  const { named } = snapshot.remediation;
+  if (named !== undefined && named !== nodeName) {
+    const message = `the remediation names node ${named}, but Machine ${namespace}/${name} ${nodeName === undefined ? "has no node" : `is node ${nodeName}`}: correct its annotation`;
+    return fail(snapshot, now, "SubjectMismatch", message);
+  }
+  if (away !== undefined) {
+    return isOld ? run({ do: "resolveSubject" }) : block(snapshot, attempt, now, away.reason, away.message);
+  }
+  const cluster = clusterOf(read.machine);
+  const node = {
+    ...(nodeName !== undefined && { name: nodeName }),
+    ...(cluster !== undefined && { cluster: { ...cluster, ...identityOf(snapshot) } }),
+  };
+  const where = cluster === undefined ? "" : ` of cluster ${clusterKey(cluster)}`;
+  return move(snapshot, now, {
+    to: "Resolving",
+    step: "SubjectResolved",
+    message: `Machine ${namespace}/${name} ${nodeName === undefined ? "has not become a node" : `is node ${nodeName}`}${where}`,
+    ...(attempt !== undefined && { attempt }),
+    fields: { node, machine: subject.machine ?? { apiVersion, kind, namespace, name, uid } },
+  });
+}
+
+/** Whether it is the agent's own is the operator's word alone: what an API server says of itself would be anybody's. */
+function identityOf({ clusterUid, isOwnCluster }: Snapshot): Pick<KnownCluster, "uid" | "own"> {
+  if (isOwnCluster) return { own: true };
+  return clusterUid === undefined ? {} : { uid: clusterUid };
+}
+
+/** What waits for people has a deadline; what waits for other remediations or for the stop switch has not. */
+const WAITS_FOR_GOOD: readonly Reason[] = ["HostBusy", "WaitingForTurn", "Paused", "Maintenance"];
+
+function block(
+  snapshot: Snapshot,
+  attempt: Attempt | undefined,
+  now: Now,
+  reason: Reason,
+  message: string,
+  recheckMs = CLAIM_RECHECK_MS,
+): Decision {
+  const bounded = !WAITS_FOR_GOOD.includes(reason);
+  const said = conditionOf(snapshot.status, "Processing");
+  if (said?.reason === reason && said.message === message && attempt !== undefined) {
+    if (bounded && snapshot.remainingMs <= 0) return fail(snapshot, now, reason, message);
+    const nextCheckMs = bounded ? Math.min(snapshot.remainingMs, recheckMs) : recheckMs;
+    return { notes: [], effects: [], nextCheckMs };
+  }
+  const timeoutMs = snapshot.plan.powerOffTimeoutMs;
+  const base = attempt ?? newAttempt(snapshot, now, firstKind(snapshot), undefined, timeoutMs);
+  // Who has waited for a host may be handed one that its last owner left off: an undo then owes it an On.
+  const inherits = reason === "HostBusy" && base.action === "None";
+  return move(snapshot, now, {
+    to: "Resolving",
+    step: reason,
+    message,
+    warning: reason !== "HostBusy" && reason !== "WaitingForTurn",
+    attempt: {
+      ...base,
+      ...(inherits && { action: "Inherited" }),
+      deadlineMs: said?.reason === reason ? base.deadlineMs : now.epochMs + timeoutMs,
+    },
+    conditions: processing(reason, message),
+    // How the node is now tells later that it has come back meanwhile: by itself, or in another boot by the host's owner.
+    ...(snapshot.node !== undefined && snapshot.away === undefined && { fields: startRecord(snapshot) }),
+  });
+}
+
+function firstKind(snapshot: Snapshot): Attempt["kind"] {
+  return snapshot.plan.type === "Reprovision" ? "Reprovision" : "Reboot";
+}
+
+function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, facts: HostFacts, now: Now): Decision {
+  const message = `host ${facts.ref.namespace}/${facts.ref.name} is taken`;
+  return move(snapshot, now, {
+    to: "Verifying",
+    step: "HostClaimed",
+    message,
+    attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), attempt, snapshot.plan.powerOffTimeoutMs),
+    conditions: [...processing("Verifying", message), ...untouched("NotYet", message)],
+    fields: { target: facts.ref, ...startRecord(snapshot) },
+  });
+}
+
+/** The subject as it is when its remediation begins; one that has waited for its host or its turn has that on record. */
+function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
+  const { node, status, zone, subject } = snapshot;
+  const waited = status.node?.wasReady !== undefined;
+  const bootIDAtStart = waited ? status.node?.bootIDAtStart : node?.status.nodeInfo?.bootID;
+  return {
+    node: {
+      ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
+      // One that was let begin since its node was not Ready is not about a Ready node, whatever the watch shows since.
+      wasReady:
+        status.node?.wasReady ?? (node !== undefined && isReady(node) && snapshot.seen.request?.isReady !== false),
+      ...(bootIDAtStart !== undefined && { bootIDAtStart }),
+      ...(zone !== undefined && { zone }),
+    },
+    ...(subject.machine !== undefined && { machine: subject.machine }),
+  };
+}

@@ -1,0 +1,91 @@
+import { bareMetalRemediationStateSchema } from "../../../api/bare-metal-remediation.ts";
+import { newAttempt, run, undo, waitBecause } from "../rules/transitions.ts";
+import type { Decision, Now, Snapshot } from "../model/snapshot.ts";
+import type { UnknownState } from "../model/state.ts";
+import { STATE_VERSION } from "../model/state.ts";
+import { UNKNOWN_RECHECK_MS, UNREAD_RECHECK_MS } from "../model/timings.ts";
+
+/**
+ * Decides about a remediation whose stored state is not one of this version: an agent of a newer version wrote it, or one of an
+ * older version that is too old; or whose spec is of a newer version. The out-of-service taint comes off, since nobody proves the host off; the rest stays as it is, and
+ * the remediation says which version wrote it. Where it is deleted all of it is taken back that this version can take back. Pure.
+ */
+export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now): Decision {
+  const { remediation, status, seen, away, plan } = snapshot;
+  if (remediation.deleting) {
+    // No host was taken, and the object goes without us.
+    if (!remediation.hasFinalizer && status.target === undefined) return { notes: [], effects: [] };
+    const known = withoutUnknown(status);
+    const isNodeLost = status.node !== undefined && known.node === undefined;
+    const lost = isNodeLost ? "; which node it is cannot be read: nothing is given back to a node" : "";
+    const message = `the remediation is being deleted; ${whatIsUnknown(snapshot, state)}${lost}`;
+    // An attempt that cannot be read may have turned the host off.
+    const attempt =
+      state.attempt ??
+      ({ ...newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs), action: "Inherited" } as const);
+    const outcome = { verdict: "Deleted", reason: "RemediationDeleted", message } as const;
+    return undo({ ...snapshot, status: known, state: { ...state, attempt } }, now, outcome);
+  }
+  const mayWrite = away === undefined && (seen.kube === undefined || seen.kube.retryAtMs <= now.monotonicMs);
+  if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });
+  const first = state.of === "spec" ? "run an agent of that version" : "run that version again";
+  const next = `${first} until the remediation has ended, or delete the remediation to call it off`;
+  const message = `${whatIsUnknown(snapshot, state)}: its out-of-service taint is off, and nothing is done to the host, which may be OFF; ${next}`;
+  // It is looked at again, too, once its time is over: from then on it counts as overdue, and its place lapses.
+  const inMs = seen.taintCleared ? UNKNOWN_RECHECK_MS : UNREAD_RECHECK_MS;
+  return waitBecause(snapshot, now, "UnknownState", message, inMs);
+}
+
+const { installation, replacement, backup, node, machine, target } = bareMetalRemediationStateSchema.shape;
+const PARTS = { replacement, backup, node, machine, target };
+
+/**
+ * The status as far as an undo can be read again once it is stored: else it would begin over and over. What is known of an image
+ * that was taken off is kept, so that the image is put back; and so is each field of another part that can be read.
+ */
+function withoutUnknown(status: Snapshot["status"]): Snapshot["status"] {
+  const { installation: taken, ...rest } = status;
+  const image = { step: "Deprovisioning", image: taken?.image };
+  const kept = [taken, image].map((part) => installation.safeParse(part)).find(({ success }) => success)?.data;
+  const known: Record<string, unknown> = { ...rest };
+  for (const [name, schema] of Object.entries(PARTS)) {
+    const part = name === "node" ? readableNode(known[name]) : readablePart(schema, known[name]);
+    if (part === undefined) delete known[name];
+    else known[name] = part;
+  }
+  // Each part has been read by its schema, and the rest is as it was.
+  return { ...(known as Snapshot["status"]), ...(taken !== undefined && kept !== undefined && { installation: kept }) };
+}
+
+interface PartSchema {
+  safeParse(part: unknown): { success: boolean; error?: { issues: readonly { path: readonly PropertyKey[] }[] } };
+}
+
+/** A part of a status without the fields that cannot be read; undefined where the rest makes no sense without them. */
+function readablePart(schema: PartSchema, part: unknown): unknown {
+  const read = schema.safeParse(part);
+  if (read.success) return part;
+  if (typeof part !== "object" || part === null) return undefined;
+  const bad = new Set(read.error?.issues.map(({ path }) => String(path[0])));
+  const rest = Object.fromEntries(Object.entries(part).filter(([field]) => !bad.has(field)));
+  return schema.safeParse(rest).success ? rest : undefined;
+}
+
+/**
+ * Without its cluster a node's name is that of another node, in the agent's own cluster; and without its UID a cluster may be
+ * another one by now. Then it is not known which node is meant.
+ */
+function readableNode(part: unknown): unknown {
+  const { cluster } = (part ?? {}) as { cluster?: { uid?: unknown } };
+  if (cluster === undefined) return readablePart(node, part);
+  const known = readablePart(node.unwrap().shape.cluster, cluster) as typeof cluster | undefined;
+  if (known === undefined || known.uid !== cluster.uid) return undefined;
+  return readablePart(node, { ...(part as object), cluster: known });
+}
+
+function whatIsUnknown({ status }: Snapshot, { of, why }: UnknownState): string {
+  if (of === "spec") return `this agent cannot act on the spec: ${why}`;
+  const writer =
+    status.writtenBy === undefined ? "an agent that does not say its version" : `agent ${status.writtenBy}`;
+  return `${writer} wrote a status that this one cannot act on, since it knows state version ${STATE_VERSION} (${why})`;
+}

@@ -1,0 +1,81 @@
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
+import type { BareMetalHost } from "../../api/metal3.ts";
+import { readBareMetalHost } from "../../api/metal3.ts";
+import { findObject } from "../../kube/find-object.ts";
+import { Controller } from "../../kube/controller.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
+import { isFinal } from "../machine/model/state.ts";
+import { BARE_METAL_HOSTS, heldBy } from "../hosts/bare-metal-host/host-store.ts";
+import { hostText } from "../hosts/bare-metal-host/power-path.ts";
+
+export interface OrphanedHoldsDeps {
+  runtime: KubeRuntime;
+  directory: BareMetalHostDirectory;
+  remediations: Watched<BareMetalRemediation>;
+}
+
+/**
+ * Tells people, once, of each host that is held off for a remediation which is gone (its finalizer was removed by force) or has ended
+ * (while this family was off), until `signal` aborts. The hold stays: the host may be off for a good reason, and nobody is left who knows it. A further
+ * remediation of the same host takes it over, hold and all.
+ */
+export async function tellOrphanedHolds(
+  { runtime, directory, remediations }: OrphanedHoldsDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const told = new Set<string>();
+  const controller: Controller = new Controller(runtime, {
+    name: "orphaned-holds",
+    concurrency: 1,
+    reconcile: async (uid, running) => {
+      const host = directory.index.byUid(uid);
+      const holders = host === undefined ? [] : heldBy(host);
+      if (holders.length === 0) told.delete(uid);
+      if (host === undefined || holders.length === 0 || told.has(uid)) return;
+      if (orphansAmong(holders, remediations.values()).length === 0) return;
+      // The watches may lag behind the remediation that has just begun, or has just let the host go.
+      const { items } = await runtime.client.list<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, {}, running);
+      const key = { namespace: host.metadata.namespace, name: host.metadata.name };
+      const live = await findObject<KubeObject>(runtime.client, BARE_METAL_HOSTS, key, running);
+      const gone = live === undefined ? [] : orphansAmong(heldBy(readBareMetalHost(live)), items);
+      if (gone.length === 0) return;
+      told.add(uid);
+      tell(runtime, host, gone);
+    },
+  });
+  const unsubscribe = [
+    directory.subscribe((uid) => {
+      if (uid !== undefined) controller.enqueue(uid);
+    }),
+    remediations.subscribe(({ type, object }) => {
+      const { target, phase } = object.status ?? {};
+      if (target !== undefined && (type === "deleted" || isFinal(phase))) controller.enqueue(target.uid);
+    }),
+  ];
+  for (const { metadata } of directory.index.values()) controller.enqueue(metadata.uid);
+  try {
+    await controller.run(signal);
+  } finally {
+    for (const stop of unsubscribe) stop();
+  }
+}
+
+/** Holders that nobody is at work for any more. */
+function orphansAmong(holders: readonly string[], remediations: Iterable<BareMetalRemediation>): string[] {
+  const atWork = new Set<string>();
+  for (const { metadata, status } of remediations) if (!isFinal(status?.phase)) atWork.add(metadata.uid);
+  return holders.filter((holder) => !atWork.has(holder));
+}
+
+function tell(runtime: KubeRuntime, host: BareMetalHost, gone: readonly string[]): void {
+  const note = `${hostText(host)} is held off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and has not taken back what it did: remediate its node anew, or look at the host and take the annotations reboot.metal3.io/ironfence-* off`;
+  runtime.logger.error(
+    { host: hostText(host), gone },
+    "a host is held off for a remediation that is gone or has ended",
+  );
+  runtime.events.record({ regarding: host, type: "Warning", reason: "RemediationLost", action: "Tend", note });
+}

@@ -1,0 +1,253 @@
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../api/fencing-target.ts";
+import { OUT_OF_SERVICE, QUARANTINE } from "../../api/taints.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { keyOf } from "../../kube/watched.ts";
+import { ClusterControllers } from "../clusters/cluster-controllers.ts";
+import { LostBackups } from "./lost-backups.ts";
+import { isMarked, isReady, markPatch, signersOf } from "../machine/node-patches/marks.ts";
+import type { RemediatorMetrics } from "../metrics.ts";
+import { getNode, patchNode } from "../clusters/node-writes.ts";
+import type { NodeClusters } from "../clusters/node-clusters.ts";
+import type { NodeId } from "../../nodes/subject.ts";
+import { nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
+import type { Backup } from "../machine/node-patches/node-backup.ts";
+import { restorePatch } from "../machine/node-patches/node-backup.ts";
+import { conditionOf } from "../machine/model/status.ts";
+import type { HostOwner } from "../hosts/host.ts";
+import { releaseTarget } from "../hosts/target-store.ts";
+
+// A remediation whose finalizer was removed by force, or that was restored without, leaves in the middle of its work: nobody
+// takes its marks off, and its host may be off. This finds what such remediations left.
+
+export interface OrphanDeps {
+  runtime: KubeRuntime;
+  clusters: NodeClusters;
+  targets: Watched<FencingTarget>;
+  remediations: Watched<BareMetalRemediation>;
+  /** Whether a remediation is at work on that node, or one that has gone is still being let go. */
+  isServed(node: NodeId): boolean;
+  /** Calls `listener` when a remediation of that node has been let go; the watch may have told of its end before. */
+  onLetGo(listener: (node: NodeId) => void): () => void;
+  metrics: RemediatorMetrics;
+}
+
+/**
+ * A cluster that has had no kubeconfig for so long was deleted: its nodes are gone with it. Should one of them be there after all,
+ * it is told of by its marks once somebody is connected to it.
+ */
+const CLUSTER_GONE_MS = 600_000;
+
+/** Characters of labels that an Event has room for. */
+const LABELS_CHARS_MAX = 400;
+/** Labels that a kubelet sets by itself. */
+const KUBELET_LABELS = /^(?:beta\.)?kubernetes\.io\/(?:arch|hostname|os)$/u;
+
+/** Before a node that is still served is looked at again, beside the changes that usually tell. */
+const SERVED_RECHECK_MS = 5_000;
+
+/**
+ * Looks after nodes that a remediation has left in mid-way, until `signal` aborts; all views must be synced. Such a node is
+ * told of once, loudly. Its out-of-service taint comes off at once, since nobody proves any more that the host is off. The
+ * quarantine and the ownership of the host stay until the node is Ready, so that neither is forgotten by a restart. No power
+ * order is sent: the strategy, the stop switch and the intent of the one who is gone are not known.
+ */
+export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promise<void> {
+  const { clusters, targets, remediations } = deps;
+  /** Nodes that were told of and are not Ready yet. */
+  const left = new Set<string>();
+  const lost = new LostBackups(deps.runtime.clock);
+  /** Clusters that are kept connected for a node that is to be looked at, by that node. */
+  const holds = new Map<string, () => void>();
+  const controller: ClusterControllers = new ClusterControllers(deps.runtime, {
+    name: "orphans",
+    concurrency: 1,
+    reconcile: async (key, running) => {
+      // What was asked for while the last look was under way lost its hold at the end of that.
+      hold(key);
+      const again = await tend(deps, { left, lost }, key, running);
+      if (again === undefined && !left.has(key)) {
+        holds.get(key)?.();
+        holds.delete(key);
+      }
+      return again;
+    },
+  });
+  const hold = (key: string): void => {
+    if (holds.has(key)) return;
+    // A cluster that is connected already tells of its nodes while it is being held, this one among them.
+    holds.set(key, () => undefined);
+    holds.set(key, clusters.hold(parseNodeKey(key).cluster));
+  };
+  const enqueue = (node: NodeId): void => {
+    const key = nodeKey(node);
+    hold(key);
+    controller.enqueue(key);
+  };
+  const unsubscribe = [
+    clusters.subscribe({
+      onNode: (cluster, { object }) => {
+        const node = { cluster, name: object.metadata.name };
+        const key = nodeKey(node);
+        if (isMarked(object) || left.has(key) || lost.get(key) !== undefined) enqueue(node);
+      },
+      onConnection: () => undefined,
+    }),
+    targets.subscribe(({ object: { spec, status } }) => {
+      if (status?.owner !== undefined) enqueue({ cluster: spec.clusterRef, name: spec.nodeName });
+    }),
+    remediations.subscribe(({ type, object }) => {
+      const { cluster, nodeName: name } = subjectOf(object);
+      if (name === undefined) return;
+      const owed = type === "deleted" ? owedBackup(object) : undefined;
+      if (owed !== undefined) lost.keep(nodeKey({ cluster, name }), owed);
+      if (type === "deleted" || left.has(nodeKey({ cluster, name }))) enqueue({ cluster, name });
+    }),
+    deps.onLetGo(enqueue),
+  ];
+  try {
+    await controller.run(signal);
+  } finally {
+    for (const stop of unsubscribe) stop();
+    for (const release of holds.values()) release();
+  }
+}
+
+async function tend(
+  deps: OrphanDeps,
+  { left, lost }: { left: Set<string>; lost: LostBackups },
+  key: string,
+  signal: AbortSignal,
+): Promise<{ requeueAfterMs: number } | undefined> {
+  const { runtime, clusters, metrics } = deps;
+  const id = parseNodeKey(key);
+  const cluster = clusters.of(id.cluster);
+  const settle = (isLeft: boolean): void => {
+    if (isLeft) left.add(key);
+    else left.delete(key);
+    metrics.orphaned(left.size);
+  };
+  if (deps.isServed(id)) {
+    settle(false);
+    const watched = cluster.nodes.get({ name: id.name });
+    return watched !== undefined && isMarked(watched) ? { requeueAfterMs: SERVED_RECHECK_MS } : undefined;
+  }
+  if (runtime.clock.nowMs() - (cluster.missingSinceMs ?? Infinity) >= CLUSTER_GONE_MS) {
+    settle(false);
+    return undefined;
+  }
+  // Watches lag behind each other, so all of this is asked live.
+  const node = await getNode(cluster.runtime.client, id.name, signal);
+  const backup = lost.get(key);
+  if (backup !== undefined && node !== undefined && node.metadata.uid !== backup.nodeUID) {
+    await patchNode(cluster.runtime.client, id.name, (present) => restorePatch(present, backup), signal);
+    runtime.logger.warn({ node: key }, "a node has back what a remediation that is gone had saved of it");
+    lost.drop(key);
+  }
+  const owned = await ownedTargets(deps, id, signal);
+  const signers = node === undefined ? [] : signersOf(node, id.cluster);
+  const gone = await withoutRemediation(runtime, [...signers, ...owned.map(({ owner }) => owner.uid)], signal);
+  if (gone.size === 0) {
+    settle(false);
+    return undefined;
+  }
+  const ready = node !== undefined && isReady(node);
+  for (const uid of gone) await takeMarksOff(cluster.runtime, id.name, uid, signal);
+  if (ready) {
+    for (const { target, owner } of owned) {
+      if (gone.has(owner.uid)) await releaseTarget(runtime, refOf(target), owner, undefined, signal);
+    }
+  }
+  if (!left.has(key)) {
+    // Events are told to the cluster of the remediation, which has no node of another one.
+    const regarding = (id.cluster === undefined ? node : undefined) ?? owned[0]?.target;
+    tell(runtime, key, regarding, ready, [...gone], backup);
+  }
+  settle(!ready);
+  return undefined;
+}
+
+/** The live targets of a node that a remediation owns. */
+async function ownedTargets(
+  { runtime, targets }: OrphanDeps,
+  node: NodeId,
+  signal: AbortSignal,
+): Promise<{ target: FencingTarget; owner: HostOwner }[]> {
+  const owned: { target: FencingTarget; owner: HostOwner }[] = [];
+  for (const watched of targets.values()) {
+    const { clusterRef: cluster, nodeName: name } = watched.spec;
+    if (nodeKey({ cluster, name }) !== nodeKey(node) || watched.status?.owner === undefined) continue;
+    try {
+      const target = await runtime.client.get<FencingTarget>(FENCING_TARGETS, keyOf(watched), signal);
+      const owner = target.status?.owner;
+      if (owner?.kind === BARE_METAL_REMEDIATIONS.kind) owned.push({ target, owner });
+    } catch (error) {
+      if (!isKubeError(error, "NotFound")) throw error;
+    }
+  }
+  return owned;
+}
+
+/** Those of `uids` of which storage holds no remediation, in whatever state. */
+async function withoutRemediation(
+  { client }: KubeRuntime,
+  uids: readonly string[],
+  signal: AbortSignal,
+): Promise<Set<string>> {
+  const gone = new Set(uids);
+  if (gone.size === 0) return gone;
+  const { items } = await client.list<KubeObject>(BARE_METAL_REMEDIATIONS, {}, signal);
+  for (const { metadata } of items) gone.delete(metadata.uid);
+  return gone;
+}
+
+/** Takes off what bears that remediation's signature: the taint at once, the quarantine where the live node is Ready. */
+async function takeMarksOff(runtime: KubeRuntime, nodeName: string, uid: string, signal: AbortSignal): Promise<void> {
+  const patchFor: Parameters<typeof patchNode>[2] = (node) =>
+    markPatch(node, { outOfService: "off", ...(isReady(node) && { quarantine: "off" }) }, "", uid);
+  await patchNode(runtime.client, nodeName, patchFor, signal);
+}
+
+function refOf({ kind, metadata }: FencingTarget): { kind: string; namespace: string; name: string; uid: string } {
+  const { namespace = "", name, uid } = metadata;
+  return { kind, namespace, name, uid };
+}
+
+function tell(
+  runtime: KubeRuntime,
+  nodeName: string,
+  regarding: KubeObject | undefined,
+  ready: boolean,
+  uids: readonly string[],
+  backup: Backup | undefined,
+): void {
+  const what = `BareMetalRemediation ${uids.join(", ")} of node ${nodeName} is gone and has not taken back what it did`;
+  const next = ready
+    ? "the node is Ready: its marks and its host are given free"
+    : `the host may be OFF, and its next boot may be from the network: look at both (ironfence power status), then power it on or remediate the node anew; the ${OUT_OF_SERVICE.key} taint of that remediation is taken off, ${QUARANTINE.key} stays until the node is Ready`;
+  runtime.logger.error({ node: nodeName, uids, ready, next }, "a remediation is gone in mid-way");
+  if (regarding === undefined) return;
+  const saved = backup === undefined ? "" : `; ${labelsOf(nodeName, backup)}`;
+  const note = `${what}${saved}; ${next}`;
+  runtime.events.record({ regarding, type: "Warning", reason: "RemediationLost", action: "Tend", note });
+}
+
+/** What was saved of a Node that was deleted and has not joined again. With its Machine gone it never will. */
+function owedBackup({ status = {} }: BareMetalRemediation): Backup | undefined {
+  const isAwaited = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
+  return isAwaited && status.replacement?.deletedAt === undefined ? status.backup : undefined;
+}
+
+/** What the deleted Node is given back when it joins again, and how a person does that should this agent end before. */
+function labelsOf(nodeName: string, { labels = {} }: Backup): string {
+  const words = Object.entries(labels)
+    .filter(([label]) => !KUBELET_LABELS.test(label))
+    .map(([label, value]) => `${label}=${value}`);
+  const text = words.join(" ").slice(0, LABELS_CHARS_MAX);
+  return `its Node was deleted and is given its labels, annotations and taints back when it joins again, unless this agent ends before: kubectl label node ${nodeName} ${text}`;
+}

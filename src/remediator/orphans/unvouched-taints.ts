@@ -1,0 +1,174 @@
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import type { Node } from "../../api/core.ts";
+import { OUT_OF_SERVICE } from "../../api/taints.ts";
+import type { ClusterRef } from "../../clusters/workload-clusters.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import { ClusterControllers } from "../clusters/cluster-controllers.ts";
+import {
+  isSignedForNothing,
+  isTaintOfFirstVersion,
+  markPatch,
+  signedTaint,
+  signersOf,
+} from "../machine/node-patches/marks.ts";
+import type { RemediatorMetrics } from "../metrics.ts";
+import type { NodeClusters } from "../clusters/node-clusters.ts";
+import { patchNode } from "../clusters/node-writes.ts";
+import type { PowerSeen } from "../machine/model/observations.ts";
+import { isFinal } from "../machine/model/state.ts";
+import type { NodeId } from "../../nodes/subject.ts";
+import { clusterKey, nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
+import { POWER_PROOF_AGE_MAX_MS, PROOF_LAPSED_MS } from "../machine/model/timings.ts";
+
+// The out-of-service taint may stand only while somebody proves that the host is off. A remediation sees to that itself, as
+// long as it can go on. This looks after the rest, from the node alone: nothing else has to be readable.
+
+export interface UnvouchedDeps {
+  runtime: KubeRuntime;
+  clusters: NodeClusters;
+  remediations: Watched<BareMetalRemediation>;
+  /** What this process has read of the power of that node's host, by each remediation that it works on. */
+  powerOf(node: NodeId): Iterable<PowerSeen>;
+  /** Called when our taint was taken off the node. */
+  onTakenOff(node: NodeId): void;
+  metrics: RemediatorMetrics;
+}
+
+/** Longest wait after a failed write: the taint must not stand for the sake of a back-off. */
+const RETRY_MAX_MS = 2_000;
+
+/** Before a taint that was to come off is looked at again, beside the watch that usually shows that it did. */
+const RECHECK_MS = 1_000;
+
+/** Nodes of one cluster whose taints are looked at side by side: a slow answer for one must not hold up the others. */
+const CONCURRENCY = 50;
+
+/** How long the first try may take: a call that hangs is given up soon. Each further try has twice the time. */
+const TRY_MS = 3_000;
+const TRY_MAX_MS = 24_000;
+
+/**
+ * Takes our out-of-service taint off each node whose host this process does not prove off, until `signal` aborts. A new process
+ * gets the time that a proof lasts for making its own. Needs no view to be synced: a node is found by its taint, or by a
+ * remediation whose status says that it may bear one.
+ */
+export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSignal): Promise<void> {
+  const { runtime, clusters, remediations } = deps;
+  /** Until when a taint may stand without a proof, by node. */
+  const grace = new Map<string, number>();
+  /** Nodes that may bear a taint by a stored status, and were not read live yet. */
+  const suspects = new Set<string>();
+  /** How long the next try may take, by node, where one has failed. */
+  const tryMs = new Map<string, number>();
+  const controller = new ClusterControllers(runtime, {
+    name: "unvouched-taints",
+    concurrency: CONCURRENCY,
+    maxBackoffMs: RETRY_MAX_MS,
+    reconcile: async (key, running) => {
+      const id = parseNodeKey(key);
+      const watched = clusters.of(id.cluster).nodes.get({ name: id.name });
+      if (watched !== undefined && isSignedForNothing(watched, id.cluster)) await takeLeftOver(deps, id, running);
+      const mayBear = isOurs(watched, id.cluster) || suspects.has(key);
+      if (!mayBear) {
+        grace.delete(key);
+        tryMs.delete(key);
+        return undefined;
+      }
+      const nowMs = runtime.clock.monotonicMs();
+      const vouchedUntilMs = provenUntilMs(deps.powerOf(id));
+      const dueMs = vouchedUntilMs ?? grace.get(key) ?? nowMs + POWER_PROOF_AGE_MAX_MS;
+      grace.set(key, dueMs);
+      if (nowMs < dueMs) return { requeueAfterMs: dueMs - nowMs };
+      if (clusters.of(id.cluster).away !== undefined) return undefined;
+      const withinMs = tryMs.get(key) ?? TRY_MS;
+      tryMs.set(key, Math.min(withinMs * 2, TRY_MAX_MS));
+      await withDeadline(runtime.clock, `the look at node ${key}`, withinMs, running, (signal) =>
+        takeOff(deps, id, signal),
+      );
+      tryMs.delete(key);
+      suspects.delete(key);
+      return isOurs(watched, id.cluster) ? { requeueAfterMs: RECHECK_MS } : undefined;
+    },
+  });
+  const unsubscribe = [
+    clusters.subscribe({
+      onNode: (cluster, { object }) => {
+        const node = { cluster, name: object.metadata.name };
+        if (isOurs(object, cluster) || isSignedForNothing(object, cluster) || grace.has(nodeKey(node)))
+          controller.enqueue(nodeKey(node));
+      },
+      onConnection: () => {
+        for (const key of suspects) controller.enqueue(key);
+      },
+    }),
+    remediations.subscribe(({ type, object }) => {
+      const { cluster, nodeName: name } = subjectOf(object);
+      if (type !== "added" || name === undefined || !mayHaveTainted(object)) return;
+      const key = nodeKey({ cluster, name });
+      suspects.add(key);
+      controller.enqueue(key);
+    }),
+  ];
+  try {
+    await controller.run(signal);
+  } finally {
+    for (const stop of unsubscribe) stop();
+  }
+}
+
+/** Until when the newest proof of a host's power holds; undefined where there is none. */
+function provenUntilMs(readings: Iterable<PowerSeen>): number | undefined {
+  const until = [...readings].flatMap(({ provenAtMs, offAtMs }) =>
+    provenAtMs === undefined || offAtMs === undefined ? [] : [offAtMs + POWER_PROOF_AGE_MAX_MS + PROOF_LAPSED_MS],
+  );
+  return until.length === 0 ? undefined : Math.max(...until);
+}
+
+/** Whether the node bears our out-of-service taint, put on by a remediation of its own cluster. */
+function isOurs(node: Node | undefined, cluster: ClusterRef | undefined): boolean {
+  return node !== undefined && signedTaint(node) && signersOf(node, cluster).length > 0;
+}
+
+/** Takes the second taint off a node where it stands alone: an out-of-service taint that a person puts there is not ours. */
+async function takeLeftOver({ runtime, clusters }: UnvouchedDeps, id: NodeId, signal: AbortSignal): Promise<void> {
+  const { runtime: nodeRuntime, away } = clusters.of(id.cluster);
+  if (away !== undefined) return;
+  const patchFor: Parameters<typeof patchNode>[2] = (node) =>
+    isSignedForNothing(node, id.cluster) ? markPatch(node, { outOfService: "off" }, "") : [];
+  await patchNode(nodeRuntime.client, id.name, patchFor, signal);
+  runtime.logger.info({ node: nodeKey(id) }, "a second taint without an out-of-service taint is taken off");
+}
+
+function mayHaveTainted({ status }: BareMetalRemediation): boolean {
+  return status?.attempt !== undefined && !isFinal(status.phase);
+}
+
+async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Promise<void> {
+  const { runtime, clusters, remediations, metrics } = deps;
+  const { runtime: nodeRuntime } = clusters.of(id.cluster);
+  let taken: Node | undefined;
+  const patchFor: Parameters<typeof patchNode>[2] = (node) => {
+    // A proof may have been made while the node was being read.
+    const isVouched = (provenUntilMs(deps.powerOf(id)) ?? -Infinity) > runtime.clock.monotonicMs();
+    const isOfFirstVersion = [...remediations.values()].some((stored) => isTaintOfFirstVersion(stored, node));
+    if (isVouched || !(isOurs(node, id.cluster) || isOfFirstVersion)) return [];
+    const putOn = { outOfService: isOfFirstVersion, quarantine: false };
+    const patch = markPatch(node, { outOfService: "off" }, "", undefined, putOn);
+    if (patch.length > 0) taken = node;
+    return patch;
+  };
+  await patchNode(nodeRuntime.client, id.name, patchFor, signal);
+  if (taken === undefined) return;
+  deps.onTakenOff(id);
+  metrics.unvouchedTaint();
+  const signers = signersOf(taken, id.cluster);
+  const remediation = [...remediations.values()].find(({ metadata }) => signers.includes(metadata.uid));
+  const note = `the ${OUT_OF_SERVICE.key} taint is taken off node ${nodeKey(id)}: it was put on by BareMetalRemediation ${signers.join(", ")}, and this agent has no proof that the host is off`;
+  runtime.logger.warn({ node: nodeKey(id), signers }, "a taint that nobody vouches for is taken off");
+  // Events are told to the cluster of the remediation, which has no node of another one.
+  const regarding = remediation ?? (clusterKey(id.cluster) === "" ? taken : undefined);
+  if (regarding === undefined) return;
+  runtime.events.record({ regarding, type: "Warning", reason: "TaintNotVouchedFor", action: "Tend", note });
+}

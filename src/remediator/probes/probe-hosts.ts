@@ -1,0 +1,223 @@
+import { MACHINE } from "../../api/annotations.ts";
+import type { Node } from "../../api/core.ts";
+import type { BareMetalHost } from "../../api/metal3.ts";
+import { BmcError } from "../../bmc/errors.ts";
+import { Controller } from "../../kube/controller.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { HostProbeState, RemediatorMetrics } from "../metrics.ts";
+import type { FencedHost } from "../hosts/host.ts";
+import { HostRefusal, TargetError } from "../hosts/host.ts";
+import type { DeviceFailure } from "./probe.ts";
+import type { ProbePlan } from "./probe-schedule.ts";
+import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstHostDelayMs, nextDelayMs } from "./probe-schedule.ts";
+import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
+import { hostText, refusalOf } from "../hosts/bare-metal-host/power-path.ts";
+
+export interface HostProbesDeps {
+  runtime: KubeRuntime;
+  directory: BareMetalHostDirectory;
+  /** Of the agent's own cluster. */
+  nodes: Pick<Watched<Node>, "values">;
+  metrics: Pick<RemediatorMetrics, "probedHosts">;
+}
+
+/** Hosts probed at the same time. */
+const PROBES_AT_ONCE = 8;
+/** Longest time for one host's probe. */
+const PROBE_TIMEOUT_MS = 120_000;
+
+/**
+ * Probes every BareMetalHost that may be fenced as it is, in quiet times, so that a stale password or a swapped BMC is found before
+ * the night it is needed. A probe reads who the host is and how its power stands; it orders and writes nothing, and keeps away from
+ * a host that a remediation owns. What it finds is told by events on the host, and by a metric, since the host's status is its
+ * operator's. Settles once `signal` aborts.
+ */
+export async function probeHosts(deps: HostProbesDeps, signal: AbortSignal): Promise<void> {
+  const { runtime, directory, metrics } = deps;
+  const prober = new HostProber(deps);
+  const controller: Controller = new Controller(runtime, {
+    name: "bare-metal-hosts",
+    concurrency: PROBES_AT_ONCE,
+    reconcile: (uid, running) => prober.reconcile(uid, running),
+    minBackoffMs: 1_000,
+    maxBackoffMs: 60_000,
+  });
+  const unsubscribe = directory.subscribe((uid) => {
+    if (uid !== undefined) controller.enqueue(uid);
+  });
+  for (const { metadata } of directory.index.values()) controller.enqueue(metadata.uid);
+  try {
+    await controller.run(signal);
+  } finally {
+    unsubscribe();
+    // Another agent probes from now on.
+    metrics.probedHosts({ usable: 0, failing: 0, unprobed: 0 });
+  }
+}
+
+/** Why a host could not be fenced now: the reason of its event. */
+interface Problem {
+  reason: DeviceFailure | "IdentityMismatch" | "IdentityUnknown" | "PowerUnknown";
+  message: string;
+}
+
+/** What is remembered of one host, by UID: it dies with the host, and with the process. */
+interface Memory extends ProbePlan {
+  state: HostProbeState;
+  problem: Problem | undefined;
+  failuresInARow: number;
+}
+
+class HostProber {
+  readonly #deps: HostProbesDeps;
+  readonly #memories = new Map<string, Memory>();
+
+  constructor(deps: HostProbesDeps) {
+    this.#deps = deps;
+  }
+
+  async reconcile(uid: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number }> {
+    const { runtime, directory } = this.#deps;
+    const host = directory.index.byUid(uid);
+    const fenced = directory.byUid(uid);
+    if (host === undefined || fenced === undefined) {
+      this.#memories.delete(uid);
+      this.#count();
+      return {};
+    }
+    const memory = this.#memoryOf(host, fenced);
+    // The watch tells when either has changed.
+    if (refusalOf(host) !== undefined || fenced.owner !== undefined) {
+      if (fenced.owner === undefined) this.#conclude(host, memory, "unprobed", undefined);
+      return {};
+    }
+    const trigger = { ...memory.trigger, fingerprint: fenced.version };
+    memory.dueAtMs = dueAtMs(memory, trigger, DEFAULT_PROBE_INTERVALS);
+    if (memory.dueAtMs <= runtime.clock.monotonicMs()) {
+      const problem = await this.#probe(host, fenced, signal);
+      memory.trigger = trigger;
+      this.#plan(memory, problem);
+      this.#conclude(host, memory, problem === undefined ? "usable" : "failing", problem);
+    }
+    return { requeueAfterMs: Math.max(0, memory.dueAtMs - runtime.clock.monotonicMs()) };
+  }
+
+  /** @throws KubeError where the API server cannot be reached, the abort reason of `signal`; a host's failure is a result. */
+  async #probe(host: BareMetalHost, fenced: FencedHost, signal: AbortSignal): Promise<Problem | undefined> {
+    const { clock } = this.#deps.runtime;
+    try {
+      return await withDeadline(clock, `probe of ${hostText(host)}`, PROBE_TIMEOUT_MS, signal, (within) =>
+        this.#look(host, fenced, within),
+      );
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (error instanceof TargetError) return { reason: error.reason, message: error.message };
+      if (error instanceof DeadlineError) return { reason: "Timeout", message: error.message };
+      // Its state has changed since: the watch tells.
+      if (error instanceof HostRefusal) return undefined;
+      if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
+      const reason = error.code === "AuthFailed" ? "AuthenticationFailed" : error.code;
+      return { reason, message: `${hostText(host)}: ${error.message}` };
+    }
+  }
+
+  async #look(host: BareMetalHost, fenced: FencedHost, signal: AbortSignal): Promise<Problem | undefined> {
+    const power = await fenced.open(undefined, signal);
+    try {
+      const node = this.#nodeOf(host);
+      const verdict = await power.verifyIdentity(node, signal);
+      if (!verdict.verified) {
+        if (verdict.reason === "Mismatch") return { reason: "IdentityMismatch", message: verdict.message };
+        // A remediation knows its node, which may tell what nothing here does.
+        return node === undefined ? undefined : { reason: "IdentityUnknown", message: verdict.message };
+      }
+      const { state, raw } = await power.readPower(signal);
+      if (state !== "Unknown") return undefined;
+      return { reason: "PowerUnknown", message: `the BMC of ${hostText(host)} does not tell its power: ${raw}` };
+    } finally {
+      await power.close();
+    }
+  }
+
+  /** The host's node, where it is one of the agent's own cluster. */
+  #nodeOf(host: BareMetalHost): Node | undefined {
+    const { directory, nodes } = this.#deps;
+    const { name, uid } = host.metadata;
+    for (const node of nodes.values()) {
+      const { metadata, spec } = node;
+      // Only those that lead here at all are located.
+      const hints = [metadata.name, spec.providerID, metadata.annotations?.[MACHINE]].join(" ");
+      if (![name, uid, host.consumerRef?.name ?? name].some((mark) => hints.includes(mark))) continue;
+      const located = directory.locate({ nodeName: metadata.name, cluster: undefined, machine: undefined });
+      if (located.found && located.host.metadata.uid === uid) return node;
+    }
+    return undefined;
+  }
+
+  #plan(memory: Memory, problem: Problem | undefined): void {
+    const { clock, random } = this.#deps.runtime;
+    memory.failuresInARow = problem === undefined ? 0 : memory.failuresInARow + 1;
+    const failing = [...this.#memories.values()].filter(({ failuresInARow }) => failuresInARow > 0).length;
+    const delayMs = nextDelayMs(
+      {
+        healthy: problem === undefined,
+        loginRefused: problem?.reason === "AuthenticationFailed",
+        failuresInARow: memory.failuresInARow,
+        inOutage: 0,
+        nodeDown: false,
+      },
+      { devices: this.#memories.size, failingTargets: failing, outages: 0 },
+      DEFAULT_PROBE_INTERVALS,
+      random,
+    );
+    memory.probedAtMs = clock.monotonicMs();
+    memory.dueAtMs = memory.probedAtMs + delayMs;
+  }
+
+  #conclude(host: BareMetalHost, memory: Memory, state: HostProbeState, problem: Problem | undefined): void {
+    const { runtime } = this.#deps;
+    const before = memory.problem;
+    memory.state = state;
+    memory.problem = problem;
+    this.#count();
+    if (problem?.reason === before?.reason) return;
+    const fields = { host: hostText(host), reason: problem?.reason, detail: problem?.message };
+    if (problem !== undefined) {
+      runtime.logger.warn(fields, "a BareMetalHost could not be fenced now");
+      this.#record(host, "Warning", problem.reason, problem.message);
+    } else if (state === "usable") {
+      runtime.logger.info(fields, "a BareMetalHost can be fenced again");
+      this.#record(host, "Normal", "Usable", `${hostText(host)} can be fenced again: its BMC answers as it should`);
+    }
+  }
+
+  #record(host: BareMetalHost, type: "Normal" | "Warning", reason: string, note: string): void {
+    this.#deps.runtime.events.record({ regarding: host, type, reason, action: "Probe", note });
+  }
+
+  #memoryOf({ metadata }: BareMetalHost, fenced: FencedHost): Memory {
+    const known = this.#memories.get(metadata.uid);
+    if (known !== undefined) return known;
+    const { clock, random } = this.#deps.runtime;
+    const hosts = [...this.#deps.directory.index.values()].length;
+    const memory: Memory = {
+      trigger: { fingerprint: fenced.version, readyUuid: "", outage: "" },
+      probedAtMs: undefined,
+      dueAtMs: clock.monotonicMs() + firstHostDelayMs(hosts, DEFAULT_PROBE_INTERVALS, random),
+      state: "unprobed",
+      problem: undefined,
+      failuresInARow: 0,
+    };
+    this.#memories.set(metadata.uid, memory);
+    this.#count();
+    return memory;
+  }
+
+  #count(): void {
+    const counts: Record<HostProbeState, number> = { usable: 0, failing: 0, unprobed: 0 };
+    for (const { state } of this.#memories.values()) counts[state] += 1;
+    this.#deps.metrics.probedHosts(counts);
+  }
+}

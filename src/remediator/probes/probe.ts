@@ -1,0 +1,178 @@
+import type { Node } from "../../api/core.ts";
+import type { Device, FencingTarget, FencingTargetStatus, OffProof } from "../../api/fencing-target.ts";
+import type { HostIdentity, OffObstacle, PowerReading } from "../../bmc/driver.ts";
+import type { BmcErrorCode } from "../../bmc/errors.ts";
+import { BmcError } from "../../bmc/errors.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import { isReady } from "../machine/node-patches/marks.ts";
+import type { Credentials, OpenDevicesDeps, OpenedDevice } from "../hosts/devices.ts";
+import { openDevices, sameCredentials } from "../hosts/devices.ts";
+import { compareIdentity, expectedIdentity, meaningfulUuid } from "../hosts/identity.ts";
+import { hasFreshLease } from "./node-alive.ts";
+import { proveOff } from "./prove-off.ts";
+
+/** What one device answered. */
+export type DeviceProbe = {
+  address: string;
+  level: number;
+  /** Position in spec.devices. */
+  index: number;
+} & (
+  | { ok: true; identity: HostIdentity; reading: PowerReading; obstacle?: OffObstacle; lastReset?: string }
+  | { ok: false; reason: DeviceFailure; message: string }
+);
+
+/** Why a device could not be probed: the reasons of the Reachable condition. */
+export type DeviceFailure =
+  | "SecretNotFound"
+  | "SecretInvalid"
+  | "SecretUnreadable"
+  | "AddressInvalid"
+  | "AddressNotAllowed"
+  | "AuthenticationFailed"
+  | Exclude<BmcErrorCode, "AuthFailed" | "Aborted">;
+
+/** Credentials that a device has refused: trying them again soon locks the account. */
+export interface RefusedLogin {
+  address: string;
+  credentials: Credentials;
+}
+
+export interface ProbeResult {
+  devices: DeviceProbe[];
+  /** The system UUID to pin, where this probe found one. */
+  pin: NonNullable<FencingTargetStatus["identity"]> | undefined;
+  refused: RefusedLogin[];
+  /** That the host is off, where that was to be proven and was. */
+  offProof: OffProof | undefined;
+}
+
+/** Longest time for one device's probe, whatever deadlines its spec asks for. */
+const DEVICE_PROBE_TIMEOUT_MS = 120_000;
+
+/**
+ * Asks every device of a target who it is and how its power stands; it never orders anything.
+ *
+ * @param options.nodeRuntime of the cluster that holds the node.
+ * @param options.refused logins that are not tried again: their devices count as failed without being spoken to.
+ * @param options.toProve whether a host that reads Off is read again, to prove it.
+ * @throws KubeError where the API server cannot be reached, the abort reason of `signal`; a device's failure is a result.
+ */
+export async function probeTarget(
+  deps: OpenDevicesDeps,
+  target: FencingTarget,
+  node: Node | undefined,
+  { nodeRuntime, refused, toProve }: { nodeRuntime: KubeRuntime; refused: readonly RefusedLogin[]; toProve: boolean },
+  signal: AbortSignal,
+): Promise<ProbeResult> {
+  const opened = await openDevices(deps, target, signal).catch((error: unknown) => {
+    if (isKubeError(error, "Forbidden")) return error;
+    throw error;
+  });
+  if (opened instanceof Error) {
+    const message = `${opened.message}: give ironfence's service account the right to get Secrets in its own namespace`;
+    const unreadable = (device: Device, index: number): DeviceProbe => {
+      const { address, level } = device;
+      return { address, level, index, ok: false, reason: "SecretUnreadable", message };
+    };
+    return { devices: target.spec.devices.map(unreadable), pin: undefined, refused: [], offProof: undefined };
+  }
+  try {
+    const devices = await Promise.all(
+      opened.map((device, index) => probeDevice(deps.runtime, device, index, refused, signal)),
+    );
+    return {
+      devices,
+      pin: await findPin(nodeRuntime, target, node, devices, signal),
+      refused: devices.flatMap((probe) => {
+        const credentials = opened[probe.index]?.credentials;
+        if (probe.ok || probe.reason !== "AuthenticationFailed" || credentials === undefined) return [];
+        return [{ address: probe.address, credentials }];
+      }),
+      offProof: toProve ? await proveOff(nodeRuntime, target, node, opened, devices, signal) : undefined,
+    };
+  } finally {
+    await Promise.all(opened.map((device) => device.driver.close()));
+  }
+}
+
+async function probeDevice(
+  runtime: KubeRuntime,
+  device: OpenedDevice,
+  index: number,
+  refused: readonly RefusedLogin[],
+  signal: AbortSignal,
+): Promise<DeviceProbe> {
+  const { address, level, driver, credentials } = device;
+  const at = { address, level, index };
+  if (device.failure !== undefined) {
+    return { ...at, ok: false, reason: device.failure.reason, message: device.failure.message };
+  }
+  if (credentials !== undefined && refused.some((login) => isSameLogin(login, address, credentials))) {
+    return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address) };
+  }
+  try {
+    return await withDeadline(
+      runtime.clock,
+      `probe of ${address}`,
+      DEVICE_PROBE_TIMEOUT_MS,
+      signal,
+      async (signal): Promise<DeviceProbe> => {
+        const identity = await driver.identify(signal);
+        const reading = await driver.readPower(signal);
+        const obstacle = await driver.findOffObstacle?.(signal);
+        const { lastReset } = driver;
+        return {
+          ...at,
+          ok: true,
+          identity,
+          reading,
+          ...(obstacle !== undefined && { obstacle }),
+          ...(lastReset !== undefined && { lastReset }),
+        };
+      },
+    );
+  } catch (error) {
+    if (signal.aborted) throw error;
+    if (error instanceof DeadlineError) return { ...at, ok: false, reason: "Timeout", message: error.message };
+    if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
+    if (error.code === "AuthFailed") {
+      return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address) };
+    }
+    return { ...at, ok: false, reason: error.code, message: error.message };
+  }
+}
+
+// Constant, so that a login which is not tried again reads like the one that was refused.
+function refusedMessage(address: string): string {
+  return `${address} refused user or password`;
+}
+
+function isSameLogin(login: RefusedLogin, address: string, credentials: Credentials): boolean {
+  return login.address === address && sameCredentials(login.credentials, credentials);
+}
+
+/**
+ * The system UUID to pin: that of a node which is alive beyond doubt, where a device reports the same and none another one. A
+ * kubelet says of its node what it likes, so its word alone would let it claim the host of another.
+ */
+async function findPin(
+  runtime: KubeRuntime,
+  target: FencingTarget,
+  node: Node | undefined,
+  devices: readonly DeviceProbe[],
+  signal: AbortSignal,
+): Promise<ProbeResult["pin"]> {
+  const expected = expectedIdentity(target);
+  if (expected?.source === "spec" || node === undefined || !isReady(node)) return undefined;
+  const systemUUID = meaningfulUuid(node.status.nodeInfo?.systemUUID);
+  if (systemUUID === undefined) return undefined;
+  if (expected !== undefined && compareIdentity(expected, { systemUUID }) === "match") return undefined;
+  const said = devices.map((probe) => (probe.ok ? compareIdentity({ systemUUID }, probe.identity) : "unknown"));
+  if (!said.includes("match") || said.includes("mismatch")) return undefined;
+  const { nodeName, clusterRef } = target.spec;
+  if (!(await hasFreshLease(runtime, nodeName, signal))) return undefined;
+  return { nodeName, systemUUID, ...(clusterRef !== undefined && { clusterRef }) };
+}

@@ -1,0 +1,60 @@
+import type { Node } from "../../api/core.ts";
+import type { FencingTarget, OffProof } from "../../api/fencing-target.ts";
+import { outageOf } from "../../api/off-proof.ts";
+import { BmcError } from "../../bmc/errors.ts";
+import { levelPower } from "../../bmc/topology.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { sleep } from "../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import { toTime } from "../../runtime/time.ts";
+import { OFF_CONFIRM_GAP_MS } from "../machine/model/timings.ts";
+import type { OpenedDevice } from "../hosts/devices.ts";
+import { identityJudge } from "../hosts/identity.ts";
+import { showsLife } from "./node-alive.ts";
+import type { DeviceProbe } from "./probe.ts";
+import { decidingLevel, required } from "./target-status.ts";
+
+/** Longest time for the second reading. */
+const REREAD_TIMEOUT_MS = 15_000;
+
+/**
+ * Whether the host of a node that is not Ready is off: by the readings of a probe, and by a second one right after it on the
+ * devices that it rests on. They must be known to be the host that is meant, also where the target is content with less, and
+ * the node may show no sign of life: a host with a living kubelet is on, whatever its BMC says.
+ *
+ * @param node the node as it was before the first reading.
+ * @returns undefined where anything is in doubt. A device's failure is a doubt, and is not thrown.
+ */
+export async function proveOff(
+  runtime: KubeRuntime,
+  target: FencingTarget,
+  node: Node | undefined,
+  opened: readonly OpenedDevice[],
+  probes: readonly DeviceProbe[],
+  signal: AbortSignal,
+): Promise<OffProof | undefined> {
+  const outage = outageOf(node);
+  const { level, state } = decidingLevel(probes);
+  if (node === undefined || outage === undefined || state !== "Off") return undefined;
+  const answers = level.flatMap((device) => (device.ok ? [device.identity] : []));
+  if (!identityJudge(required(target), node.status.nodeInfo?.systemUUID)(answers).verified) return undefined;
+  await sleep(runtime.clock, OFF_CONFIRM_GAP_MS, signal);
+  const devices = level.flatMap(({ index }) => opened[index] ?? []);
+  const second = await Promise.all(devices.map((device) => reread(runtime, device, signal)));
+  const readings = second.flatMap((reading) => reading ?? []);
+  if (levelPower(readings, level.length).state !== "Off") return undefined;
+  const time = toTime(runtime.clock.nowMs());
+  return (await showsLife(runtime, node, signal)) ? undefined : { time, ...outage };
+}
+
+async function reread(runtime: KubeRuntime, { address, driver }: OpenedDevice, signal: AbortSignal) {
+  try {
+    return await withDeadline(runtime.clock, `second reading of ${address}`, REREAD_TIMEOUT_MS, signal, (signal) =>
+      driver.readPower(signal),
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof BmcError) && !(error instanceof DeadlineError)) throw error;
+    return undefined;
+  }
+}

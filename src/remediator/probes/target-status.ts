@@ -1,0 +1,319 @@
+import type { FencingTarget, FencingTargetStatus, OffProof } from "../../api/fencing-target.ts";
+import type { Condition } from "../../api/meta.ts";
+import type { Outage } from "../../api/off-proof.ts";
+import { isSameOutage } from "../../api/off-proof.ts";
+import { parseBmcAddress } from "../../bmc/address.ts";
+import type { PowerState } from "../../bmc/driver.ts";
+import type { IdentityVerdict } from "../../bmc/topology.ts";
+import { levelPower } from "../../bmc/topology.ts";
+import { parseTimeMs, toTime } from "../../runtime/time.ts";
+import { expectedIdentity, identityJudge } from "../hosts/identity.ts";
+import type { DeviceProbe, ProbeResult } from "./probe.ts";
+import type { Conflict } from "../hosts/target-index.ts";
+import type { StatusChange } from "../hosts/target-store.ts";
+
+// What a FencingTarget's status says of a probe. Pure; docs/reference/target-reasons.md explains every reason to users.
+
+/** `lastProbeTime` is written at most this often where nothing else has changed: every write costs the API server. */
+const PROBE_TIME_WRITE_MS = 3_600_000;
+
+/** All that the status is made from. */
+export interface TargetFacts {
+  target: FencingTarget;
+  /** Why the target is ambiguous, where it is. */
+  conflict: Conflict | undefined;
+  /** Why the node that the target names cannot be meant; undefined where it exists, or its cluster cannot be asked. */
+  nodeMissing: string | undefined;
+  /** What the node says its system UUID is. */
+  nodeSystemUUID: string | undefined;
+  /** The last probe of this very spec; undefined where there was none yet. */
+  probe: { result: ProbeResult; atMs: number } | undefined;
+  /** The outage of its node for which a health check wants the host proven off; undefined where none does. */
+  outage: Outage | undefined;
+}
+
+type Verdict = Pick<Condition, "status" | "reason" | "message">;
+
+/**
+ * What to change in the target's status; undefined where it says it all already.
+ *
+ * @param proven the proof that a probe has just made, or none; `asBefore` where there was no probe since the last look.
+ */
+export function statusChange(
+  facts: TargetFacts,
+  proven: OffProof | undefined | "asBefore",
+  nowMs: number,
+): StatusChange | undefined {
+  const { probe } = facts;
+  const present = facts.target.status;
+  const target = withPin(facts);
+  const reachable = probe === undefined ? undefined : reachability(probe.result.devices);
+  const identity = probe === undefined ? undefined : identityOf(target, facts, probe.result.devices);
+  const ready = readiness(target, facts, reachable, identity);
+  const conditions = mergeConditions(present?.conditions ?? [], target.metadata.generation, nowMs, {
+    ...(reachable !== undefined && { Reachable: reachable }),
+    ...(identity !== undefined && { IdentityVerified: identity }),
+    ...(ready !== undefined && { Ready: ready, Stalled: stalled(ready) }),
+  });
+  // The power of another host is nobody's business here.
+  const powerState = identity?.status === "False" ? "Unknown" : probe && powerOf(probe.result.devices);
+  const offProof = standingProof(facts, proven, ready);
+  const generation = target.metadata.generation;
+  const same =
+    sameProof(offProof, present?.offProof) &&
+    sameConditions(conditions, present?.conditions ?? []) &&
+    (powerState === undefined || powerState === present?.powerState) &&
+    target.status?.identity?.systemUUID === present?.identity?.systemUUID &&
+    target.status?.identity?.nodeName === present?.identity?.nodeName &&
+    (probe === undefined || (generation === present?.observedGeneration && !isProbeTimeOld(present, probe.atMs)));
+  if (same) return undefined;
+  return {
+    conditions,
+    ...(powerState !== undefined && { powerState }),
+    ...(probe !== undefined && { lastProbeTime: toTime(probe.atMs) }),
+    ...(probe !== undefined && generation !== undefined && { observedGeneration: generation }),
+    ...(probe?.result.pin !== undefined && { identity: probe.result.pin }),
+    ...(offProof !== undefined && { offProof: { ...offProof, bootID: offProof.bootID ?? null } }),
+    ...(offProof === undefined && present?.offProof !== undefined && { offProof: null }),
+  };
+}
+
+/** For generic tools (kstatus), which take what is not Ready for something that goes on: a target that is not waits for a person. */
+function stalled({ status, reason, message }: Verdict): Verdict {
+  return status === "True" ? { status: "False", reason, message: "" } : { status: "True", reason, message };
+}
+
+/**
+ * The proof that the host is off, as long as nothing speaks against it. One that an owner has voided does not come back: only
+ * the look that follows a probe may add one.
+ */
+function standingProof(
+  { target, outage }: TargetFacts,
+  proven: OffProof | undefined | "asBefore",
+  ready: Verdict | undefined,
+): OffProof | undefined {
+  const proof = proven === "asBefore" ? target.status?.offProof : proven;
+  const isUsable = ready?.status === "True" && target.status?.owner === undefined;
+  return isUsable && isSameOutage(proof, outage) ? proof : undefined;
+}
+
+function sameProof(a: OffProof | undefined, b: OffProof | undefined): boolean {
+  return a?.time === b?.time && (a === undefined || isSameOutage(a, b));
+}
+
+/** Whether a probe found all that a fence needs; one that did not is tried again sooner. */
+export function isHealthy(facts: TargetFacts): boolean {
+  if (facts.probe === undefined) return false;
+  const { devices } = facts.probe.result;
+  const answers = devices.flatMap((device) => (device.ok && device.obstacle === undefined ? [device.identity] : []));
+  return answers.length === devices.length && identityJudge(withPin(facts), facts.nodeSystemUUID)(answers).verified;
+}
+
+/** Reasons of Ready that rest on no probe: once one of them is over, only a probe can say what the target is. */
+const WITHOUT_PROBE: ReadonlySet<string> = new Set([
+  "Ambiguous",
+  "BareMetalHostsUnreadable",
+  "Maintenance",
+  "NodeNotFound",
+]);
+
+/** Whether the status still says what is over, and no probe of this process can replace it. A refused login is left to its time. */
+export function isOutdated(facts: TargetFacts): boolean {
+  const { target, conflict, nodeMissing, probe } = facts;
+  if (probe !== undefined || conflict !== undefined || nodeMissing !== undefined || target.spec.maintenance)
+    return false;
+  const reachable = target.status?.conditions?.find(({ type }) => type === "Reachable");
+  const ready = readyOf(target.status);
+  return ready !== undefined && WITHOUT_PROBE.has(ready.reason) && reachable?.reason !== "AuthenticationFailed";
+}
+
+/** The Ready condition, where there is one. */
+export function readyOf(status: Pick<FencingTargetStatus, "conditions"> | undefined): Condition | undefined {
+  return status?.conditions?.find((condition) => condition.type === "Ready");
+}
+
+/** The target as it will be once the probe's pin is stored: verdicts are about that one. */
+function withPin(facts: TargetFacts): FencingTarget {
+  const pin = facts.probe?.result.pin;
+  if (pin === undefined) return facts.target;
+  return { ...facts.target, status: { ...facts.target.status, identity: pin } };
+}
+
+function reachability(devices: readonly DeviceProbe[]): Verdict {
+  const failed = devices.filter((device) => !device.ok);
+  const [first] = failed;
+  if (first === undefined) {
+    const what = devices.length === 1 ? "the device answers" : `all ${devices.length} devices answer`;
+    return { status: "True", reason: "Answering", message: what };
+  }
+  return { status: "False", reason: first.reason, message: failed.map(failureText).join("; ") };
+}
+
+function failureText(probe: DeviceProbe & { ok: false }): string {
+  const advice = ADVICE[probe.reason]?.replaceAll("INDEX", String(probe.index));
+  return advice === undefined ? probe.message : `${probe.message}: ${advice}`;
+}
+
+/** The next step for failures whose own message, made where no target is known, cannot name the field to change. */
+const ADVICE: Partial<Record<(DeviceProbe & { ok: false })["reason"], string>> = {
+  AuthenticationFailed:
+    "correct the Secret of spec.devices[INDEX].credentialsSecretRef; these credentials are tried rarely from now on, since more tries lock accounts",
+  Unreachable: "correct spec.devices[INDEX].address if it is wrong, else look at the BMC's power and network",
+  PrivilegeTooLow: "give the account the right to control power",
+  TlsUntrusted: "that is in spec.devices[INDEX].tls; compare the SHA-256 with what the BMC's own console shows",
+  SystemNotFound: "correct the path in spec.devices[INDEX].address",
+  SystemAmbiguous: "name the System in the path of spec.devices[INDEX].address",
+};
+
+function identityOf(target: FencingTarget, facts: TargetFacts, devices: readonly DeviceProbe[]): Verdict {
+  const judge = identityJudge(target, facts.nodeSystemUUID);
+  const answers = devices.flatMap((device) => (device.ok ? [device.identity] : []));
+  if (answers.length === 0) {
+    return { status: "Unknown", reason: "NoAnswer", message: "no device has answered, so nobody can be verified" };
+  }
+  const verdict: IdentityVerdict = judge(answers);
+  if (!verdict.verified) {
+    if (verdict.reason === "Mismatch") return { status: "False", reason: "Mismatch", message: verdict.message };
+    const reason = expectedIdentity(target) === undefined ? "NothingToCompare" : "NotReported";
+    return { status: "Unknown", reason, message: verdict.message };
+  }
+  if (facts.conflict?.byReport === true) {
+    return { status: "Unknown", reason: "NotUnique", message: facts.conflict.message };
+  }
+  const checked = identityJudge(required(target), facts.nodeSystemUUID)(answers).verified;
+  return checked
+    ? { status: "True", reason: "Matched", message: verdict.message }
+    : { status: "Unknown", reason: "VerificationDisabled", message: verdict.message };
+}
+
+/** The target as it were if it did not wave its identity check. */
+export function required(target: FencingTarget): FencingTarget {
+  const identity = { ...target.spec.identity, verification: "Required" as const };
+  return { ...target, spec: { ...target.spec, identity } };
+}
+
+function readiness(
+  target: FencingTarget,
+  facts: TargetFacts,
+  reachable: Verdict | undefined,
+  identity: Verdict | undefined,
+): Verdict | undefined {
+  if (facts.conflict?.unread === true) {
+    return { status: "False", reason: "BareMetalHostsUnreadable", message: facts.conflict.message };
+  }
+  if (facts.conflict !== undefined) return { status: "False", reason: "Ambiguous", message: facts.conflict.message };
+  if (target.spec.maintenance) {
+    return { status: "False", reason: "Maintenance", message: "spec.maintenance is true: no power order is sent" };
+  }
+  if (identity?.status === "False") return identity;
+  if (facts.nodeMissing !== undefined) {
+    const also = reachable?.status === "False" ? `. The devices cannot be used either: ${reachable.message}` : "";
+    return { status: "False", reason: "NodeNotFound", message: `${facts.nodeMissing}${also}` };
+  }
+  if (facts.probe === undefined || reachable === undefined || identity === undefined) return undefined;
+  const levels = [...Map.groupBy(facts.probe.result.devices, (device) => device.level).values()];
+  const judge = identityJudge(target, facts.nodeSystemUUID);
+  const usable = levels.some((level) => {
+    const answers = level.flatMap((device) => (device.ok && device.obstacle === undefined ? [device.identity] : []));
+    return answers.length === level.length && judge(answers).verified;
+  });
+  const obstacle = obstacleOf(facts.probe.result.devices);
+  if (!usable) {
+    const isIdentified = identity.status === "True" || identity.reason === "VerificationDisabled";
+    const why = reachable.status === "False" ? reachable : isIdentified ? (obstacle ?? identity) : identity;
+    return { ...why, status: "False" };
+  }
+  const broken = reachable.status === "False" ? reachable : obstacle;
+  if (broken !== undefined) {
+    const message = `the host can be fenced, but not by every level: ${broken.message}`;
+    return { status: "True", reason: "Degraded", message };
+  }
+  return {
+    status: "True",
+    reason: "Usable",
+    message: hasOneBmc(target) ? USABLE_WITH_POWER : "the host can be fenced",
+  };
+}
+
+/** What would keep a power-off from going through by a device that answers. */
+function obstacleOf(devices: readonly DeviceProbe[]): Verdict | undefined {
+  const obstacles = devices.flatMap((device) => (device.ok ? (device.obstacle ?? []) : []));
+  const [first] = obstacles;
+  if (first === undefined) return undefined;
+  return { status: "False", reason: first.reason, message: obstacles.map(({ message }) => message).join("; ") };
+}
+
+/** Unreachable is not off: a BMC that went down with its host's power supply proves nothing, and fencing waits for a person. */
+const USABLE_WITH_POWER =
+  "the host can be fenced while its BMC has power: if that comes from the host's own supply, a power failure takes both, unless another level of spec.devices has power of its own";
+
+/** Whether all devices are one BMC, be it by several protocols. */
+function hasOneBmc(target: FencingTarget): boolean {
+  const hosts = target.spec.devices.map((device) => {
+    const address = parseBmcAddress(device.address);
+    return address.protocol === "ipmi"
+      ? address.hostname
+      : new URL(address.origin).hostname.replace(/^\[(.*)\]$/, "$1");
+  });
+  return new Set(hosts).size === 1;
+}
+
+function powerOf(devices: readonly DeviceProbe[]): FencingTargetStatus["powerState"] {
+  return decidingLevel(devices).state;
+}
+
+/** How the power stands by the first level that can tell, and the devices of that level. */
+export function decidingLevel(devices: readonly DeviceProbe[]): { level: DeviceProbe[]; state: PowerState } {
+  const levels = [...Map.groupBy(devices, (device) => device.level)].toSorted(([a], [b]) => a - b);
+  for (const [, level] of levels) {
+    const readings = level.flatMap((device) => (device.ok ? [device.reading] : []));
+    const { state } = levelPower(readings, level.length);
+    if (state !== "Unknown") return { level, state };
+  }
+  return { level: [], state: "Unknown" };
+}
+
+/** Conditions with `wanted` among them; the time of one moves only with its status (`metav1.Condition`). */
+function mergeConditions(
+  present: readonly Condition[],
+  generation: number | undefined,
+  nowMs: number,
+  wanted: Partial<Record<"Reachable" | "IdentityVerified" | "Ready" | "Stalled", Verdict>>,
+): Condition[] {
+  const merged = new Map(present.map((condition) => [condition.type, condition]));
+  for (const [type, verdict] of Object.entries(wanted)) {
+    const before = merged.get(type);
+    const lastTransitionTime = before?.status === verdict.status ? before.lastTransitionTime : toTime(nowMs);
+    const { status, reason, message } = verdict;
+    merged.set(type, {
+      type,
+      status,
+      reason,
+      message,
+      lastTransitionTime,
+      ...(generation !== undefined && { observedGeneration: generation }),
+    });
+  }
+  return [...merged.values()];
+}
+
+function sameConditions(a: readonly Condition[], b: readonly Condition[]): boolean {
+  return (
+    a.length === b.length &&
+    a.every((condition, i) => {
+      const other = b[i];
+      return (
+        condition.type === other?.type &&
+        condition.status === other.status &&
+        condition.reason === other.reason &&
+        condition.message === other.message &&
+        condition.observedGeneration === other.observedGeneration
+      );
+    })
+  );
+}
+
+function isProbeTimeOld(present: FencingTargetStatus | undefined, probedAtMs: number): boolean {
+  const writtenMs = parseTimeMs(present?.lastProbeTime);
+  return writtenMs === undefined || probedAtMs - writtenMs >= PROBE_TIME_WRITE_MS;
+}
