@@ -13,7 +13,7 @@ import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
-import { freeLease } from "../lib/free-lease.ts";
+import { freeLeases } from "../lib/free-leases.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
@@ -102,7 +102,7 @@ function fill(server: ApiServer, nodeCount: number): void {
     server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
   };
   for (const name of [NAMESPACE, "medik8s-leases"]) create(NAMESPACES, { name });
-  server.collection(LEASES).create(freeLease(NAMESPACE));
+  for (const lease of freeLeases(NAMESPACE)) server.collection(LEASES).create(lease);
   create(SECRETS, { namespace: NAMESPACE, name: "bmc" }, { data: { username: btoa("u"), password: btoa("p") } });
   for (let index = 0; index < nodeCount; index++) {
     const name = `node-${index}`;

@@ -12,7 +12,7 @@ import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
-import { freeLease } from "../lib/free-lease.ts";
+import { freeLeases } from "../lib/free-leases.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
@@ -218,7 +218,7 @@ function fill(server: ApiServer, nodeCount: number): void {
     server.collection(type).create({ ...object, metadata, ...body });
   };
   for (const name of [NAMESPACE, LEASE_NAMESPACE]) create(NAMESPACES, { name });
-  server.collection(LEASES).create(freeLease(NAMESPACE));
+  for (const lease of freeLeases(NAMESPACE)) server.collection(LEASES).create(lease);
   for (const name of nodeNames(nodeCount))
     create(NODES, { name, labels: labelsOf(name) }, { status: nodeStatus("True") });
   for (const { type, object } of DETECTOR_OBJECTS) server.collection(type).create(object);

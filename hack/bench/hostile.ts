@@ -25,7 +25,7 @@ import type { KubeMock } from "../kube-mock/kube-mock.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds, readForeignCrds } from "../lib/crds.ts";
-import { freeLease } from "../lib/free-lease.ts";
+import { freeLeases } from "../lib/free-leases.ts";
 import { createCertificateAuthority } from "../lib/pki.ts";
 import type { HostSpec } from "../rack/host.ts";
 import { startKubelets } from "../rack/kubelet.ts";
@@ -150,7 +150,7 @@ async function startHealthyWorld(clusterCount: number): Promise<HealthyWorld> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-bench-"));
   const management = await startKubeMock(DEPS);
   for (const yaml of [...(await readCrds()), ...(await readForeignCrds(["v1beta2"]))]) management.server.load(yaml);
-  management.server.collection(LEASES).create(freeLease(NAMESPACE));
+  for (const lease of freeLeases(NAMESPACE)) management.server.collection(LEASES).create(lease);
   const indexes = Array.from({ length: clusterCount }, (_, index) => index);
   const workloads = await Promise.all(
     indexes.map(() => startKubeMock({ ...DEPS, tls: true, token: systemRandom.uuid() })),

@@ -8,7 +8,7 @@ import { apiVersionOf } from "../../src/kube/resource.ts";
 import type { Secret } from "../../src/runtime/secret.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 import { NAMESPACES, STATEFUL_SETS } from "../kube-mock/controllers/cluster-types.ts";
-import { freeLease } from "../lib/free-lease.ts";
+import { freeLeases } from "../lib/free-leases.ts";
 
 /** The agent's namespace in the demo: the same as in `deploy/kustomize`. */
 export const NAMESPACE = "ironfence-system";
@@ -35,7 +35,7 @@ export function createObjects(server: ApiServer, access: BmcAccess): void {
     server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
   };
   for (const name of [NAMESPACE, "medik8s-leases", "kube-node-lease"]) ensureNamespace(server, name);
-  server.collection(LEASES).create(freeLease(NAMESPACE));
+  for (const lease of freeLeases(NAMESPACE)) server.collection(LEASES).create(lease);
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   create(
     SECRETS,

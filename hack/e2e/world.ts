@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { startControlPlane } from "../control-plane/control-plane.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { applyManifests } from "../lib/apply.ts";
-import { freeLease } from "../lib/free-lease.ts";
+import { freeLease } from "../lib/free-leases.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import { runAttacher } from "./attacher.ts";
 import { FakeHost } from "./fake-host.ts";

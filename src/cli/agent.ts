@@ -1,5 +1,11 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { AGENT_COMPONENTS, AGENT_FAMILIES, AGENT_NOT_READY, AGENT_VERSION } from "../api/annotations.ts";
+import {
+  AGENT_COMPONENTS,
+  AGENT_FAMILIES,
+  AGENT_NOT_READY,
+  AGENT_STANDS_BY,
+  AGENT_VERSION,
+} from "../api/annotations.ts";
 import type { Node } from "../api/core.ts";
 import { LEASES, NODES } from "../api/core-types.ts";
 import { trimNode } from "../api/trim.ts";
@@ -10,7 +16,6 @@ import { createKubeRuntime } from "../kube/create-runtime.ts";
 import { loadCluster } from "../kube/credentials.ts";
 import { guardWrites } from "../kube/guarded-transport.ts";
 import { createHttpTransport } from "../kube/http-transport.ts";
-import { runLeaderElection } from "../kube/leader-election.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import { apiVersionOf } from "../kube/resource.ts";
 import type { KubeTransport } from "../kube/transport.ts";
@@ -24,6 +29,7 @@ import { servePages } from "../telemetry/http-server.ts";
 import type { Page, Protection } from "../telemetry/http-server.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { CONTROLLER_NAME, runComponents } from "./components.ts";
+import { Installation } from "./installation.ts";
 import { createDoorkeeper } from "./metrics-doorkeeper.ts";
 import { watchUnreadVersions } from "./unread-versions.ts";
 import { RefusedWatches } from "./refused-watches.ts";
@@ -87,7 +93,15 @@ async function runAgentOn(
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, running);
     let unread: readonly string[] = [];
-    const problems = (): string[] => [...whyNotReady(nodes, refused), ...unread];
+    const lease = leaseNamed(options.namespace, options.leaseName);
+    const electionDeps = { ...deps, client: kube.leaseClient };
+    const installation = new Installation({ ...electionDeps, events: kube.events, registry, lease }, options);
+    const problems = (): string[] => [
+      ...installation.standsBy,
+      ...installation.unguarded,
+      ...whyNotReady(nodes, refused),
+      ...unread,
+    ];
     const protection =
       options.metricsCertPath === undefined
         ? undefined
@@ -112,14 +126,12 @@ async function runAgentOn(
       const mayOrder = (): boolean => mayAct();
       const ending = handOver.signalBeside(leading);
       const onFound = (found: readonly string[]): void => void (unread = found);
-      const lease = leaseNamed(options.namespace, options.leaseName);
       background.push(watchUnreadVersions({ runtime, families: options.families, lease, onFound }, ending));
       const hand = (why: string): void => (options.leaderElect ? handOver.begin(why) : undefined);
       await runComponents({ options, runtime, registry, nodes, mayOrder, handOver: hand }, ending);
     };
     if (options.leaderElect) {
-      await runLeaderElection(
-        { ...deps, client: kube.leaseClient },
+      await installation.leases.run(
         {
           namespace: options.namespace,
           name: options.leaseName,
@@ -132,6 +144,7 @@ async function runAgentOn(
             [AGENT_VERSION]: VERSION,
             [AGENT_COMPONENTS]: [...options.components].join(","),
             [AGENT_FAMILIES]: [...options.families].join(","),
+            [AGENT_STANDS_BY]: installation.standsBy.join("; "),
             [AGENT_NOT_READY]: problems().join("; ").slice(0, NOT_READY_CHARS_MAX),
           }),
           onChange: (leader) => logger.info({ leader, self: leader === identity }, "the leader is known"),

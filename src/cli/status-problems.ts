@@ -85,6 +85,9 @@ function agentProblems({ agent, namespace }: Overview): Problem[] {
     const message = `${agent.leader} has not renewed its lease for ${agent.leaseAgeSeconds} s, so nothing is fenced: look at its pod (kubectl -n ${namespace} get pods), or start an agent`;
     return [{ severity: "error", kind, name: agent.leader, reason: "NoAgent", message }];
   }
+  if (agent.standsBy !== "") {
+    return [{ severity: "error", kind, name: agent.leader, reason: "AnotherInstallation", message: agent.standsBy }];
+  }
   if (agent.notReady === "") return [];
   return [{ severity: "error", kind, name: agent.leader, reason: "NotReady", message: agent.notReady }];
 }

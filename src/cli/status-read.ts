@@ -1,4 +1,10 @@
-import { AGENT_COMPONENTS, AGENT_FAMILIES, AGENT_NOT_READY, AGENT_VERSION } from "../api/annotations.ts";
+import {
+  AGENT_COMPONENTS,
+  AGENT_FAMILIES,
+  AGENT_NOT_READY,
+  AGENT_STANDS_BY,
+  AGENT_VERSION,
+} from "../api/annotations.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { ConfigMap, Node } from "../api/core.ts";
@@ -43,6 +49,8 @@ export type Agent =
       version: string | undefined;
       components: string[];
       families: string[];
+      /** Which other installation works in its place; empty where this one does. */
+      standsBy: string;
       /** Why it is not ready; empty where it is. */
       notReady: string;
     };
@@ -125,6 +133,7 @@ async function readAgent(
     version: annotations[AGENT_VERSION],
     components: listOf(annotations[AGENT_COMPONENTS]),
     families: listOf(annotations[AGENT_FAMILIES]),
+    standsBy: annotations[AGENT_STANDS_BY] ?? "",
     notReady: annotations[AGENT_NOT_READY] ?? "",
   };
 }

@@ -90,7 +90,7 @@ function agentText(agent: Agent): string {
   const does =
     [...components, ...families].length === 0 ? "" : `, ${components.join(" and ")} for ${families.join(", ")}`;
   const since = leadsSince === undefined ? "" : ` since ${leadsSince.replace(/\.\d+Z$/, "Z")}`;
-  const state = agent.state === "silent" ? "SILENT" : "leads";
+  const state = agent.state === "silent" ? "SILENT" : agent.standsBy === "" ? "leads" : "STANDS BY";
   return `agent: ${leader} ${state}${since}, lease renewed ${leaseAgeSeconds} s ago, version ${version ?? "0.1.0 or older"}${does}`;
 }
 

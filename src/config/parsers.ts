@@ -3,7 +3,7 @@ import type { LogLevel } from "../telemetry/logger.ts";
 
 // What the text of an option may be. Each throws an Error that says what would be right.
 
-const COMPONENTS = ["detector", "remediator"] as const;
+export const COMPONENTS = ["detector", "remediator"] as const;
 export type Component = (typeof COMPONENTS)[number];
 
 /** Kinds of other projects, each of which another controller acts on by default. */

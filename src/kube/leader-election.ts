@@ -8,7 +8,7 @@ import { isKubeError } from "./errors.ts";
 import { heldRecord, holderOf, LEASE, mayHold, observe, releasedRecord } from "./lease-record.ts";
 import type { Lease, LeaseSpec, Observation } from "./lease-record.ts";
 import type { Moment, TermBounds } from "./lease-term.ts";
-import { isOver, momentOf, Term } from "./lease-term.ts";
+import { isOver, LeadershipLostError, momentOf, Term } from "./lease-term.ts";
 
 const LEASE_DURATION_MS = 15_000;
 const RENEW_DEADLINE_MS = 10_000;
@@ -33,27 +33,45 @@ export interface LeaderElectionDeps {
   logger: Logger;
 }
 
-export interface LeaderElectionOptions {
+export interface ElectorOptions {
   namespace: string;
   name: string;
-  /** Unique to this process: a holder by the same identity counts as ourselves. */
+  /** A holder by the same identity counts as ourselves. Unique to this process, unless `ofInstallation` is set. */
   identity: string;
+  /**
+   * The identity is that of a whole installation, of which one agent at a time uses this lease. No agent releases it, so that
+   * the next one need not wait. If the API server answers every call with Forbidden for one lease duration, the agent
+   * continues without the lease (docs/decisions/0040-one-installation-in-a-cluster.md).
+   */
+  ofInstallation?: boolean;
   /** How long others wait after they saw the last renewal. 15,000 where absent. */
   leaseDurationMs?: number;
   /** Without a renewal for this long we stop leading; less than the duration. 10,000 where absent. */
   renewDeadlineMs?: number;
   /** Between tries. 2,000 where absent. */
   retryPeriodMs?: number;
-  /**
-   * The work of the leader. It has to end soon after `signal` aborts. A process that was suspended may go on before its timers
-   * do, so what must not happen without the lease asks `isHeld` at the last moment: that compares times.
-   */
-  lead(signal: AbortSignal, isHeld: () => boolean): Promise<void>;
   /** Annotations of the Lease, for people: asked for at each renewal. */
   describe?(): Readonly<Record<string, string>>;
   /** Told who leads, when that changes; undefined: nobody. */
   onChange?(leader: string | undefined): void;
 }
+
+/**
+ * The work of the leader. It has to end soon after `signal` aborts. A process that was suspended may go on before its timers
+ * do, so what must not happen without the lease asks `isHeld` at the last moment: that compares times.
+ */
+export type Lead = (signal: AbortSignal, isHeld: () => boolean) => Promise<void>;
+
+export interface LeaderElectionOptions extends ElectorOptions {
+  lead: Lead;
+}
+
+/** Who holds a lease, as far as is known. */
+export type LeaseState =
+  | { is: "unknown" | "free" | "ours" }
+  | { is: "taken"; by: string }
+  /** The API server has answered Forbidden for so long that the agent continues without the lease. */
+  | { is: "refused"; why: string };
 
 /**
  * Leads once: waits for the lease, then runs `lead` for as long as the lease is held.
@@ -78,12 +96,20 @@ export async function runLeaderElection(
 ): Promise<void> {
   const elector = new Elector(deps, options);
   const heldFrom = await elector.acquire(signal);
-  if (heldFrom !== undefined) await elector.lead(heldFrom, signal);
+  if (heldFrom !== undefined) await elector.lead(heldFrom, options.lead, signal);
 }
 
-class Elector {
+/** Consecutive answers of Forbidden to calls on the lease. */
+interface Refusals {
+  sinceMs: number;
+  lastMs: number;
+  why: string;
+}
+
+/** Takes, renews and releases one lease. */
+export class Elector {
   readonly #deps: LeaderElectionDeps;
-  readonly #options: LeaderElectionOptions;
+  readonly #options: ElectorOptions;
   readonly #leaseDurationMs: number;
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
@@ -93,8 +119,9 @@ class Elector {
   #leader: string | undefined;
   #term: Term | undefined;
   #lastProblem: string | undefined;
+  #refusals: Refusals | undefined;
 
-  constructor(deps: LeaderElectionDeps, options: LeaderElectionOptions) {
+  constructor(deps: LeaderElectionDeps, options: ElectorOptions) {
     this.#deps = deps;
     this.#options = options;
     this.#leaseDurationMs = options.leaseDurationMs ?? LEASE_DURATION_MS;
@@ -110,36 +137,75 @@ class Elector {
 
   /** Resolves with the moment from which the lease counts as ours; undefined where `signal` aborted first. */
   async acquire(signal: AbortSignal): Promise<Moment | undefined> {
-    const { clock, random } = this.#deps;
+    const { clock } = this.#deps;
     while (!signal.aborted) {
-      const heldFrom = await this.#try(this.#renewDeadlineMs, signal);
+      const heldFrom = await this.#try(this.#renewDeadlineMs, signal, (signal) => this.#takeOrKeep(signal));
       if (heldFrom !== undefined && !isOver(heldFrom, momentOf(clock), this.#bounds)) return heldFrom;
-      await pause(clock, this.#retryPeriodMs * (1 + RETRY_JITTER * random.next()), signal);
+      await this.pauseBetweenTries(signal);
     }
     return undefined;
   }
 
-  async lead(heldFrom: Moment, signal: AbortSignal): Promise<void> {
+  async pauseBetweenTries(signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#deps;
+    await pause(clock, this.#retryPeriodMs * (1 + RETRY_JITTER * random.next()), signal);
+  }
+
+  /** Reads who holds the lease, and takes nothing. */
+  async look(signal: AbortSignal): Promise<void> {
+    await this.#try(this.#renewDeadlineMs, signal, async (signal) => {
+      this.#note(await this.#read(signal));
+      return undefined;
+    });
+  }
+
+  /** Tries once to take the lease as the last read showed it. As `acquire`; undefined if it is not ours. */
+  async take(signal: AbortSignal): Promise<Moment | undefined> {
+    const heldFrom = await this.#try(this.#renewDeadlineMs, signal, (signal) =>
+      this.#isRefused ? this.#takeOrKeep(signal) : this.#takeSeen(signal),
+    );
+    return heldFrom === undefined || isOver(heldFrom, momentOf(this.#deps.clock), this.#bounds) ? undefined : heldFrom;
+  }
+
+  /** Whether a try to take it may succeed, by the last read. */
+  get mayTake(): boolean {
+    return this.#isRefused || (this.#seen !== undefined && this.#mayHold(this.#seen));
+  }
+
+  get state(): LeaseState {
+    if (this.#isRefused) return { is: "refused", why: this.#refusals?.why ?? "" };
+    if (this.#seen === undefined) return { is: "unknown" };
+    const holder = holderOf(this.#seen.lease);
+    if (holder === undefined) return { is: "free" };
+    return holder === this.#options.identity ? { is: "ours" } : { is: "taken", by: holder };
+  }
+
+  async lead(heldFrom: Moment, lead: Lead, signal: AbortSignal): Promise<void> {
     const term = new Term(this.#deps.clock, heldFrom, this.#bounds, signal);
     this.#term = term;
     this.#logger.info({ identity: this.#options.identity }, "leading");
-    const work = this.#work(term);
+    const work = this.#work(term, lead);
     const renewals = this.#renewUntilEnded(term);
+    let mayGiveBack = this.#options.ofInstallation !== true;
     try {
       await term.settled(work, {
         stopPatienceMs: STOP_PATIENCE_MS,
         lossPatienceMs: this.#leaseDurationMs - this.#renewDeadlineMs,
       });
+    } catch (error) {
+      // The work needs a further lease, which may belong to another holder now: what it began has time to end.
+      if (error instanceof LeadershipLostError) mayGiveBack = false;
+      throw error;
     } finally {
       term.end();
       await renewals;
-      if (term.lost === undefined && term.workHasEnded) await this.#release();
+      if (mayGiveBack && term.lost === undefined && term.workHasEnded) await this.#release();
     }
   }
 
-  async #work(term: Term): Promise<void> {
+  async #work(term: Term, lead: Lead): Promise<void> {
     try {
-      await this.#options.lead(term.signal, () => term.held);
+      await lead(term.signal, () => term.held);
     } finally {
       term.workEnded();
     }
@@ -154,7 +220,7 @@ class Elector {
       if (renewing.aborted || !term.goesOn()) return;
       // Half of the deadline, so that one call that hangs leaves room for another.
       const timeoutMs = Math.min(this.#renewDeadlineMs / 2, term.deadlineMs - clock.monotonicMs());
-      const heldFrom = await this.#try(timeoutMs, renewing);
+      const heldFrom = await this.#try(timeoutMs, renewing, (signal) => this.#takeOrKeep(signal));
       if (heldFrom !== undefined) term.renewed(heldFrom);
       else if (this.#leader !== undefined && this.#leader !== this.#options.identity) {
         term.lose(`${this.#leader} has taken the lease`);
@@ -163,32 +229,54 @@ class Elector {
   }
 
   /**
-   * One try to take or keep the lease.
+   * One try to take or keep the lease, or a look at it.
    *
    * @returns when the write that succeeded was sent; undefined where the lease is not ours.
    */
-  async #try(timeoutMs: number, signal: AbortSignal): Promise<Moment | undefined> {
+  async #try(
+    timeoutMs: number,
+    signal: AbortSignal,
+    call: (signal: AbortSignal) => Promise<Moment | undefined>,
+  ): Promise<Moment | undefined> {
     const { clock } = this.#deps;
+    const sent = momentOf(clock);
     try {
-      const heldFrom = await withDeadline(clock, "the call on the lease", timeoutMs, signal, (signal) =>
-        this.#takeOrKeep(signal),
-      );
+      const heldFrom = await withDeadline(clock, "the call on the lease", timeoutMs, signal, call);
       this.#lastProblem = undefined;
+      // A read of a lease that may be taken does not show whether it may be written.
+      const isTaken = this.#seen !== undefined && !this.#mayHold(this.#seen);
+      if (heldFrom !== undefined || isTaken) this.#refusals = undefined;
       return heldFrom;
     } catch (error) {
       if (signal.aborted) return undefined;
+      const isRefusal = isKubeError(error, "Forbidden");
+      if (isRefusal) this.#noteRefusal(sent.monotonicMs, error.message);
       // Somebody else wrote first: not ours now, and the next read says whose it is.
       const problem = error instanceof Error ? error.message : String(error);
       if (isKubeError(error, "Conflict", "AlreadyExists"))
         this.#logger.debug({ err: error }, "lost a race for the lease");
       else if (problem !== this.#lastProblem) this.#logger.warn({ err: error }, "cannot read or write the lease");
       this.#lastProblem = problem;
-      return undefined;
+      return isRefusal && this.#isRefused ? sent : undefined;
     }
   }
 
+  /** An API server that starts may refuse for a moment what it allows, so refusals with a gap between them do not add up. */
+  #noteRefusal(atMs: number, why: string): void {
+    const before = this.#refusals;
+    const goesOn = before !== undefined && atMs - before.lastMs < this.#renewDeadlineMs;
+    this.#refusals = { sinceMs: goesOn ? before.sinceMs : atMs, lastMs: atMs, why };
+  }
+
+  /** False if another installation held the lease when it was last read. */
+  get #isRefused(): boolean {
+    const holder = holderOf(this.#seen?.lease);
+    const isTaken = holder !== undefined && holder !== this.#options.identity;
+    if (this.#options.ofInstallation !== true || isTaken) return false;
+    return this.#refusals !== undefined && this.#refusals.lastMs - this.#refusals.sinceMs > this.#leaseDurationMs;
+  }
+
   async #takeOrKeep(signal: AbortSignal): Promise<Moment | undefined> {
-    const { clock } = this.#deps;
     const { identity } = this.#options;
     const known = this.#seen?.lease;
     if (known !== undefined && holderOf(known) === identity) {
@@ -199,11 +287,19 @@ class Elector {
         // Changed behind our back: see below by whom.
       }
     }
-    const lease = await this.#read(signal);
-    const seen = this.#note(lease);
-    const candidate = { identity, holds: this.#term?.held === true };
-    if (!mayHold(seen, candidate, this.#leaseDurationMs, clock.monotonicMs())) return undefined;
+    this.#note(await this.#read(signal));
+    return this.#takeSeen(signal);
+  }
+
+  async #takeSeen(signal: AbortSignal): Promise<Moment | undefined> {
+    if (this.#seen === undefined || !this.#mayHold(this.#seen)) return undefined;
+    const { lease } = this.#seen;
     return lease === undefined ? await this.#create(signal) : await this.#write(lease, signal);
+  }
+
+  #mayHold(seen: Observation): boolean {
+    const candidate = { identity: this.#options.identity, holds: this.#term?.held === true };
+    return mayHold(seen, candidate, this.#leaseDurationMs, this.#deps.clock.monotonicMs());
   }
 
   async #read(signal: AbortSignal): Promise<Lease | undefined> {

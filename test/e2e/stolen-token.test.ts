@@ -56,6 +56,7 @@ void describe("a stolen token of the agent", () => {
         attempt(thief.mergePatch(`${POD}/status${DRY}`, { status: { podIP: "10.6.6.6" } })),
         attempt(thief.create(`${REMEDIATIONS}${DRY}`, remediation())),
         attempt(thief.create(`${EVENTS}${DRY}`, event("kubelet"))),
+        attempt(thief.create(`${CLUSTER_LEASES}${DRY}`, lease("another"))),
       ];
       return (await Promise.all(tried)).every((outcome) => outcome === "refused");
     });
@@ -97,6 +98,10 @@ void describe("a stolen token of the agent", () => {
     ["writes no Secret", () => thief.create(`/api/v1/namespaces/${NAMESPACE}/secrets${DRY}`, secret("x"))],
     ["takes the stop switch away from nobody", () => thief.send("DELETE", `${CONFIG_MAPS}/ironfence-pause`)],
     ["touches no Lease but the leader's", () => thief.get(`${LEASES}/another`)],
+    [
+      "creates no Lease in kube-system but those that keep installations apart",
+      () => thief.create(`${CLUSTER_LEASES}${DRY}`, lease("another")),
+    ],
   ];
   for (const [what, tried] of refusals) {
     void test(what, async () => {
@@ -135,6 +140,7 @@ void describe("a stolen token of the agent", () => {
 const TARGETS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
 const EVENTS = "/apis/events.k8s.io/v1/namespaces/kube-system/events";
 const CONFIG_MAPS = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
+const CLUSTER_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 
 async function attempt(tried: Promise<unknown>): Promise<string> {
@@ -145,6 +151,10 @@ async function attempt(tried: Promise<unknown>): Promise<string> {
     if (error instanceof ApiStatusError && error.status === 403) return "refused";
     throw error;
   }
+}
+
+function lease(name: string): object {
+  return { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name } };
 }
 
 function secret(name: string): object {

@@ -9,7 +9,7 @@ import { startClusterControllers } from "../../hack/kube-mock/controllers/cluste
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { readCrds, readForeignCrds } from "../../hack/lib/crds.ts";
-import { freeLease } from "../../hack/lib/free-lease.ts";
+import { freeLeases } from "../../hack/lib/free-leases.ts";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { startKubelets } from "../../hack/rack/kubelet.ts";
 import type { Host, HostSpec } from "../../hack/rack/host.ts";
@@ -81,7 +81,7 @@ export async function startSocketWorld(
     if (server.collection(NAMESPACES).get({ name }) === undefined)
       server.collection(NAMESPACES).create({ metadata: { name } });
   }
-  server.collection(LEASES).create(freeLease(NAMESPACE));
+  for (const lease of freeLeases(NAMESPACE)) server.collection(LEASES).create(lease);
   const data = { username: base64("fencing"), password: base64(password), "ca.crt": base64(authority.certPem) };
   const annotations = { [ALLOWED_ADDRESSES]: "https://127.0.0.1:*" };
   server.collection(SECRETS).create({ metadata: { namespace: describe.namespace, name: "bmc", annotations }, data });

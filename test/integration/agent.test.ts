@@ -3,12 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { startAgent } from "../../hack/lib/agent-process.ts";
-import { freeLease } from "../../hack/lib/free-lease.ts";
+import { freeLeases } from "../../hack/lib/free-leases.ts";
 import { readCrds, readForeignCrds } from "../../hack/lib/crds.ts";
 import type { Child } from "../../hack/lib/processes.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
@@ -18,12 +17,11 @@ import type { Lease } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { addressIn, until } from "./child-agent.ts";
 
 // The agent as a process of its own, started as users start it, on an API server over HTTPS.
 
 const NAMESPACE = "ironfence-system";
-const DEADLINE_MS = 60_000;
-const POLL_MS = 50;
 
 describe("the agent", () => {
   let folder: string;
@@ -35,7 +33,7 @@ describe("the agent", () => {
     kube = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token: "let-me-in" });
     for (const crd of [...(await readCrds()), ...(await readForeignCrds(["v1beta2"]))]) kube.server.load(crd);
     kube.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
-    kube.server.collection(LEASES).create(freeLease(NAMESPACE));
+    for (const lease of freeLeases(NAMESPACE)) kube.server.collection(LEASES).create(lease);
     kubeconfig = join(folder, "kubeconfig");
     writeFileSync(kubeconfig, kube.kubeconfig);
   });
@@ -98,7 +96,7 @@ describe("the agent", () => {
       );
       for (const crd of [...(await readCrds()), ...crds]) old.server.load(crd);
       old.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
-      old.server.collection(LEASES).create(freeLease(NAMESPACE));
+      for (const lease of freeLeases(NAMESPACE)) old.server.collection(LEASES).create(lease);
       const file = join(folder, "old-kubeconfig");
       writeFileSync(file, old.kubeconfig);
       const flags = ["--families", "metal3-remediation"];
@@ -219,28 +217,3 @@ const clusterApi = (kind: string): ResourceType => ({
   plural: `${kind.toLowerCase()}s`,
   namespaced: true,
 });
-
-/** Waits until `found` finds something. @throws Error with the agent's last words when it ends, or in the end. */
-async function until<T>(
-  agent: Child,
-  what: string,
-  found: () => T | Promise<T>,
-): Promise<Exclude<T, false | null | undefined>> {
-  for (const endMs = Date.now() + DEADLINE_MS; Date.now() < endMs; await delay(POLL_MS)) {
-    const result = await found();
-    if (result !== undefined && result !== null && result !== false)
-      return result as Exclude<T, false | null | undefined>;
-    if (!agent.running) break;
-  }
-  throw new Error(`not in time: ${what}; ${agent.running ? readFileSync(agent.logFile, "utf8") : await agent.ended}`);
-}
-
-/** `http://HOST:PORT` of the log line with this message. */
-function addressIn(agent: Child, message: string): string | undefined {
-  for (const line of readFileSync(agent.logFile, "utf8").split("\n")) {
-    if (!line.includes(`"${message}"`)) continue;
-    const { host, port } = JSON.parse(line) as { host: string; port: number };
-    return `http://${host}:${port}`;
-  }
-  return undefined;
-}

@@ -10,7 +10,7 @@ import type { IpmiMock } from "../../hack/ipmi-mock/server.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { startAgent } from "../../hack/lib/agent-process.ts";
-import { freeLease } from "../../hack/lib/free-lease.ts";
+import { freeLeases } from "../../hack/lib/free-leases.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
 import { startChild } from "../../hack/lib/processes.ts";
 import type { Child } from "../../hack/lib/processes.ts";
@@ -80,7 +80,7 @@ void describe("a process that gets SIGTERM while it waits for a host to go off e
       kube.server.collection(type).create(object);
     };
     create(NAMESPACES, { metadata: { name: NAMESPACE } });
-    create(LEASES, freeLease(NAMESPACE));
+    for (const lease of freeLeases(NAMESPACE)) create(LEASES, lease);
     const data = { username: btoa(USERNAME), password: btoa(PASSWORD) };
     const annotations = { "ironfence.io/allowed-addresses": "http://127.0.0.1:*, ipmi://127.0.0.1:*" };
     create(SECRETS, { metadata: { namespace: NAMESPACE, name: "bmc", annotations }, data });

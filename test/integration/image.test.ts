@@ -12,7 +12,7 @@ import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
-import { freeLease } from "../../hack/lib/free-lease.ts";
+import { freeLeases } from "../../hack/lib/free-leases.ts";
 import { LEASES } from "../../src/api/core-types.ts";
 import type { Lease } from "../../src/api/core.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
@@ -53,7 +53,7 @@ describe("the image", () => {
     kube = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token: "let-me-in" });
     for (const crd of await readCrds()) kube.server.load(crd);
     kube.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
-    kube.server.collection(LEASES).create(freeLease(NAMESPACE));
+    for (const lease of freeLeases(NAMESPACE)) kube.server.collection(LEASES).create(lease);
     writeFileSync(join(folder, "kubeconfig"), kube.kubeconfig, { mode: 0o644 });
   });
   after(async () => {

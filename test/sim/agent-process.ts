@@ -8,16 +8,18 @@ import { BmcError } from "../../src/bmc/errors.ts";
 import type { openDevice } from "../../src/bmc/open-device.ts";
 import { guardOrders } from "../../src/bmc/open-device.ts";
 import type { ClusterRef, WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
+import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../src/cli/installation.ts";
+import { COMPONENTS } from "../../src/config/parsers.ts";
 import type { Family } from "../../src/config/parsers.ts";
 import { runNodeHealthChecks } from "../../src/detector/nodes/run.ts";
 import { CLUSTER_API_CHECKS } from "../../src/detector/machines/vendors/cluster-api.ts";
 import { runOkdHealthChecks } from "../../src/detector/machines/run-okd.ts";
 import { runMachineHealthChecks } from "../../src/detector/machines/run.ts";
+import { ClusterLeases } from "../../src/kube/cluster-leases.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { KubeError } from "../../src/kube/errors.ts";
 import { guardWrites } from "../../src/kube/guarded-transport.ts";
 import type { EventNote } from "../../src/kube/events.ts";
-import { runLeaderElection } from "../../src/kube/leader-election.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
@@ -34,7 +36,6 @@ import { AgentClock } from "./agent-clock.ts";
 import type { ClockFault } from "./agent-clock.ts";
 import type { Cluster } from "./cluster.ts";
 import { NAMESPACE } from "./cluster.ts";
-import { AGENT_LEASE } from "./invariants/observer.ts";
 import { CHANGING_CALLS } from "./rack-driver.ts";
 import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
 
@@ -84,8 +85,8 @@ type AgentClusters = WorkloadClusters & { settled?(): Promise<void> };
 export interface AgentProcessOptions {
   name: string;
   clock?: ClockFault;
-  /** Whether it leads under a lease; else it leads at once. */
-  lease?: boolean;
+  /** The installation that it belongs to: the name of the lease under which its agents lead in turn. It leads at once where absent. */
+  installation?: string | undefined;
   /** What it serves beside BareMetalRemediations and FencingTargets. */
   families?: readonly Family[];
   /** The clusters of Machines' nodes; there are none where absent. */
@@ -136,7 +137,7 @@ export class AgentProcess {
     this.#cluster = cluster;
     this.#options = options;
     cluster.observer.setRunning(options.name, true);
-    if (options.lease === true) cluster.observer.useLease();
+    if (options.installation !== undefined) cluster.observer.useLease(options.installation);
     void this.#run().then(
       () => this.#onEnd(new Error("it has ended by itself")),
       (error: unknown) => this.#onEnd(error instanceof Error ? error : new Error(String(error))),
@@ -202,7 +203,7 @@ export class AgentProcess {
   }
 
   async #run(): Promise<void> {
-    const { name, seed, lease } = this.#options;
+    const { name, seed, installation } = this.#options;
     const openDeviceFor = this.#options.openDeviceFor ?? this.#cluster.devices.openDeviceFor;
     const random = seededRandom(seed);
     const { clock } = this;
@@ -223,16 +224,26 @@ export class AgentProcess {
     const openDevice = guardOrders(openDeviceFor(this.#deviceUser()), () => mayAct());
     const own = { runtime, nodes, wire: (inner: KubeTransport) => this.#transport(inner), mayWrite: () => mayAct() };
     const lead = (leading: AbortSignal): Promise<void> => this.#lead(own, openDevice, leading);
-    if (lease !== true) return lead(signal);
+    if (installation === undefined) return lead(signal);
     const options = {
-      ...AGENT_LEASE,
+      namespace: NAMESPACE,
+      name: installation,
       identity: name,
       lead: (leading: AbortSignal, isHeld: () => boolean) => {
         mayAct = isHeld;
         return lead(leading);
       },
     };
-    return runLeaderElection({ clock, random, logger, client: created.leaseClient }, options, signal);
+    const leases = new ClusterLeases(
+      { clock, random, logger, client: created.leaseClient },
+      {
+        namespace: CLUSTER_LEASE_NAMESPACE,
+        names: COMPONENTS.map(clusterLeaseName),
+        installation: `${NAMESPACE}/${installation}`,
+        onChange: () => undefined,
+      },
+    );
+    return leases.run(options, signal);
   }
 
   /** The parts of an agent that leads. */

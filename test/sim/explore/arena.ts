@@ -6,6 +6,8 @@ import { LEASES } from "../../../src/api/core-types.ts";
 import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
+import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/installation.ts";
+import { COMPONENTS } from "../../../src/config/parsers.ts";
 import type { Family } from "../../../src/config/parsers.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { TurnLimits } from "../../../src/remediator/machine/rules/admission.ts";
@@ -17,14 +19,15 @@ import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
 import { unsettled } from "../invariants/endings.ts";
 import { isFinal } from "../invariants/facts.ts";
-import { AGENT_LEASE } from "../invariants/observer.ts";
 import { BareMetalHosts, providedHost } from "../metal3/bare-metal-hosts.ts";
 import { OkdMachines } from "../okd-machines.ts";
 import { Metal3Machines } from "../metal3/machines.ts";
 import type { CallFault } from "../rack-driver.ts";
 import { FOREIGN_FINALIZER, QUICK } from "./deeds.ts";
-import type { Fault, Run, Shape } from "./run.ts";
+import type { AgentShape, Fault, Run, Shape } from "./run.ts";
 
+/** The lease of an installation bears its name. */
+const INSTALLATION = "ironfence";
 /** From a crash to the next process of that agent. */
 const RESTART_MS = 1_000;
 /** As short as kubelets' periods allow, so that little is simulated beside fences. */
@@ -106,7 +109,7 @@ export class Arena extends Cluster {
     this.#limits = { hosts: shape.maxHosts ?? Infinity, perZone: shape.maxHostsPerZone ?? Infinity };
     this.observer.limit(this.#limits);
     this.#createWorkload(shape.pods ?? 1);
-    if (shape.agents !== undefined) this.create(LEASES, AGENT_LEASE, { spec: {} });
+    for (const lease of this.#leases()) this.create(LEASES, lease, { spec: {} });
     if (shape.detector === true) this.#createHealthCheck();
     for (let agent = 0; agent < (shape.agents?.length ?? 1); agent += 1) this.#start(agent);
     this.observer.onStep((step) => {
@@ -192,11 +195,22 @@ export class Arena extends Cluster {
     if (forMs !== Infinity) this.clock.schedule(forMs, end);
   }
 
-  /** As an operator does who wants another agent to lead. */
+  /** As an operator does who wants another agent to lead: all of them. */
   deleteLease(): void {
     this.observer.disturb();
     const leases = this.server.collection(LEASES);
-    if (leases.get(AGENT_LEASE) !== undefined) leases.delete(AGENT_LEASE);
+    for (const lease of this.#leases()) if (leases.get(lease) !== undefined) leases.delete(lease);
+  }
+
+  /** All under which agents lead. */
+  #leases(): { namespace: string; name: string }[] {
+    const { agents } = this.#run.shape;
+    if (agents === undefined) return [];
+    const clusters = COMPONENTS.map((component) => ({
+      namespace: CLUSTER_LEASE_NAMESPACE,
+      name: clusterLeaseName(component),
+    }));
+    return [...new Set(agents.map(installationOf))].map((name) => ({ namespace: NAMESPACE, name })).concat(clusters);
   }
 
   /** Makes an end of all that hampers agents, devices and hosts; what is broken for good (a disk, a wrong cable) stays. */
@@ -227,7 +241,7 @@ export class Arena extends Cluster {
     this.#agents[agent] = new AgentProcess(this, {
       name,
       seed: seed * 1_000 + this.#generations,
-      lease: shape.agents !== undefined,
+      installation: shape.agents && installationOf(shape.agents[agent]),
       limits: this.#limits,
       ...(shape.agents?.[agent] !== undefined && { clock: shape.agents[agent] }),
       families: familiesOf(shape),
@@ -372,6 +386,10 @@ export class Arena extends Cluster {
     const { present, remediations } = this.observer.facts;
     return [...present].flatMap((uid) => remediations.get(uid) ?? []);
   }
+}
+
+function installationOf({ installation = INSTALLATION }: AgentShape = {}): string {
+  return installation;
 }
 
 /** How the name of each process of an agent begins. */

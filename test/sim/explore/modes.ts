@@ -2,7 +2,7 @@ import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
 import type { CallFault, Lie } from "../rack-driver.ts";
 import type { Fault, Outcome, Run } from "./run.ts";
 import { scenario, SCENARIO_NAMES } from "./scenarios.ts";
-import { rackOf, walkOf, worldOf } from "./walk.ts";
+import { asTwoInstallations, rackOf, walkOf, worldOf } from "./walk.ts";
 
 /** Runs of one kind of fault, each made of what the run before it came to. `play` is asked for the points of a scenario. */
 export type Mode = (deps: ModeDeps) => AsyncGenerator<Run, void>;
@@ -51,8 +51,10 @@ export const MODES: Readonly<Record<string, Mode>> = {
   },
   leaders: async function* (deps) {
     const led = { ...deps, names: deps.names.filter((name) => LED.includes(name)) };
-    for (const name of led.names) yield withLease(scenario(name, deps.seed));
-    yield* atEach(led, "effect", stops, withLease);
+    for (const dress of [withLease, inTwoInstallations]) {
+      for (const name of led.names) yield dress(scenario(name, deps.seed));
+      yield* atEach(led, "effect", stops, dress);
+    }
   },
   pairs: async function* (deps) {
     for (const name of deps.names.filter((known) => PAIRED.includes(known)))
@@ -75,6 +77,11 @@ export const MODES: Readonly<Record<string, Mode>> = {
 
 function withLease(run: Run): Run {
   return { ...run, shape: { ...run.shape, agents: [{ aheadMs: -15_000 }, { aheadMs: 15_000, rate: 1.01 }] } };
+}
+
+function inTwoInstallations(run: Run): Run {
+  const { shape, ...led } = withLease(run);
+  return { ...led, shape: asTwoInstallations(shape) };
 }
 
 const PAIRED: readonly string[] = ["reboot", "handOver", "deleteNode"];

@@ -6,12 +6,17 @@ import type { CallFault } from "../rack-driver.ts";
 
 // A run as data: what it is made of is all that is needed to play it again, on any machine, with the same outcome.
 
+/** The clock of an agent, and the installation that it belongs to: the first one where absent. */
+export interface AgentShape extends ClockFault {
+  installation?: string;
+}
+
 /** How the world of a run is made. */
 export interface Shape {
   /** Three hosts where absent. */
   hosts?: number;
-  /** Agents that lead in turn, under a lease. One agent without a lease where absent. */
-  agents?: readonly ClockFault[];
+  /** Agents that lead in turn, under leases. One agent without a lease where absent. */
+  agents?: readonly AgentShape[];
   /** Time that a request to the API takes there and back, at most; drawn for each. None where absent. */
   latencyMs?: number;
   /** Whether the detector runs, too, with a health check that keeps two nodes healthy. */

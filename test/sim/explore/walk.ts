@@ -33,7 +33,14 @@ export function worldOf(seed: number): Run {
   const random = seededRandom(WORLD_SEED + seed);
   const more = Array.from({ length: 1 + below(random, 3) }, () => drawWorldActs(random, walk.shape)).flat();
   const script = [...walk.script.filter((act) => !isHidden(act, more)), ...more];
-  return { ...walk, name: "world", script: script.sort((a, b) => timeOf(a) - timeOf(b)) };
+  const shape = below(random, 3) === 0 ? asTwoInstallations(walk.shape) : walk.shape;
+  return { ...walk, name: "world", shape, script: script.sort((a, b) => timeOf(a) - timeOf(b)) };
+}
+
+/** All agents but the first belong to another installation, where there are several. */
+export function asTwoInstallations(shape: Shape): Shape {
+  const agents = shape.agents?.map((agent, index) => (index === 0 ? agent : { ...agent, installation: "other" }));
+  return { ...shape, ...(agents && { agents }) };
 }
 
 /** A wall clock that is set back, and so hides from its agent that the machine was suspended: no clock would be left that shows it. */

@@ -5,6 +5,7 @@ import type { Lease, Node, Pod, VolumeAttachment } from "../../../src/api/core.t
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../../src/api/okd-machine.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
+import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/installation.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
@@ -15,8 +16,9 @@ import { isPaused, isStale, PAUSED, pauseEndMs, readyBoot } from "./came-back.ts
 import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
 import { keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
-/** The lease under which agents of a simulation lead. */
-export const AGENT_LEASE = { namespace: "ironfence", name: "ironfence" };
+/** Where agents of a simulation have the leases of their installations. */
+const LEASE_NAMESPACE = "ironfence";
+const REMEDIATOR_LEASE = clusterLeaseName("remediator");
 
 /** Broken rules that are kept; one that is broken at every step would fill the memory. */
 const VIOLATIONS_MAX = 20;
@@ -66,6 +68,9 @@ export class Observer {
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
   #leader: { holder: string } | undefined;
+  /** Holders of leases: agents by their installation, and the installation that remediates in this cluster. */
+  readonly #holders = new Map<string, string>();
+  #installation = "";
   #calmSinceMs = 0;
   #hampers = 0;
   /** By call: how often it is hampered now, and when that last ended. */
@@ -111,9 +116,10 @@ export class Observer {
     return this.#facts;
   }
 
-  /** Agents of this world lead under a lease. */
-  useLease(): void {
+  /** Agents of an installation of this world lead under the lease of that name. */
+  useLease(installation: string): void {
     this.#leader ??= { holder: "" };
+    if (!this.#holders.has(installation)) this.#holders.set(installation, "");
   }
 
   /** Agents of this world are told these limits. */
@@ -192,6 +198,16 @@ export class Observer {
   noteDeath(agent: string): void {
     this.disturb();
     this.#diedMs.set(agent, this.#clock.monotonicMs());
+  }
+
+  /** Who holds the lease of the installation that holds the cluster's leads. */
+  #learnLease({ metadata, spec }: Lease): void {
+    const { namespace = "", name } = metadata;
+    const holder = spec.holderIdentity ?? "";
+    if (namespace === LEASE_NAMESPACE && this.#holders.has(name)) this.#holders.set(name, holder);
+    else if (namespace === CLUSTER_LEASE_NAMESPACE && name === REMEDIATOR_LEASE) this.#installation = holder;
+    else return;
+    this.#lead(this.#holders.get(this.#installation.replace(`${LEASE_NAMESPACE}/`, "")) ?? "");
   }
 
   #lead(holder: string): void {
@@ -286,8 +302,7 @@ export class Observer {
         if (object.metadata.annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] !== undefined) this.#asked.add(uid);
         return;
       case "Lease":
-        if (this.#leader === undefined || name !== AGENT_LEASE.name || namespace !== AGENT_LEASE.namespace) return;
-        this.#lead((object as Lease).spec.holderIdentity ?? "");
+        if (this.#leader !== undefined) this.#learnLease(object as Lease);
         return;
       default:
     }

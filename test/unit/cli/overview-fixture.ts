@@ -15,6 +15,7 @@ export const OVERVIEW: Overview = {
     version: "1.0.0",
     components: ["detector", "remediator"],
     families: ["node-health-check"],
+    standsBy: "",
     notReady: "",
   },
   stopSwitch: { paused: false },

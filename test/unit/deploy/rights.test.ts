@@ -63,6 +63,18 @@ describe("the rights of the agent", () => {
     }
   });
 
+  it("reach of the Leases in kube-system only those that keep installations apart", () => {
+    const there = rules.filter(({ role }) => role.namespace === "kube-system");
+    assert.deepEqual(
+      there.map(({ resource, resourceNames, verbs }) => [resource, resourceNames, verbs]),
+      [
+        ["leases", ["ironfence-detector", "ironfence-remediator"], ["get", "patch"]],
+        // An admission policy binds it to the same names.
+        ["leases", undefined, ["create"]],
+      ],
+    );
+  });
+
   it("name in the base no kind of a platform that may not be there", () => {
     const base = manifestsOf("deploy/kustomize/role-agent.yaml").flatMap(({ rules: held }) => held ?? []);
     const groups = new Set(base.flatMap(({ apiGroups }) => apiGroups));

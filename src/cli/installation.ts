@@ -1,0 +1,95 @@
+import { Gauge } from "prom-client";
+import type { Registry } from "prom-client";
+import type { Component } from "../config/parsers.ts";
+import type { RunOptions } from "../config/run-options.ts";
+import { ClusterLeases } from "../kube/cluster-leases.ts";
+import type { EventNote, EventRecorder } from "../kube/events.ts";
+import type { LeaderElectionDeps } from "../kube/leader-election.ts";
+import type { KubeObject } from "../kube/resource.ts";
+
+/** Every cluster has this namespace, and it is the same for every installation. */
+export const CLUSTER_LEASE_NAMESPACE = "kube-system";
+const GAUGE = "ironfence_cluster_lease";
+
+/** Each component has its own Lease, so that one installation may run the detector and another one the remediator. */
+export function clusterLeaseName(component: Component): string {
+  return `ironfence-${component}`;
+}
+
+export interface InstallationDeps extends LeaderElectionDeps {
+  events: EventRecorder;
+  registry: Registry;
+  /** The agent's own Lease, to which the Kubernetes Events refer. */
+  lease: KubeObject;
+}
+
+/** The installation that an agent belongs to: whether it works or another one in the cluster does, and how that is reported. */
+export class Installation {
+  readonly leases: ClusterLeases;
+  readonly #deps: InstallationDeps;
+  #lastReport = "";
+
+  constructor(deps: InstallationDeps, options: Pick<RunOptions, "namespace" | "leaseName" | "components">) {
+    this.#deps = deps;
+    this.leases = new ClusterLeases(deps, {
+      namespace: CLUSTER_LEASE_NAMESPACE,
+      names: [...options.components].sort().map(clusterLeaseName),
+      installation: `${options.namespace}/${options.leaseName}`,
+      onChange: () => this.report(),
+    });
+    this.#count();
+  }
+
+  /** Why it stands by, in words; empty if no other installation is known to work. */
+  get standsBy(): string[] {
+    return this.leases.states.flatMap(({ lease, state }) =>
+      state.is === "taken" ? [standsByText(lease, state.by)] : [],
+    );
+  }
+
+  /** Why a second installation could work at the same time, in words; empty if a lease prevents that. */
+  get unguarded(): string[] {
+    return this.leases.states.flatMap(({ lease, state }) =>
+      state.is === "refused" ? [refusedText(lease, state.why)] : [],
+    );
+  }
+
+  /** Reports a change once, in the log and by a Kubernetes Event. */
+  report(): void {
+    const [standsBy, unguarded] = [this.standsBy, this.unguarded];
+    const report = JSON.stringify([standsBy, unguarded]);
+    if (report === this.#lastReport) return;
+    this.#lastReport = report;
+    for (const note of standsBy) this.#warn("AnotherInstallation", note);
+    for (const note of unguarded) this.#warn("ClusterLeaseRefused", note);
+  }
+
+  #warn(reason: string, note: string): void {
+    const { logger, events, lease } = this.#deps;
+    logger.warn({ problem: note }, "this may not be the only installation in the cluster");
+    events.record({ regarding: lease, type: "Warning", reason, action: "Lead", note } satisfies EventNote);
+  }
+
+  #count(): void {
+    const { leases } = this;
+    const gauge = new Gauge({
+      name: GAUGE,
+      help: "1 for the state of each Lease that keeps installations apart, as this agent read it last",
+      labelNames: ["lease", "state"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { lease, state } of leases.states) this.set({ lease, state: state.is }, 1);
+      },
+    });
+    this.#deps.registry.registerMetric(gauge);
+  }
+}
+
+function standsByText(lease: string, by: string): string {
+  return `the installation ${by} holds the Lease ${lease}, so this installation stands by: remove one of the two installations, or give them different --components`;
+}
+
+function refusedText(lease: string, why: string): string {
+  return `the Lease ${lease} may not be used, so a second installation would not be noticed: apply deploy/kustomize (${why})`;
+}

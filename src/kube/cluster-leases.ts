@@ -1,0 +1,116 @@
+import { Elector, runLeaderElection } from "./leader-election.ts";
+import type { Lead, LeaderElectionDeps, LeaderElectionOptions, LeaseState } from "./leader-election.ts";
+import type { Moment } from "./lease-term.ts";
+
+export interface ClusterLeasesOptions {
+  /** The same for every installation in the cluster. */
+  namespace: string;
+  names: readonly string[];
+  /** The installation, by namespace and name of its own lease. */
+  installation: string;
+  /** Called when `states` has changed, until `lead` begins. */
+  onChange: () => void;
+}
+
+/** One of the leases, by `namespace/name`. */
+export interface ClusterLeaseState {
+  lease: string;
+  state: LeaseState;
+}
+
+/**
+ * Leases at a fixed place in the cluster, which a whole installation holds. The installation's own lease ensures that one of
+ * its agents leads; these ensure that one installation in the cluster works.
+ *
+ * The agent that holds its own lease takes them, all or none: an installation that waits for one does not keep another
+ * installation from the rest. Each has its own term, with the same rules and clocks as the own lease. Losing one ends all.
+ */
+export class ClusterLeases {
+  readonly #deps: LeaderElectionDeps;
+  readonly #onChange: () => void;
+  readonly #electors: readonly { lease: string; elector: Elector }[];
+  #lastStates = "";
+
+  constructor(deps: LeaderElectionDeps, { namespace, names, installation, onChange }: ClusterLeasesOptions) {
+    this.#deps = deps;
+    this.#onChange = onChange;
+    this.#electors = names.map((name) => {
+      const options = { namespace, name, identity: installation, ofInstallation: true };
+      return { lease: `${namespace}/${name}`, elector: new Elector(deps, options) };
+    });
+  }
+
+  get states(): ClusterLeaseState[] {
+    return this.#electors.map(({ lease, elector }) => ({ lease, state: elector.state }));
+  }
+
+  /** As `runLeaderElection`; `lead` runs while the agent holds its own lease and its installation holds all of these. */
+  async run(election: LeaderElectionOptions, signal: AbortSignal): Promise<void> {
+    const ownIsHeld = new AbortController();
+    const followed = this.#follow(AbortSignal.any([signal, ownIsHeld.signal]));
+    const lead: Lead = async (leading, isHeld) => {
+      ownIsHeld.abort();
+      await followed;
+      const heldFrom = await this.#takeAll(leading);
+      if (heldFrom === undefined) return;
+      const leadUnderBoth: Lead = (inner, areHeld) => election.lead(inner, () => isHeld() && areHeld());
+      await this.#leadUnder(heldFrom, 0, leadUnderBoth, leading);
+    };
+    try {
+      await runLeaderElection(this.#deps, { ...election, lead }, signal);
+    } finally {
+      ownIsHeld.abort();
+      await followed;
+    }
+  }
+
+  /**
+   * Reads them until the own lease is held or all could be taken. An agent that takes over then knows for how long a lease
+   * was missing, refused or not renewed.
+   */
+  async #follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#look(signal);
+      if (this.#mayTakeAll) return;
+      await this.#pause(signal);
+    }
+  }
+
+  async #takeAll(signal: AbortSignal): Promise<Moment[] | undefined> {
+    while (!signal.aborted) {
+      await this.#look(signal);
+      if (this.#mayTakeAll) {
+        const taken = await Promise.all(this.#electors.map(({ elector }) => elector.take(signal)));
+        const heldFrom = taken.filter((moment) => moment !== undefined);
+        // Leases of an incomplete set expire.
+        if (heldFrom.length === this.#electors.length) return heldFrom;
+      }
+      await this.#pause(signal);
+    }
+    return undefined;
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#electors.map(({ elector }) => elector.look(signal)));
+    const states = JSON.stringify(this.states);
+    if (states === this.#lastStates) return;
+    this.#lastStates = states;
+    this.#onChange();
+  }
+
+  async #pause(signal: AbortSignal): Promise<void> {
+    await this.#electors[0]?.elector.pauseBetweenTries(signal);
+  }
+
+  get #mayTakeAll(): boolean {
+    return this.#electors.every(({ elector }) => elector.mayTake);
+  }
+
+  async #leadUnder(heldFrom: readonly Moment[], index: number, lead: Lead, signal: AbortSignal): Promise<void> {
+    const [elector, from] = [this.#electors[index]?.elector, heldFrom[index]];
+    if (elector === undefined || from === undefined) return lead(signal, () => true);
+    const leadUnderThis: Lead = (leading, isHeld) =>
+      this.#leadUnder(heldFrom, index + 1, (inner, areHeld) => lead(inner, () => isHeld() && areHeld()), leading);
+    await elector.lead(from, leadUnderThis, signal);
+  }
+}

@@ -1,0 +1,372 @@
+import assert from "node:assert/strict";
+import { beforeEach, describe, it } from "node:test";
+import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
+import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
+import type { FaultAction } from "../../../hack/kube-mock/faults.ts";
+import { createKubeClient } from "../../../src/kube/api-client.ts";
+import { ClusterLeases } from "../../../src/kube/cluster-leases.ts";
+import type { Lease } from "../../../src/kube/lease-record.ts";
+import { LEASE } from "../../../src/kube/lease-record.ts";
+import { LeadershipLostError } from "../../../src/kube/lease-term.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+import { evenRandom, silentLogger } from "./support.ts";
+
+const CLUSTER = "kube-system";
+const OWN = "default";
+const NAMES = ["detector", "remediator"];
+/** How long a lease lasts, and until its holder stops that cannot renew it. */
+const [DURATION_MS, DEADLINE_MS] = [15_000, 10_000];
+/** From one try to the next at most, by the random numbers of these tests. */
+const RETRY_MS = 3_200;
+const REFUSED: FaultAction = { kind: "status", status: 403 };
+
+interface Agent {
+  leading: { fromMs: number; toMs: number | undefined }[];
+  isHeld: () => boolean;
+  leases: ClusterLeases;
+  /** What was said before it led, each time that it changed. */
+  said: string[];
+  result: Promise<unknown>;
+  stop: () => Promise<unknown>;
+}
+
+let clock: VirtualClock;
+let server: ApiServer;
+
+beforeEach(startAnew);
+
+function startAnew(): void {
+  clock = new VirtualClock();
+  server = createApiServer({ clock, random: evenRandom });
+  for (const name of NAMES) free(CLUSTER, name);
+  for (const name of ["first", "second", "third"]) free(OWN, name);
+}
+
+function free(namespace: string, name: string): void {
+  server.collection(LEASE).create({ metadata: { namespace, name }, spec: {} });
+}
+
+/** An agent of an installation; they are known to the API server by `name`. */
+function agent(name: string, installation: string, names: readonly string[] = ["remediator"]): Agent {
+  const stop = new AbortController();
+  const client = createKubeClient({ transport: server.transport({ client: name }), clock, random: evenRandom });
+  const said: string[] = [];
+  const leases: ClusterLeases = new ClusterLeases(
+    { client, clock, random: evenRandom, logger: silentLogger },
+    {
+      namespace: CLUSTER,
+      names,
+      installation: `${OWN}/${installation}`,
+      onChange: () => said.push(leases.states.map(({ state }) => state.is).join(" ")),
+    },
+  );
+  const self: Agent = {
+    leading: [],
+    isHeld: () => false,
+    leases,
+    said,
+    result: Promise.resolve(),
+    stop: async () => {
+      stop.abort();
+      await clock.advance(0);
+      return self.result;
+    },
+  };
+  const election = {
+    namespace: OWN,
+    name: installation,
+    identity: name,
+    lead: async (signal: AbortSignal, isHeld: () => boolean) => {
+      const term: Agent["leading"][number] = { fromMs: clock.monotonicMs(), toMs: undefined };
+      self.leading.push(term);
+      self.isHeld = isHeld;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      term.toMs = clock.monotonicMs();
+    },
+  };
+  self.result = leases.run(election, stop.signal).catch((error: unknown) => error);
+  return self;
+}
+
+/** What the API server does with an agent's calls on leases, or those of one namespace, until it is taken back. */
+function hamper(client: string, namespace: string | undefined, action: FaultAction): () => void {
+  const pathPrefix = namespace === undefined ? "/apis/coordination.k8s.io/v1" : LEASES_OF(namespace);
+  return server.faults.inject({ match: { client, pathPrefix }, times: Infinity, action });
+}
+
+const LEASES_OF = (namespace: string): string => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+
+function holder(name: string, namespace = CLUSTER): string | undefined {
+  return server.collection<Lease>(LEASE).get({ namespace, name })?.spec?.holderIdentity;
+}
+
+async function ended(...agents: Agent[]): Promise<void> {
+  for (const { stop } of agents) await stop();
+  assert.equal(clock.pending, 0, "nothing is left running");
+}
+
+describe("two installations", () => {
+  it("do not work side by side: the second stands by, and says whom for", async () => {
+    const a = agent("a", "first");
+    await clock.advance(1_000);
+    const b = agent("b", "second");
+    await clock.advance(120_000);
+    assert.deepEqual([a.leading.length, b.leading.length], [1, 0]);
+    assert.deepEqual([holder("first", OWN), holder("second", OWN), holder("remediator")], ["a", "b", "default/first"]);
+    assert.deepEqual(b.said, ["taken"]);
+    assert.deepEqual(b.leases.states[0]?.state, { is: "taken", by: "default/first" });
+    await ended(a, b);
+  });
+
+  it("follow each other once the first has been gone for a lease duration, and not before it has stopped", async () => {
+    for (const cutAfterMs of [0, 700, 1_999, 2_000]) {
+      startAnew();
+      const a = agent("a", "first");
+      await clock.advance(1_000);
+      const b = agent("b", "second");
+      await clock.advance(20_000 + cutAfterMs);
+      const mend = hamper("a", undefined, { kind: "hang" });
+      const cutMs = clock.monotonicMs();
+      await clock.advance(60_000);
+      const stoppedMs = a.leading[0]?.toMs ?? Infinity;
+      const tookOverMs = b.leading[0]?.fromMs ?? Infinity;
+      assert.ok(stoppedMs < tookOverMs, `stopped at ${stoppedMs}, taken over at ${tookOverMs}`);
+      assert.ok(tookOverMs >= cutMs + DURATION_MS - 2_000 && tookOverMs <= cutMs + DURATION_MS + RETRY_MS + 100);
+      mend();
+      await ended(a, b);
+    }
+  });
+
+  it("follow each other a lease duration after the last agent of the first has stopped, too", async () => {
+    const a = agent("a", "first");
+    await clock.advance(1_000);
+    const b = agent("b", "second");
+    await clock.advance(20_000);
+    await a.stop();
+    const stoppedMs = clock.monotonicMs();
+    await clock.advance(60_000);
+    const tookOverMs = b.leading[0]?.fromMs ?? Infinity;
+    assert.ok(tookOverMs >= stoppedMs + DURATION_MS - 2_000, `stopped at ${stoppedMs}, taken over at ${tookOverMs}`);
+    await ended(b);
+  });
+
+  it("share the work where each has leases of its own", async () => {
+    const a = agent("a", "first", ["detector"]);
+    const b = agent("b", "second", ["remediator"]);
+    await clock.advance(1_000);
+    assert.deepEqual([a.leading.length, b.leading.length], [1, 1]);
+    await ended(a, b);
+  });
+
+  it("keep nobody from one lease while they wait for another", async () => {
+    const a = agent("a", "first", ["remediator"]);
+    await clock.advance(1_000);
+    const b = agent("b", "second", NAMES);
+    await clock.advance(30_000);
+    assert.equal(b.leading.length, 0);
+    assert.deepEqual([holder("detector"), b.said], [undefined, ["free taken"]]);
+    const c = agent("c", "third", ["detector"]);
+    await clock.advance(1_000);
+    assert.equal(c.leading.length, 1);
+    await ended(a, b, c);
+  });
+});
+
+describe("agents of one installation", () => {
+  it("take over from each other at once", async () => {
+    const a = agent("a", "first", NAMES);
+    await clock.advance(1_000);
+    const b = agent("b", "first", NAMES);
+    const other = agent("c", "second", NAMES);
+    await clock.advance(20_000);
+    await a.stop();
+    await clock.advance(RETRY_MS);
+    assert.deepEqual([b.leading.length, other.leading.length], [1, 0]);
+    assert.equal(holder("remediator"), "default/first");
+    await ended(b, other);
+  });
+
+  it("lead after two calls more on each lease, all leases at once", async () => {
+    const calls: string[] = [];
+    server.onRequest(({ method, path }) => {
+      if (path.startsWith(LEASES_OF(CLUSTER))) calls.push(method);
+    });
+    const a = agent("a", "first", NAMES);
+    await clock.advance(0);
+    assert.equal(a.leading.length, 1);
+    // The first two are the looks that go on beside the wait for the own lease.
+    assert.deepEqual(calls.toSorted(), ["GET", "GET", "GET", "GET", "PATCH", "PATCH"]);
+    await ended(a);
+  });
+
+  it("wait for missing leases side by side, and make them", async () => {
+    const leases = server.collection(LEASE);
+    for (const name of NAMES) leases.delete({ namespace: CLUSTER, name });
+    leases.delete({ namespace: OWN, name: "first" });
+    const a = agent("a", "first", NAMES);
+    await clock.advance(DURATION_MS);
+    assert.equal(a.leading.length, 0);
+    await clock.advance(RETRY_MS + 200);
+    assert.equal(a.leading.length, 1);
+    assert.deepEqual(
+      NAMES.map((name) => holder(name)),
+      ["default/first", "default/first"],
+    );
+    await ended(a);
+  });
+});
+
+describe("a leader that loses a lease of the cluster", () => {
+  it("has stopped before another installation leads, and keeps its own lease until that runs out", async () => {
+    const a = agent("a", "first", NAMES);
+    await clock.advance(1_000);
+    const b = agent("b", "second", NAMES);
+    await clock.advance(20_000);
+    const mend = hamper("a", CLUSTER, { kind: "hang" });
+    await clock.advance(60_000);
+    assert.equal(a.isHeld(), false);
+    assert.ok((await a.result) instanceof LeadershipLostError);
+    assert.ok((a.leading[0]?.toMs ?? Infinity) < (b.leading[0]?.fromMs ?? 0));
+    assert.equal(holder("first", OWN), "a");
+    mend();
+    await ended(b);
+  });
+
+  it("stops at once where somebody has taken it by force", async () => {
+    const a = agent("a", "first", NAMES);
+    await clock.advance(1_000);
+    server
+      .collection(LEASE)
+      .mergePatch({ namespace: CLUSTER, name: "detector" }, { spec: { holderIdentity: "default/second" } });
+    await clock.advance(2_000);
+    assert.notEqual(a.leading[0]?.toMs, undefined);
+    assert.match(String(await a.result), /default\/second has taken the lease/);
+    assert.equal(clock.pending, 0);
+  });
+
+  it("has stopped before another installation leads where that Lease is deleted while it is cut off", async () => {
+    const a = agent("a", "first");
+    await clock.advance(1_000);
+    const b = agent("b", "second");
+    await clock.advance(20_000);
+    const mend = hamper("a", CLUSTER, { kind: "hang" });
+    server.collection(LEASE).delete({ namespace: CLUSTER, name: "remediator" });
+    await clock.advance(60_000);
+    assert.ok((a.leading[0]?.toMs ?? Infinity) < (b.leading[0]?.fromMs ?? 0));
+    mend();
+    await ended(b);
+  });
+});
+
+describe("an API server that refuses the right to a lease of the cluster", () => {
+  it("is taken at its word after a lease duration: the agent leads without it, and says so", async () => {
+    const allow = hamper("a", CLUSTER, REFUSED);
+    const a = agent("a", "first");
+    await clock.advance(DURATION_MS);
+    assert.equal(a.leading.length, 0);
+    await clock.advance(2 * RETRY_MS);
+    assert.deepEqual([a.leading.length, a.said.at(-1)], [1, "refused"]);
+    await clock.advance(60_000);
+    assert.equal(a.leading[0]?.toMs, undefined);
+    assert.equal(a.isHeld(), true);
+    allow();
+    await ended(a);
+  });
+
+  it("is not taken at its word while another installation is known to work", async () => {
+    const a = agent("a", "first");
+    await clock.advance(1_000);
+    const b = agent("b", "second");
+    await clock.advance(5_000);
+    const allow = hamper("b", CLUSTER, REFUSED);
+    await clock.advance(120_000);
+    assert.deepEqual([a.leading.length, b.leading.length], [1, 0]);
+    assert.equal(b.leases.states[0]?.state.is, "taken");
+    allow();
+    await ended(a, b);
+  });
+
+  it("is not taken at its word where it refuses for a moment, twice", async () => {
+    const a = agent("a", "first");
+    await clock.advance(1_000);
+    const faults = [REFUSED, { kind: "hang" } as const, REFUSED];
+    let end = hamper("b", CLUSTER, REFUSED);
+    const b = agent("b", "second");
+    for (const action of faults) {
+      end();
+      end = hamper("b", CLUSTER, action);
+      await clock.advance(12_000);
+    }
+    end();
+    await clock.advance(20_000);
+    assert.deepEqual([a.leading.length, b.leading.length], [1, 0]);
+    await ended(a, b);
+  });
+
+  it("ends a term in which the lease was held, so that another installation may have it", async () => {
+    const a = agent("a", "first");
+    await clock.advance(1_000);
+    const b = agent("b", "second");
+    await clock.advance(20_000);
+    const allow = hamper("a", CLUSTER, REFUSED);
+    await clock.advance(DEADLINE_MS + 2_000);
+    assert.notEqual(a.leading[0]?.toMs, undefined);
+    await clock.advance(60_000);
+    assert.equal(b.leading.length, 1);
+    allow();
+    await ended(a, b);
+  });
+
+  it("has the lease taken once it allows that, and ends the term where another installation has it by then", async () => {
+    for (const other of [undefined, "default/second"]) {
+      startAnew();
+      let allow = hamper("a", CLUSTER, REFUSED);
+      const a = agent("a", "first");
+      await clock.advance(DURATION_MS + 2 * RETRY_MS);
+      assert.equal(a.leading.length, 1);
+      if (other !== undefined) {
+        const spec = { holderIdentity: other, leaseDurationSeconds: 15 };
+        server.collection(LEASE).mergePatch({ namespace: CLUSTER, name: "remediator" }, { spec });
+      }
+      allow();
+      await clock.advance(3_000);
+      assert.deepEqual([a.isHeld(), holder("remediator")], [other === undefined, other ?? "default/first"]);
+      // From here on it counts as any other lease.
+      allow = hamper("a", CLUSTER, REFUSED);
+      await clock.advance(DEADLINE_MS + 2_000);
+      assert.equal(a.isHeld(), false);
+      allow();
+      await ended(a);
+    }
+  });
+
+  it("is not the same as one that fails: without an answer nobody leads", async () => {
+    for (const action of [
+      { kind: "status", status: 500 },
+      { kind: "status", status: 401 },
+      { kind: "drop" },
+    ] as const) {
+      startAnew();
+      const mend = hamper("a", CLUSTER, action);
+      const a = agent("a", "first");
+      await clock.advance(120_000);
+      assert.equal(a.leading.length, 0, JSON.stringify(action));
+      mend();
+      await ended(a);
+    }
+  });
+
+  it("leads to no second leader where only writing is refused", async () => {
+    const match = { client: "a", pathPrefix: LEASES_OF(CLUSTER), method: "PATCH" };
+    const allow = server.faults.inject({ match, times: Infinity, action: REFUSED });
+    const a = agent("a", "first");
+    await clock.advance(DURATION_MS + 2 * RETRY_MS);
+    assert.deepEqual([a.leading.length, a.leases.states[0]?.state.is], [1, "refused"]);
+    const b = agent("b", "second");
+    await clock.advance(10_000);
+    // Who may write the lease has it; who may only read it sees that.
+    assert.deepEqual([a.isHeld(), b.leading.length], [false, 1]);
+    allow();
+    await ended(a, b);
+  });
+});
