@@ -375,7 +375,9 @@ export class Elector {
     const lease = await this.#read(signal);
     if (lease === undefined || holderOf(lease) !== identity) return;
     const { uid, resourceVersion } = lease.metadata;
-    const content = { spec: releasedRecord(lease.spec, clock.nowMs()) };
+    // They describe the agent that led.
+    const annotations = Object.fromEntries(Object.keys(this.#options.describe?.() ?? {}).map((key) => [key, null]));
+    const content = { metadata: { annotations }, spec: releasedRecord(lease.spec, clock.nowMs()) };
     this.#note(
       await client.mergePatch<Lease>(LEASE, { namespace, name }, { uid, resourceVersion }, content, {}, signal),
     );

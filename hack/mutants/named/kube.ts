@@ -269,6 +269,14 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "const isDeleted = before.lease !== undefined && lease === undefined;",
     LEADER,
   ),
+  mutant(
+    "last-leader-described",
+    "leader-election",
+    "a lease that was given back does not describe the agent that led",
+    "const content = { metadata: { annotations }, spec: releasedRecord(lease.spec, clock.nowMs()) };",
+    "const content = { spec: releasedRecord(lease.spec, clock.nowMs()) };",
+    LEADER,
+  ),
   // Leases of the cluster, which keep installations apart.
   mutant(
     "cluster-lease-ignored",

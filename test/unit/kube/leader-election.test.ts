@@ -74,7 +74,9 @@ class LeaseServer {
       if (metadata === undefined) return answer(404, failure(404, "NotFound", "none"));
       const fits = body.metadata.uid === metadata.uid && body.metadata.resourceVersion === metadata.resourceVersion;
       if (!fits) return answer(409, failure(409, "Conflict", "modified"));
-      const annotations = { ...metadata.annotations, ...body.metadata.annotations };
+      const changed = Object.entries({ ...metadata.annotations, ...body.metadata.annotations });
+      // A merge patch removes what it sets to null.
+      const annotations = Object.fromEntries(changed.filter(([, text]) => (text as string | null) !== null));
       this.lease = { metadata: { ...metadata, annotations }, spec: { ...this.lease?.spec, ...body.spec } };
     }
     this.#version += 1;
@@ -156,6 +158,18 @@ test("the leader describes itself in the lease's annotations, as it is at each r
   notReady = "may not watch nodes";
   await clock.advance(3_000);
   assert.deepEqual(server.lease?.metadata.annotations, { version: "1.2.3", notReady: "may not watch nodes" });
+});
+
+test("a lease that was given back describes nobody, and keeps the annotations of others", async () => {
+  server.lease = freeLease("lease-0");
+  server.lease.metadata.annotations = { note: "keep" };
+  const a = candidate("a", { describe: () => ({ version: "1.2.3", notReady: "may not watch nodes" }) });
+  await settle();
+  assert.equal(server.lease?.metadata.annotations?.["version"], "1.2.3");
+  a.stop.abort();
+  await settle();
+  assert.equal(server.lease?.spec.holderIdentity, "");
+  assert.deepEqual(server.lease?.metadata.annotations, { note: "keep" });
 });
 
 test("on a clean stop the lease is held until the work has ended, then given back at once", async () => {
