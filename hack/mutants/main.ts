@@ -49,7 +49,7 @@ const GENERATED_TIMEOUT_MIN_MS = 20_000;
 
 function namedCandidates(): readonly Reported[] {
   const unknown = values.only?.find((id) => MUTANTS.every((mutant) => mutant.id !== id));
-  if (unknown !== undefined) throw new Error(`there is no mutant ${unknown}: see --list`);
+  if (unknown !== undefined) refuse(`There is no mutant ${unknown}. Give --list for all of them.`);
   const texts = SourceTexts.read();
   return MUTANTS.filter(({ id }) => values.only?.includes(id) ?? true).map((mutant) => {
     const edit = editOf(mutant, texts);
@@ -61,8 +61,8 @@ function sample<T>(mutants: readonly T[]): readonly T[] {
   if (values.sample === undefined) return mutants;
   const count = Number(values.sample);
   const seed = Number(values.seed ?? Date.now() % 1_000_000);
-  if (!Number.isInteger(count) || count < 1) throw new Error("--sample must be a whole number above 0");
-  if (!Number.isInteger(seed)) throw new Error("--seed must be a whole number");
+  if (!Number.isInteger(count) || count < 1) refuse("--sample must be a whole number above 0.");
+  if (!Number.isInteger(seed)) refuse("--seed must be a whole number.");
   process.stdout.write(`mutants: a sample of ${count} of ${mutants.length}, --seed ${seed}\n`);
   const random = seededRandom(seed);
   return mutants
@@ -70,6 +70,11 @@ function sample<T>(mutants: readonly T[]): readonly T[] {
     .toSorted((a, b) => a.lot - b.lot)
     .slice(0, count)
     .map(({ mutant }) => mutant);
+}
+
+function refuse(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(2);
 }
 
 async function main(mutants: readonly Reported[]): Promise<number> {
@@ -80,12 +85,14 @@ async function main(mutants: readonly Reported[]): Promise<number> {
     const by = killedBy ?? (testFiles === 0 ? "no test file runs this code" : `${testFiles} test files run this code`);
     process.stdout.write(`${verdict}  ${mutant.id}: ${mutant.says}\n        ${by}\n`);
   };
-  await playSeries(mutants, {
+  const broken = await playSeries(mutants, {
     byReach: values.generated,
     checkTypes: values.generated,
     timeoutMinMs: values.generated ? GENERATED_TIMEOUT_MIN_MS : NAMED_TIMEOUT_MIN_MS,
     onPlayed: report,
   });
+  for (const failure of broken) process.stdout.write(`the code as it is fails ${failure}\n`);
+  if (broken.length > 0) return 1;
   const list = lived.length === 0 ? "" : `:\n  ${lived.join("\n  ")}`;
   const seconds = (performance.now() / 1_000).toFixed(0);
   process.stdout.write(
