@@ -11,7 +11,7 @@ interface Area {
 /** For each folder of `src`; one that is not named has its unit tests alone. */
 const AREAS: Readonly<Record<string, Area>> = {
   bmc: {
-    fast: ["test/unit/bmc/**/*.test.ts"],
+    fast: ["test/unit/bmc/**/*.test.ts", "test/unit/targets/fencing-target.test.ts"],
     slow: ["test/integration/{bmc,ipmi}-*.test.ts"],
   },
   clusters: {
@@ -23,7 +23,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     slow: [
       "test/integration/detector-*.test.ts",
       "test/integration/machine-health-check.test.ts",
-      "test/sim/okd*.test.ts",
+      "test/sim/{retry-waits,okd,okd-health-check}.test.ts",
     ],
   },
   nodes: {
@@ -34,7 +34,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     fast: ["test/unit/{remediator,requests,targets}/**/*.test.ts"],
     slow: [
       "test/sim/{reboot,safety,orders,abort,reprovision,edits,turns,interference,refused-writes}.test.ts",
-      "test/sim/{held-orders,several-devices,renewals,unvouched,came-back}.test.ts",
+      "test/sim/{held-orders,several-devices,renewals,unvouched,came-back,stale,orphans}.test.ts",
       "test/sim/metal3/{reboot,reprovision,operator}.test.ts",
       "test/sim/workload/workload.test.ts",
     ],

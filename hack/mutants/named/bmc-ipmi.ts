@@ -1,4 +1,4 @@
-import { BMC_LEASE, IPMI_CODEC, IPMI_HOST, IPMI_SESSION } from "./killers.ts";
+import { BMC_LEASE, IPMI_HOST, IPMI_SESSION } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -32,36 +32,12 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
     IPMI_SESSION,
   ),
   mutant(
-    "order-copies-outlive-it",
-    "client",
-    "an order that was sent more than once ends its session: no copy of it comes late",
-    "if (transmissions > 1) await this.#end(session);",
-    "",
-    "test/integration/ipmi-wire.test.ts",
-  ),
-  mutant(
-    "lost-order-keeps-session",
-    "client",
-    "an order whose answer never came ends its session: no copy of it comes late",
-    '      this.#giveUp(session, error);\n      if (!(error instanceof BmcError) || error.code === "Aborted") throw error;',
-    '      if (!(error instanceof BmcError) || error.code === "Aborted") throw error;',
-    "test/integration/ipmi-wire.test.ts",
-  ),
-  mutant(
     "lost-order-was-not-sent",
     "client",
     "an order whose answer is lost may have been carried out, whatever it failed with",
     'if (!(error instanceof BmcError) || error.code === "Aborted") throw error;',
     'if (!(error instanceof BmcError) || error.code !== "Timeout") throw error;',
     IPMI_SESSION,
-  ),
-  mutant(
-    "refused-order-is-success-ipmi",
-    "ipmi-driver",
-    "an order that is refused is none, unless the host is there already (IPMI)",
-    "if (heard && (await this.#readPower(what, signal)).state === wanted) return;",
-    "if (heard) return;",
-    "test/integration/ipmi-power.test.ts",
   ),
   mutant(
     "network-boot-for-ever-ipmi",
@@ -74,52 +50,12 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
 
   // Off is off only when it is proven, by the BMC itself.
   mutant(
-    "short-status-read",
-    "chassis",
-    "a status that is cut short is no reading",
-    "if (power === undefined || data.length < 3) return undefined;",
-    "if (power === undefined) return undefined;",
-    IPMI_HOST,
-  ),
-  mutant(
     "restarted-bmc-believed-ipmi",
     "ipmi-driver",
     "an Off of a BMC that may just have restarted is none (IPMI)",
     "else if (this.#client.mayHaveRestarted) {",
     'else if (this.#client.mayHaveRestarted && reading.raw === "") {',
     IPMI_SESSION,
-  ),
-  mutant(
-    "unheard-login-forgotten-ipmi",
-    "client",
-    "a BMC that did not hear a log-in may have restarted, whoever tells it (IPMI)",
-    "      this.#noteSilence(error);\n      if (this.#session === session)",
-    "      if (this.#session === session)",
-    IPMI_SESSION,
-  ),
-  mutant(
-    "replayed-answer",
-    "sequence-window",
-    "a message counts once: an old Off is not heard again",
-    "    if ((this.#received & bit) !== 0) return false;\n",
-    "",
-    IPMI_CODEC,
-  ),
-  mutant(
-    "old-answer",
-    "sequence-window",
-    "a message from far behind the newest is an old one",
-    "    if (-ahead >= WINDOW) return false;\n",
-    "",
-    IPMI_CODEC,
-  ),
-  mutant(
-    "unsigned-answer",
-    "sealed",
-    "a message counts only by its authentication code",
-    "if (!timingSafeEqual(datagram.subarray(coveredEnd), integrityCode(keys, covered))) {",
-    "if (integrityCode(keys, covered).length === 0) {",
-    IPMI_CODEC,
   ),
   mutant(
     "unproven-bmc",

@@ -4,7 +4,6 @@ import {
   IDENTITY,
   IPMI_SESSION,
   LOGIN_BREAKER,
-  REDFISH_SESSION,
   TARGETS,
   WAIT_FOR_POWER,
 } from "./killers.ts";
@@ -29,14 +28,6 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "super(printable(message), options);",
     "super(message, options);",
     "test/unit/runtime/printable.test.ts",
-  ),
-  mutant(
-    "any-host-is-the-same",
-    "driver",
-    "who does not say what it said before may be another host",
-    'if (verdicts.includes("Other") || (verdicts.includes("Gone") && !isOff)) return "Other";',
-    'if (verdicts.includes("Other")) return "Other";',
-    REDFISH_SESSION,
   ),
   mutant(
     "stranger-is-the-same",
@@ -81,14 +72,6 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     TARGETS,
   ),
   mutant(
-    "half-on",
-    "topology",
-    "a host with several devices is on again only where each says so",
-    'values.length === level.length && values.every(({ state }) => state === "On")',
-    'values.some(({ state }) => state === "On")',
-    TARGETS,
-  ),
-  mutant(
     "twin-off-unseen",
     "topology",
     "an Off of any device of a host that is to be on counts, whatever the others say",
@@ -103,22 +86,6 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     '[["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]]',
     '[["Timeout", "BadResponse"], ["Unreachable"]]',
     "test/unit/bmc/topology.test.ts",
-  ),
-  mutant(
-    "other-host-passed-over",
-    "topology",
-    "another host on one level is not made up for by the next level",
-    'if (verdict.verified || verdict.reason === "Mismatch") return verdict;',
-    "if (verdict.verified) return verdict;",
-    TARGETS,
-  ),
-  mutant(
-    "unverified-level-read",
-    "topology",
-    "no Off counts of a level that nobody can tell whose it is",
-    "        if (!verdict.verified) {\n          unknown ??=",
-    '        if (!verdict.verified && verdict.reason === "Mismatch") {\n          unknown ??=',
-    TARGETS,
   ),
   mutant(
     "unverified-host-network-booted",
@@ -136,24 +103,8 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "    this.#verdicts.clear();",
     TARGETS,
   ),
-  mutant(
-    "silent-twin-verified",
-    "topology",
-    "a level is verified only once each of its devices has told who it is",
-    "if (failure !== undefined && !mismatch) throw failure;",
-    "if (failure !== undefined && values.length === 0) throw failure;",
-    TARGETS,
-  ),
 
   // Off is off only when it is proven.
-  mutant(
-    "one-read-proves",
-    "wait-for-power",
-    "one reading proves nothing",
-    "if (last.state === want && count >= freshReads)",
-    "if (last.state === want && count >= freshReads - 1)",
-    WAIT_FOR_POWER,
-  ),
   mutant(
     "failed-read-keeps-count",
     "wait-for-power",
@@ -197,35 +148,11 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     BMC_STRAY_401,
   ),
   mutant(
-    "refused-login-again",
-    "login-breaker",
-    "a log-in that was refused is not tried again for a while",
-    "    if (same !== undefined) {",
-    "    if (same === null) {",
-    LOGIN_BREAKER,
-  ),
-  mutant(
-    "many-refused-logins",
-    "login-breaker",
-    "after three different log-ins that were refused none is tried for a while",
-    "if (paused.length >= REFUSED_LOGINS_MAX) {",
-    "if (paused.length > REFUSED_LOGINS_MAX) {",
-    LOGIN_BREAKER,
-  ),
-  mutant(
     "refusal-forgotten-by-acceptance",
     "login-breaker",
     "that one log-in is accepted says nothing of another that was refused",
     "const others = this.#of(bmc).filter((refusal) => !isSame(refusal, login));",
     "const others: readonly Refusal[] = [];",
     LOGIN_BREAKER,
-  ),
-  mutant(
-    "password-in-address-told",
-    "address",
-    "an address that may hold a password is not repeated",
-    'if (text.includes("@")) {',
-    'if (text.includes("@@")) {',
-    "test/unit/bmc/address.test.ts",
   ),
 ];

@@ -1,4 +1,4 @@
-import { ATTEMPTS, OFF_PROOFS, PLAN, SKIP_DURATION } from "./killers.ts";
+import { OFF_PROOFS, PLAN, SKIP_DURATION } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -6,32 +6,6 @@ const mutant = mutantsOf("src/detector");
 
 /** What the detector decides for one node. */
 export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
-  // What keeps a health check from being edited or deleted.
-  mutant(
-    "failed-counts-as-in-flight",
-    "shared/model/remediation",
-    "a health check whose only remediation has failed can be corrected and deleted",
-    'return terminating || (succeeded !== "True" && succeeded !== "False");',
-    'return terminating || succeeded !== "True";',
-    PLAN,
-  ),
-  mutant(
-    "undo-not-in-flight",
-    "shared/model/remediation",
-    "a health check is not deleted while a remediation of it is being undone",
-    'return terminating || (succeeded !== "True" && succeeded !== "False");',
-    'return succeeded !== "True" && succeeded !== "False";',
-    PLAN,
-  ),
-  mutant(
-    "unseen-not-in-flight",
-    "nodes/decide/decide-node",
-    "a remediation that cannot be seen now counts as under way until it was given up",
-    "(!snapshot.canSee(record) && record.timedOut === undefined)",
-    "(snapshot.canSee(record) && record.timedOut === undefined && busy.size > 0)",
-    PLAN,
-  ),
-
   // Which step is taken, and when.
   mutant(
     "terminating-counts-as-gone",
@@ -39,30 +13,6 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "no remediation starts beside one that is still being undone",
     'verdict(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
     "start(evaluation, facts, node, next, skipped);",
-    PLAN,
-  ),
-  mutant(
-    "given-up-early",
-    "nodes/decide/decide-node",
-    "the next step does not start before the time of the one before is over",
-    'if (nowMs < dueMs && remediation.succeeded !== "False") {',
-    'if (nowMs < dueMs - step.timeoutMs / 2 && remediation.succeeded !== "False") {',
-    PLAN,
-  ),
-  mutant(
-    "lost-attempt-spent",
-    "nodes/decide/escalation",
-    "an attempt whose remediation somebody has deleted is not given up: it never happened",
-    "return record.timedOut !== undefined || !canSee(record) ? [record] : [];",
-    "return [record];",
-    PLAN,
-  ),
-  mutant(
-    "unseen-attempt-forgotten",
-    "nodes/decide/escalation",
-    "an attempt whose remediation cannot be seen now is not forgotten",
-    "return record.timedOut !== undefined || !canSee(record) ? [record] : [];",
-    "return record.timedOut !== undefined ? [record] : [];",
     PLAN,
   ),
   mutant(
@@ -74,22 +24,6 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     PLAN,
   ),
   // The budget of attempts.
-  mutant(
-    "power-ordered-is-free",
-    "shared/model/attempts",
-    "an attempt that has ordered power counts",
-    "&& !powerOrdered;",
-    ";",
-    ATTEMPTS,
-  ),
-  mutant(
-    "running-is-free",
-    "shared/model/attempts",
-    "an attempt that is under way counts",
-    'return tells && (terminating || succeeded === "False" || succeeded === "True") && !powerOrdered;',
-    "return tells && !powerOrdered;",
-    ATTEMPTS,
-  ),
   mutant(
     "attempts-of-others-uncounted",
     "nodes/decide/retries",
@@ -107,14 +41,6 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     PLAN,
   ),
   mutant(
-    "fenceable-is-mended",
-    "nodes/decide/retries",
-    "a host that could be fenced all the time is not tried at once after each failure",
-    "return fenceableSinceMs > failedMs ?",
-    "return fenceableSinceMs > -Infinity ?",
-    PLAN,
-  ),
-  mutant(
     "failed-round-forgotten",
     "nodes/decide/retries",
     "a round is stored as failed before its remediations are deleted: the waits between rounds double",
@@ -122,63 +48,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     'if (isStored || !isLeftover) remove(evaluation, remediation, "restarted");',
     "test/sim/retry-waits.test.ts",
   ),
-  mutant(
-    "deleted-unremembered",
-    "nodes/decide/retries",
-    "no remediation is deleted before it is remembered as an attempt",
-    "if (!remediation.terminating && !isUnrecorded) actions.push",
-    "if (!remediation.terminating) actions.push",
-    PLAN,
-  ),
   // Hosts that are proven off.
-  mutant(
-    "skip-cordoned",
-    "nodes/decide/skip-duration",
-    "no duration is skipped of a node that is cordoned, as for work on it",
-    "if (node.spec.unschedulable === true) return unproven",
-    "if (node.spec.unschedulable === undefined && problem === null) return unproven",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-stopped",
-    "nodes/decide/skip-duration",
-    "no duration is skipped under the stop switch",
-    "if (stopped !== undefined) return unproven(stopped);",
-    "",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-blind",
-    "nodes/decide/skip-duration",
-    "no duration is skipped where targets or the stop switch cannot be read",
-    "if (problem !== undefined) return unproven(problem);",
-    "",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-ambiguous",
-    "nodes/decide/skip-duration",
-    "no duration is skipped where several targets name the node",
-    "if (targets.length > 1) {",
-    "if (targets.length > 9) {",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-other-outage",
-    "nodes/decide/skip-duration",
-    "no duration is skipped by a proof of another outage",
-    "if (!isSameOutage(offProof, outage)) return",
-    "if (outage === null) return",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-old-proof",
-    "nodes/decide/skip-duration",
-    "no duration is skipped by a proof that is old",
-    "if (leftMs < 0) return unproven",
-    "if (leftMs < -Infinity) return unproven",
-    SKIP_DURATION,
-  ),
   mutant(
     "skip-age-by-one-clock",
     "nodes/decide/skip-duration",
@@ -194,70 +64,6 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity)",
     "PROOF_AGE_MAX_MS - (seenAgoMs ?? Infinity)",
     SKIP_DURATION,
-  ),
-  mutant(
-    "skip-maintenance",
-    "nodes/decide/skip-duration",
-    "no duration is skipped under a target in maintenance",
-    'if (maintenance) return "is in maintenance";',
-    "",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-owned",
-    "nodes/decide/skip-duration",
-    "no duration is skipped of a host that a remediation may be switching",
-    'if (isOwned) return "belongs to a remediation";',
-    "",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-unobserved",
-    "nodes/decide/skip-duration",
-    "no duration is skipped by a target that was edited since its probe",
-    'if (!isObserved) return "has changed since it was probed";',
-    "",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-unready-target",
-    "nodes/decide/skip-duration",
-    "no duration is skipped by a target that is not Ready",
-    'if (ready?.status !== "True") return',
-    'if (ready?.status === "False" && ready.message === null) return',
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-unverified",
-    "nodes/decide/skip-duration",
-    "no duration is skipped by a target whose host was not identified",
-    'if (identityVerified?.status !== "True") {',
-    "if (identityVerified === null) {",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-on",
-    "nodes/decide/skip-duration",
-    "no duration is skipped of a host that was read on since",
-    'return powerState === "Off" ? undefined :',
-    "return powerState !== undefined ? undefined :",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-any-condition",
-    "nodes/decide/skip-duration",
-    "no duration is skipped of any condition but Ready",
-    'rules.find((rule) => rule.type === "Ready" && rule.status === ready?.status)',
-    "rules.find((rule) => rule.status === ready?.status)",
-    SKIP_DURATION,
-  ),
-  mutant(
-    "skip-unseen-proof",
-    "shared/views/fencing-target-watch",
-    "the age of one proof says nothing of another one's, which a live read shows",
-    "live.metadata.uid === target.metadata.uid && live.offProof?.time === target.offProof?.time",
-    "live.metadata.uid === target.metadata.uid",
-    OFF_PROOFS,
   ),
   mutant(
     "workload-target-in-own-cluster",

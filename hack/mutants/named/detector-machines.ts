@@ -1,4 +1,4 @@
-import { MACHINES, MACHINE_DECIDE, OKD_HEALTH_CHECK, OKD_MACHINES } from "./killers.ts";
+import { MACHINES, MACHINE_DECIDE, OKD_HEALTH_CHECK } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -31,14 +31,6 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     MACHINES,
   ),
   mutant(
-    "machines-retried-at-once",
-    "decide/decide-machine",
-    "a request that failed is made again after a pause that grows",
-    "const isWaiting = evaluation.nowMs < restartMs;",
-    "const isWaiting = evaluation.nowMs < failedMs;",
-    MACHINE_DECIDE,
-  ),
-  mutant(
     "machines-pause-stays-short",
     "decide/decide-machine",
     "the pause before a request that failed is as long as the machine had been unhealthy",
@@ -52,14 +44,6 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     "what a request failed for being mended, the next one does not wait for the clock",
     "fenceableSinceMs > failedMs ? Math.min(dueMs, fenceableSinceMs) : dueMs;",
     "fenceableSinceMs > failedMs ? dueMs : dueMs;",
-    MACHINE_DECIDE,
-  ),
-  mutant(
-    "machines-fenceable-is-mended",
-    "decide/decide-machine",
-    "a machine whose host could be fenced all the time is not tried at once after each failure",
-    "fenceableSinceMs > failedMs ? Math.min",
-    "fenceableSinceMs > -Infinity ? Math.min",
     MACHINE_DECIDE,
   ),
   mutant(
@@ -110,56 +94,8 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     "? undefined",
     MACHINE_DECIDE,
   ),
-  mutant(
-    "machines-one-remediation",
-    "decide/decide-machine",
-    "a machine that has a request gets no other",
-    "if (request !== undefined) {",
-    "if (request === null) {",
-    MACHINE_DECIDE,
-  ),
-  mutant(
-    "machines-needed-by-others",
-    "decide/decide-machine",
-    "a request stays that another health check still needs",
-    "if (neededBy !== undefined) {",
-    "if (neededBy === null) {",
-    MACHINE_DECIDE,
-  ),
-  mutant(
-    "machines-stale-view",
-    "snapshot/machine-checks",
-    "nothing starts on a stale view of machines",
-    "const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;",
-    "const isStale = false;",
-    MACHINES,
-  ),
-  mutant(
-    "machines-replacements-count",
-    "decide/decide-machine",
-    "replacements that all fail are not asked for for ever",
-    "if (allowedMs <= evaluation.nowMs) return undefined;",
-    "if (allowedMs !== undefined) return undefined;",
-    MACHINE_DECIDE,
-  ),
 
   // OKD.
-  mutant(
-    "machines-okd-master-kept",
-    "vendors/okd",
-    "a Machine of OKD's control plane is never deleted",
-    "if (machine.isControlPlane)\n",
-    "if (machine.phase === undefined)\n",
-    OKD_MACHINES,
-  ),
-  mutant(
-    "machines-okd-owner-needed",
-    "vendors/okd",
-    "a Machine that nobody would make anew is not deleted",
-    "if (!ownerReferences.some(({ controller }) => controller === true)) {",
-    "if (ownerReferences === undefined) {",
-    OKD_MACHINES,
-  ),
   mutant(
     "machines-okd-live-remedy",
     "effects/actions",
@@ -184,14 +120,6 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     "a machine is not judged by a namesake of its node",
     "mayBeNodeOf(observed.node, machine)",
     "mayBeNodeOf(observed.node, { providerID: undefined })",
-    MACHINES,
-  ),
-  mutant(
-    "strange-cluster-believed",
-    "snapshot/machine-checks",
-    "a cluster that has none of the nodes that its Machines name has not lost them",
-    "return this.nodesOf(check)?.hasOnlyOthers(nodeNames()) === true;",
-    "return false;",
     MACHINES,
   ),
 ];

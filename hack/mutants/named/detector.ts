@@ -47,12 +47,4 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
     "judgeThreshold(threshold, seen).isMet ? seen : live",
     BUDGET,
   ),
-  mutant(
-    "storm-without-cooldown",
-    "nodes/decide/storm",
-    "after a storm nothing starts before its cooldown has passed",
-    "sinceMs + cooldownMs <= nowMs ?",
-    "sinceMs <= nowMs ?",
-    "test/unit/detector/nodes/storm.test.ts",
-  ),
 ];

@@ -3,43 +3,10 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/kube");
-const LOCAL_ADDRESSES = "test/unit/kube/local-addresses.test.ts";
 const READ_BUDGET = "test/unit/kube/read-budget.test.ts";
 
 export const KUBE_MUTANTS: readonly Mutant[] = [
   // API servers that anybody may run.
-  mutant(
-    "local-addresses-reached",
-    "http-transport",
-    "a kubeconfig of a tenant leads to no address of the agent's own machine or link",
-    "if (!this.#options.allowLocal) refuseLocalHost(",
-    "if (this.#closed) refuseLocalHost(",
-    LOCAL_ADDRESSES,
-  ),
-  mutant(
-    "local-names-reached",
-    "local-addresses",
-    "a name that leads to an address of the agent's own machine or link is not connected to",
-    "addresses.some(({ address }) => isLocalAddress(address))",
-    "addresses.length === 0",
-    LOCAL_ADDRESSES,
-  ),
-  mutant(
-    "answers-repeated",
-    "api-answers",
-    "errors repeat nothing of an answer that is not an API server's",
-    'object["kind"] !== "Status"',
-    'object["kind"] === ""',
-    "test/unit/kube/errors.test.ts",
-  ),
-  mutant(
-    "reasons-of-any-size",
-    "api-answers",
-    "errors repeat no reason of an API server that is more than a word",
-    "REASON.test(reason)",
-    'reason !== ""',
-    "test/unit/kube/errors.test.ts",
-  ),
   mutant(
     "control-characters-repeated",
     "errors",
@@ -57,67 +24,11 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "test/integration/kube-transport.test.ts",
   ),
   mutant(
-    "objects-without-end",
-    "read-budget",
-    "no more objects of a workload cluster are kept than its budget has room for",
-    "if (this.#objects > objects) throw",
-    "if (this.#objects > Infinity) throw",
-    READ_BUDGET,
-  ),
-  mutant(
-    "objects-of-any-size",
-    "read-budget",
-    "no larger objects of a workload cluster are kept than its budget has room for",
-    "if (this.#textLength > textLength) throw",
-    "if (this.#textLength > Infinity) throw",
-    READ_BUDGET,
-  ),
-  mutant(
-    "page-of-any-size",
-    "paged-list",
-    "a page of a workload cluster's list has no more objects than it was asked for",
-    "list.items.length > limit",
-    "list.items.length > Infinity",
-    READ_BUDGET,
-  ),
-  mutant(
     "list-of-any-length",
     "reflector",
     "a list of a workload cluster ends in time",
     "withDeadline(clock, what, budget.listMs, signal, listAll)",
     "withDeadline(clock, what, 2 ** 31 - 1, signal, listAll)",
-    READ_BUDGET,
-  ),
-  mutant(
-    "events-without-end",
-    "read-budget",
-    "a watch of a workload cluster sends no more events than its objects account for",
-    "if (this.#events < 0) throw",
-    "if (this.#events < -Infinity) throw",
-    READ_BUDGET,
-  ),
-  mutant(
-    "blank-lines-without-end",
-    "read-budget",
-    "what a watch of a workload cluster sends counts by its length, too",
-    "if (this.#textLength < 0) throw",
-    "if (this.#textLength < -Infinity) throw",
-    READ_BUDGET,
-  ),
-  mutant(
-    "names-without-end",
-    "reflector",
-    "a watch of a workload cluster brings no more objects than its budget has room for",
-    "this.#store.checkBudget(what);",
-    "",
-    READ_BUDGET,
-  ),
-  mutant(
-    "unreadable-objects-flood",
-    "watched-store",
-    "objects that cannot be read do not flood the log",
-    "if (this.#unreadable > 1) return undefined;",
-    "if (this.#unreadable > Infinity) return undefined;",
     READ_BUDGET,
   ),
   // Reads show what is, not what a cache of an API server still holds.
@@ -187,14 +98,6 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "work under a lease that is lost is told to end at that moment",
     "    this.#leading.abort(this.lost);",
     "    void this.lost;",
-    LEADER,
-  ),
-  mutant(
-    "lease-taken-early",
-    "lease-record",
-    "a lease is taken only after it has run out before our eyes",
-    "return nowMs > seen.sinceMs + durationOf(seen.lease, leaseDurationMs);",
-    "return nowMs > seen.sinceMs + leaseDurationMs / 3;",
     LEADER,
   ),
   mutant(
@@ -392,14 +295,6 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     CLUSTER_LEASES,
   ),
   mutant(
-    "unauthenticated-user-allowed",
-    "access-review",
-    "a user whom the API server has not authenticated reads nothing",
-    "reviewed.status?.authenticated !== true || ",
-    "",
-    "test/unit/kube/access-review.test.ts",
-  ),
-  mutant(
     "review-kept-for-ever",
     "access-review",
     "a verdict ends after a minute: whoever loses the right is refused again",
@@ -414,14 +309,6 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "!FREE_LANES.has(request.lane) && !mayWrite()",
     "FREE_LANES.has(request.lane) && !mayWrite()",
     "test/unit/kube/guarded-transport.test.ts",
-  ),
-  mutant(
-    "slow-lease-counts",
-    "leader-election",
-    "a lease whose time is over before its answer comes begins no term",
-    "if (heldFrom !== undefined && !isOver(heldFrom, momentOf(clock), this.#bounds)) return heldFrom;",
-    "if (heldFrom !== undefined) return heldFrom;",
-    LEADER,
   ),
   mutant(
     "held-from-answer",
@@ -445,30 +332,6 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "a renewal that hangs leaves time for another one",
     "const timeoutMs = Math.min(this.#renewDeadlineMs / 2, term.deadlineMs - clock.monotonicMs());",
     "const timeoutMs = this.#renewDeadlineMs * 2;",
-    LEADER,
-  ),
-  mutant(
-    "taken-lease-unheard",
-    "leader-election",
-    "a leader whose lease another has taken stops at once",
-    "term.lose(`${this.#leader} has taken the lease`);",
-    "",
-    LEADER,
-  ),
-  mutant(
-    "others-lease-given-back",
-    "leader-election",
-    "a lease that is another's is not given back",
-    "if (lease === undefined || holderOf(lease) !== identity) return;",
-    "if (lease === undefined) return;",
-    LEADER,
-  ),
-  mutant(
-    "held-though-lost",
-    "lease-term",
-    "a lease that was taken is not held, though its time is not over",
-    "return this.lost === undefined && !isOver(",
-    "return !isOver(",
     LEADER,
   ),
 ];

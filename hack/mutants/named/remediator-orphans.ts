@@ -31,14 +31,6 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     ORPHANS_SIM,
   ),
   mutant(
-    "others-owner-orphaned",
-    "orphans/orphans",
-    "a host that another kind owns is not given free",
-    "if (owner?.kind === BARE_METAL_REMEDIATIONS.kind) owned.push",
-    "if (owner !== undefined) owned.push",
-    ORPHANS,
-  ),
-  mutant(
     "clusters-share-a-queue",
     "clusters/cluster-controllers",
     "a cluster whose API server hangs keeps no node of another cluster waiting",

@@ -2,7 +2,6 @@ import {
   DECIDE,
   DECIDE_GUARDS,
   DECIDE_RECORD,
-  EFFECTS,
   POWER_SEEN,
   PROPERTIES,
   RENEWALS_SIM,
@@ -16,14 +15,6 @@ const mutant = mutantsOf("src/remediator");
 const UNREAD_SWITCH_SIM = "test/sim/unread-switch.test.ts";
 
 export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
-  mutant(
-    "unheard-failure-ends-agent",
-    "effects/run-effect",
-    "a Secret that may not be read while the node is looked at fails that look alone, and not the agent",
-    "  verifying.catch(() => undefined);",
-    "",
-    EFFECTS,
-  ),
   // Off is off only when it is proven.
   mutant(
     "one-off-proves",
@@ -117,14 +108,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     PROPERTIES,
   ),
   mutant(
-    "off-without-pause",
-    "machine/rules/power-orders",
-    "a host that comes on by itself is ordered off with growing pauses",
-    "return orderAgeMs(attempt, last, now) >= REORDER_PAUSE_MS * (attempt.orders - 1);",
-    "return true;",
-    DECIDE,
-  ),
-  mutant(
     "lost-answer-repeated",
     "machine/states/powering-off",
     "an order whose answer was lost is not sent again: the state tells what came of it",
@@ -188,14 +171,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
 
   mutant(
-    "order-of-other-attempt",
-    "machine/states/powering-off",
-    "what an earlier order was answered says nothing of a later one, which may not have been sent",
-    'const order = seen.order?.attemptId === attempt.id && seen.order.action === "ForceOff" ? seen.order : undefined;',
-    'const order = seen.order?.action === "ForceOff" ? seen.order : undefined;',
-    DECIDE,
-  ),
-  mutant(
     "off-before-order-proves",
     "machine/states/powering-off",
     "a host that was off before its order is proven off only after it",
@@ -217,14 +192,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a reboot that did not last is no ground for a reprovision",
     "const provenReboots = Math.max((status.provenReboots ?? 0) - counted, 0);",
     "const provenReboots = Math.max((status.provenReboots ?? 0) - counted * 0, 0);",
-    DECIDE,
-  ),
-  mutant(
-    "turned-on-unsaid",
-    "machine/states/powering-off",
-    "a host that comes on again and again is said to do so",
-    "if (spent && hasTurnedOn(walk, order, now)) return endIfReturned(walk, now) ?? failTurnedOn(walk, now);",
-    "",
     DECIDE,
   ),
   mutant(
@@ -265,14 +232,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "no further order goes to a node that has come back while the first was refused",
     "    endIfUntouched(walk, order, now) ??\n",
     "",
-    DECIDE,
-  ),
-  mutant(
-    "members-of-long-ago",
-    "machine/states/verifying",
-    "the members of etcd are looked at again, with the node, before a further order",
-    'if (seen.examined === undefined || identityVerdict(walk, now) === undefined) return run({ do: "examine" });\n  const named',
-    'if (seen.examined === undefined) return run({ do: "examine" });\n  const named',
     DECIDE,
   ),
   mutant(
@@ -391,38 +350,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     SEEN,
   ),
   mutant(
-    "reported-node-dead",
-    "machine/rules/lease-silence",
-    "a node whose kubelet has posted its Ready condition may be alive, whatever its lease says",
-    "  if ([seen.examined?.node, node].some((known) => known !== undefined && isReported(known))) {",
-    "  if ([seen.examined?.node, node].some((known) => known === undefined || !isReported(known))) {",
-    DECIDE,
-  ),
-  mutant(
-    "seen-renewal-forgotten",
-    "machine/rules/lease-silence",
-    "a node whose lease was seen to be renewed may be alive, whatever time the lease bears",
-    "    provenAtMs - renewedAtMs < lease.durationMs ||\n",
-    "",
-    DECIDE,
-  ),
-  mutant(
-    "taint-of-older-order",
-    "machine/states/powering-off",
-    "the taint bears the order by which the host was proven off",
-    'walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id',
-    'walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint === undefined',
-    DECIDE,
-  ),
-  mutant(
-    "final-device-asked-again",
-    "machine/states/powering-off",
-    "a device that refuses for good is not asked over and over: that locks accounts",
-    "if (device?.final === true) return deviceGate(walk, now);",
-    "",
-    DECIDE,
-  ),
-  mutant(
     "reread-unbounded",
     "machine/states/powering-off",
     "a reading that keeps a proof is late once the proof is",
@@ -439,22 +366,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     DECIDE_GUARDS,
   ),
   mutant(
-    "reprovision-counts-as-reboot",
-    "machine/states/powering-off",
-    "the power-off of a reprovision is no reboot that it could rest on",
-    '(first && attempt.kind === "Reboot" ? 1 : 0)',
-    "(first ? 1 : 0)",
-    DECIDE_GUARDS,
-  ),
-  mutant(
-    "unheard-503",
-    "machine/rules/power-orders",
-    "an order that was answered with 503 may have been heard",
-    'order.outcome === "Rejected" && !MAY_BE_HEARD.has(order.problem?.reason);',
-    'order.outcome === "Rejected";',
-    DECIDE,
-  ),
-  mutant(
     "rejected-order-uncounted",
     "machine/rules/power-orders",
     "a refused order does not make those before it forgotten",
@@ -469,13 +380,5 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "const inMs = device.retryAtMs - now.monotonicMs;",
     "const inMs = device.retryAtMs;",
     DECIDE_GUARDS,
-  ),
-  mutant(
-    "unknown-power-is-off",
-    "machine/states/powering-off",
-    "a node that came back is not powered off because its BMC does not say how the host is",
-    'if (last.state === "Off") return undefined;',
-    'if (last.state !== "On") return undefined;',
-    DECIDE,
   ),
 ];

@@ -35,14 +35,6 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
 
   // What version 0.1.0 left.
   mutant(
-    "first-version-taint-foreign",
-    "effects/run-effect",
-    "a taint that version 0.1.0 put on comes off when a later version takes the remediation over",
-    'taint?.found === "Ours" || isTaintOfFirstVersion(session.remediation, node)',
-    'taint?.found === "Ours"',
-    EFFECTS,
-  ),
-  mutant(
     "annotation-signs-for-ever",
     "machine/node-patches/marks",
     "an annotation, which a kubelet can write, makes no taint ours for an id that a later version chose",
@@ -167,28 +159,12 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
-    "wrong-host-while-releasing",
-    "machine/states/releasing",
-    "the wrong host is found out while workloads are released, too",
-    "  if (wrong !== undefined) return wrong;\n",
-    "",
-    DECIDE,
-  ),
-  mutant(
     "drain-wait-past-reread",
     "machine/states/releasing",
     "no wait outlasts the time at which the power is to be read again",
     "nextCheckMs: Math.min(inMs, untilReread(walk, now), walk.remainingMs)",
     "nextCheckMs: inMs",
     DECIDE_GUARDS,
-  ),
-  mutant(
-    "failed-device-starts-proof",
-    "machine/states/releasing",
-    "an Off that was read before the device failed begins no proof",
-    'if (device === undefined && last?.state === "Off") {',
-    'if (last?.state === "Off") {',
-    DECIDE,
   ),
   mutant(
     "lost-proof-stays-confirmed",
@@ -223,27 +199,11 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
-    "successor-node-deleted",
-    "machine/states/releasing",
-    "a Node that has joined anew is not deleted for the one before",
-    "if (seen.nodeDeleted || uid === undefined || (node !== undefined && node.metadata.uid !== uid)) return undefined;",
-    "if (seen.nodeDeleted || uid === undefined) return undefined;",
-    DECIDE,
-  ),
-  mutant(
     "node-deleted-unsaved",
     "machine/states/releasing",
     "a Node is deleted only once just what it has now is stored",
     "if (announced && isDeepStrictEqual(status.backup, seen.backup.status)) return",
     "if (announced) return",
-    DECIDE,
-  ),
-  mutant(
-    "on-before-order-believed",
-    "machine/states/returning",
-    "an On that was read before the power-on was ordered says nothing of the time after the power-off",
-    "const on = order !== undefined || spent ? readsOn(walk) : undefined;",
-    "const on = readsOn(walk);",
     DECIDE,
   ),
   mutant(
@@ -271,27 +231,11 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
-    "deleted-node-is-new",
-    "machine/states/returning",
-    "the Node that is to be deleted is not the one that has joined anew",
-    "if (deleted && node.metadata.uid === uid) return false;",
-    "",
-    DECIDE,
-  ),
-  mutant(
     "unknown-boot-is-new",
     "machine/states/returning",
     "a node that does not say in which boot it is has not rejoined",
     "return bootID === undefined || (present !== undefined && present !== bootID);",
     "return present !== bootID;",
-    DECIDE,
-  ),
-  mutant(
-    "lease-before-on-rejoins",
-    "machine/states/returning",
-    "a renewal from before the power-on is no sign of the new boot",
-    'const onOrderedAtMs = seen.order?.action === "On" ? seen.order.atMs : -Infinity;',
-    "const onOrderedAtMs = -Infinity;",
     DECIDE,
   ),
   mutant(
@@ -303,27 +247,11 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
-    "host-kept-after-success",
-    "machine/states/returning",
-    "a host is given up before the verdict",
-    'if (!seen.hostReleased) return run({ do: "releaseHost", asItIs: seen.successor?.waiting === true });',
-    "",
-    DECIDE,
-  ),
-  mutant(
     "labels-not-given-back-at-once",
     "machine/states/returning",
     "a node that joins anew has its labels back before it is Ready",
     "  const restoring = restoreLabels(walk);\n  if (restoring !== undefined) return restoring;\n  if (!rejoined)",
     "  if (!rejoined)",
     DECIDE,
-  ),
-  mutant(
-    "success-lets-go",
-    "machine/states/returning",
-    "a host that somebody waits for is handed over as it is, at a success too",
-    "asItIs: seen.successor?.waiting === true",
-    "asItIs: false",
-    DECIDE_RECORD,
   ),
 ];

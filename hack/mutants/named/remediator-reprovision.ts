@@ -39,14 +39,6 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
-    "replace-turn-forgotten",
-    "controller/replacement-admission",
-    "who was told that its Machine may be replaced keeps others waiting before that is stored",
-    " || this.#told.get(namespace) === uid",
-    "",
-    "test/unit/remediator/replace-turns.test.ts",
-  ),
-  mutant(
     "machine-deleted-unproven",
     "machine/states/provisioning-machine",
     "a Machine is deleted only while its host is proven off",
@@ -100,14 +92,6 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
     "what is taken off a host is what was saved of it",
     "if (look.image !== installation.image) {",
     "if (look.isGone) {",
-    DECIDE,
-  ),
-  mutant(
-    "image-left-off",
-    "machine/states/provisioning-host",
-    "an undo puts back what was taken off a host",
-    'if (look.image === undefined && look.consumer === undefined && !look.isGone) return run({ do: "putImageBack" });',
-    "",
     DECIDE,
   ),
 

@@ -17,30 +17,6 @@ const mutant = mutantsOf("src/remediator");
 export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // A Secret goes only where it may.
   mutant(
-    "secret-follows-edit",
-    "hosts/sent-before",
-    "a Secret without the annotation is sent to no address that was edited since 0.1.0 spoke to it",
-    "if (reachable === undefined || reachable.observedGeneration !== metadata.generation) return false;",
-    "if (reachable === undefined) return false;",
-    TARGETS,
-  ),
-  mutant(
-    "upgrade-never-over",
-    "hosts/sent-before",
-    "a Secret without the annotation is sent only while a remediation of 0.1.0 has the host",
-    "if (status?.owner === undefined || status.owner.stateVersion !== undefined) return false;",
-    "if (status?.owner === undefined) return false;",
-    TARGETS,
-  ),
-  mutant(
-    "upgrade-leaves-host-off",
-    "hosts/devices",
-    "an upgrade in the middle of a fence leaves no host off for lack of the annotation",
-    "allowed === undefined ? wasSentByFirstVersion(target) : isAllowed(allowed, device.address)",
-    "isAllowed(allowed, device.address)",
-    TARGETS,
-  ),
-  mutant(
     "owner-without-version",
     "hosts/target-store",
     "the owner of a host says that this version has taken it: 0.1.0's rule for Secrets does not hold for it",
@@ -132,14 +108,6 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     BARE_METAL_POWER,
   ),
   mutant(
-    "target-beside-unread-hosts",
-    "hosts/composite-directory",
-    "a FencingTarget is not used before it is known whether an operator powers its host",
-    "if (target !== undefined && unread !== undefined) {",
-    "if (target === undefined && unread !== undefined) {",
-    BARE_METAL_SIM,
-  ),
-  mutant(
     "order-beside-unread-hosts",
     "hosts/composite-directory",
     "no power-off is sent to a FencingTarget's host before it is known whether an operator has taken it back",
@@ -195,14 +163,6 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "a target that names the namesake in another cluster is another host's",
     "const isSame = namesOf(cluster).some((by) => nodeKey({ name, cluster: by }) === named);",
     "const isSame = name === nodeName;",
-    TARGET_CLUSTERS,
-  ),
-  mutant(
-    "pin-of-namesake",
-    "hosts/identity",
-    "what was pinned from a node counts for no namesake",
-    "const isPin = pin?.nodeName === nodeName && clusterKey(pin.clusterRef) === clusterKey(clusterRef);",
-    "const isPin = pin?.nodeName === nodeName;",
     TARGET_CLUSTERS,
   ),
   mutant(
@@ -294,14 +254,6 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     TARGETS,
   ),
   mutant(
-    "foreign-namespace-target",
-    "hosts/target-index",
-    "targets of other namespaces are not honoured",
-    "if (object.metadata.namespace !== this.#namespace) return [];",
-    "",
-    TARGETS,
-  ),
-  mutant(
     "secret-sent-anywhere",
     "hosts/devices",
     "a Secret is sent to no address but those that it allows",
@@ -334,14 +286,6 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     IDENTITY,
   ),
   mutant(
-    "unknown-owner-robbed",
-    "hosts/target-store",
-    "an owner of a kind that is not known here is live",
-    "if (type === undefined) return true;",
-    "if (type === undefined) return false;",
-    TARGETS,
-  ),
-  mutant(
     "unfinished-owner-robbed",
     "hosts/target-store",
     "an owner without a verdict is live",
@@ -371,14 +315,6 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "a host whose kubelet lives is not off, whatever its BMC says",
     "return (await showsLife(runtime, node, signal)) ? undefined : { time, ...outage };",
     "return { time, ...outage };",
-    OFF_PROOF,
-  ),
-  mutant(
-    "one-off-proves-outage",
-    "probes/prove-off",
-    "one reading proves no host of an outage off",
-    'if (levelPower(readings, level.length).state !== "Off") return undefined;',
-    "",
     OFF_PROOF,
   ),
   mutant(

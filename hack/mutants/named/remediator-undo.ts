@@ -1,12 +1,4 @@
-import {
-  DECIDE,
-  DECIDE_RECORD,
-  DECIDE_UNDO,
-  DEVICE_EFFECTS,
-  LATE_REJOIN_SIM,
-  PROPERTIES,
-  WORKLOAD_SIM,
-} from "./killers.ts";
+import { DECIDE, DECIDE_UNDO, DEVICE_EFFECTS, LATE_REJOIN_SIM, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -128,35 +120,11 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
-    "on-before-untaint-away",
-    "machine/rules/cluster-away",
-    "no host is powered on whose taint may stand in a cluster that is away",
-    'const unmarked = state.name === "Undoing" && status.target === undefined;',
-    'const unmarked = state.name === "Undoing";',
-    DECIDE,
-  ),
-  mutant(
     "verify-while-away",
     "machine/rules/cluster-away",
     "before any order a cluster that is away is waited for where that ends",
     'if (state.name !== "Verifying" || state.attempt.action === "ForceOff" || state.attempt.action === "On") {',
     'if (state.name !== "Resolving") {',
-    DECIDE,
-  ),
-  mutant(
-    "time-runs-while-away",
-    "machine/rules/cluster-away",
-    "an attempt is not spent on a cluster that is away",
-    'if (state.name === "Resolving") return undefined;\n  const { step',
-    'if (state.name !== "Resolving") return undefined;\n  const { step',
-    DECIDE,
-  ),
-  mutant(
-    "handed-unproven",
-    "machine/states/undoing",
-    "a Machine is left to its owner only once its host was proven off",
-    "return status.target !== undefined && (isProven || !plan.requireReboot);",
-    "return status.target !== undefined;",
     DECIDE,
   ),
   mutant(
@@ -177,27 +145,11 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
 
   mutant(
-    "target-waited-for-ever",
-    "machine/states/undoing",
-    "an undo does not wait for a target for ever",
-    "if (!owes || inherits(walk) || walk.remainingMs <= 0) return undefined;",
-    "if (!owes || inherits(walk)) return undefined;",
-    DECIDE,
-  ),
-  mutant(
     "undo-powers-anothers-host",
     "machine/states/undoing",
     "an undo orders no power of a host that it does not own",
     "if (owned && !isLeftAsItIs(walk)) {",
     "if (host.found && !isLeftAsItIs(walk)) {",
-    DECIDE,
-  ),
-  mutant(
-    "successor-of-long-ago",
-    "machine/states/undoing",
-    "who waits for the host is asked right before the undo's On",
-    'if (isOld && walk.siblings.some((sibling) => sibling.waiting)) return run({ do: "checkSuccessor" });',
-    "",
     DECIDE,
   ),
   mutant(
@@ -215,14 +167,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "    if (held !== undefined) return held;\n    const verdict",
     "    const verdict",
     DECIDE,
-  ),
-  mutant(
-    "undo-on-wrong-host",
-    "machine/states/undoing",
-    "an undo orders no other host on",
-    "    if (!verdict.verified && !allowsOn(verdict)) return waitForIdentity(walk, verdict, now);\n    return orderOn",
-    "    return orderOn",
-    DECIDE_UNDO,
   ),
   mutant(
     "undo-unsettled-by-refusal",
@@ -246,14 +190,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a host that was ordered off is ordered on, whatever it reads",
     "if (isOn && !isOnOwed(walk, now)) {",
     "if (isOn) {",
-    DECIDE_UNDO,
-  ),
-  mutant(
-    "unsent-on-believed",
-    "machine/states/undoing",
-    "an On that was stored and not sent is no On",
-    'return outcome !== "Rejected" || problem !== undefined;',
-    "return true;",
     DECIDE_UNDO,
   ),
   mutant(
@@ -313,38 +249,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     DECIDE_UNDO,
   ),
   mutant(
-    "hand-over-lets-go",
-    "machine/states/undoing",
-    "a host that somebody waits for is handed over as it is",
-    "const asItIs = seen.successor?.waiting === true || ",
-    "const asItIs = ",
-    DECIDE_UNDO,
-  ),
-  mutant(
-    "ons-count-offs",
-    "machine/rules/power-orders",
-    "what it took to power a host off takes nothing from the orders to power it on",
-    "const before = attempt.action === action ? attempt.orders : 0;",
-    "const before = attempt.orders;",
-    DECIDE_RECORD,
-  ),
-  mutant(
-    "undo-forgets-attempt",
-    "machine/rules/transitions",
-    "an undo keeps what the attempt that it ends has done",
-    '"attempt" in state && state.attempt !== undefined\n      ? state.attempt\n      : newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
-    'newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs)',
-    DECIDE_RECORD,
-  ),
-  mutant(
-    "undo-on-of-another-host",
-    "machine/states/undoing",
-    "a host that reads On is not ordered on where its devices may be another's",
-    "return verdict === undefined || allowsOn(verdict);",
-    "return true;",
-    DECIDE_UNDO,
-  ),
-  mutant(
     "released-host-powered",
     "machine/states/undoing",
     "an undo orders no power of a host that was given up",
@@ -361,27 +265,11 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     DECIDE_UNDO,
   ),
   mutant(
-    "inherited-host-forgotten",
-    "machine/states/undoing",
-    "who was to inherit a host asks for it again while its owner takes back what it did",
-    "if (seen.claim?.owned === false && seen.claim.undoing) return reclaim(walk, now);",
-    "",
-    DECIDE_UNDO,
-  ),
-  mutant(
     "deleted-node-unawaited",
     "machine/states/undoing",
     "a remediation that is being deleted waits for the Node that it has deleted",
     "return waits && walk.remainingMs > 0 ?",
     "return waits && walk.remainingMs > Infinity ?",
-    DECIDE_UNDO,
-  ),
-  mutant(
-    "deleted-undo-gives-up",
-    "machine/states/undoing",
-    "a remediation that is being deleted does not give its host up",
-    'if ((walk.remediation.deleting && !isTakenBack(walk)) || holds(walk.stop, "On") || readsOn(walk) !== undefined)',
-    'if (holds(walk.stop, "On") || readsOn(walk) !== undefined)',
     DECIDE_UNDO,
   ),
   mutant(
