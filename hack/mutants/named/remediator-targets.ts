@@ -50,6 +50,14 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     SWAPPED_SIM,
   ),
   mutant(
+    "rivals-in-the-order-of-writes",
+    "target-index",
+    "a status that is written to a target changes no message of its rivals, which would be written in turn, without end",
+    "entry !== undefined && claimTheSame(previous, entry)",
+    "entry === undefined && claimTheSame(previous, previous)",
+    "test/unit/targets/target-index.test.ts",
+  ),
+  mutant(
     "rival-remediated-unheeded",
     "hosts/target-index",
     "a host that another target may name as well is not powered on while that is remediated",

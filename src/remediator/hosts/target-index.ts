@@ -68,16 +68,18 @@ export class TargetIndex {
   #replace(uid: string, target: FencingTarget | undefined): FencingTarget[] {
     const touched = new Set<Entry>();
     const previous = this.#byUid.get(uid);
-    if (previous !== undefined) {
-      this.#remove(previous);
-      this.#addRivals(touched, previous);
+    const entry = target && entryOf(target, this.#reports.get(uid)?.uuids ?? []);
+    if (previous !== undefined) this.#addRivals(touched, previous);
+    if (entry !== undefined) this.#addRivals(touched, entry);
+    if (previous !== undefined && entry !== undefined && claimTheSame(previous, entry)) {
+      // In its place: filed again as the last one, each status that is written would change whom its rivals name, without end.
+      this.#deviceCount += entry.target.spec.devices.length - previous.target.spec.devices.length;
+      Object.assign(previous, entry);
+    } else {
+      if (previous !== undefined) this.#remove(previous);
+      if (entry !== undefined) this.#add(entry);
     }
-    if (target !== undefined) {
-      const entry = entryOf(target, this.#reports.get(uid)?.uuids ?? []);
-      this.#add(entry);
-      this.#addRivals(touched, entry);
-      touched.delete(entry);
-    }
+    if (entry !== undefined) touched.delete(entry);
     if (previous !== undefined) touched.delete(previous);
     return [...touched].map((entry) => entry.target);
   }
@@ -174,6 +176,10 @@ interface Entry {
   exclusive: readonly Exclusive[];
   /** What concerns others who are filed under it. */
   contested: readonly string[];
+}
+
+function claimTheSame(a: Entry, b: Entry): boolean {
+  return a.claims.size === b.claims.size && [...a.claims].every((claim) => b.claims.has(claim));
 }
 
 type Exclusive = { claims: readonly string[] } & (

@@ -153,9 +153,10 @@ class Files {
     return this.#ids.get(key) ?? [];
   }
 
-  /** Files `id` under these keys, and under no other any more. */
+  /** Files `id` under these keys, and under no other any more. It keeps its place where it stood already. */
   file(id: string, keys: readonly string[]): void {
     for (const key of this.#keys.get(id) ?? []) {
+      if (keys.includes(key)) continue;
       const ids = this.#ids.get(key);
       ids?.delete(id);
       if (ids?.size === 0) this.#ids.delete(key);
