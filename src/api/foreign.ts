@@ -78,6 +78,6 @@ export function conditionOf(conditions: readonly Condition[], type: string): Con
   return conditions.find((condition) => condition.type === type);
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import type { KubeObject, ObjectMeta } from "../kube/resource.ts";
 import { CURRENT_CONFIG, DESIRED_CONFIG, MACHINE, MANUALLY_CONFIRMED_HEALTHY } from "./annotations.ts";
 import type { Node, NodeCondition } from "./core.ts";
+import { readNode } from "./read-node.ts";
 
 // What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and the like are dropped.
 
@@ -31,11 +32,15 @@ function keep(annotations: Record<string, string>, kept: readonly string[] | und
   return Object.fromEntries(Object.entries(annotations).filter(([key]) => kept.includes(key)));
 }
 
-/** A Node without images, volumes, addresses and foreign annotations: read it live before backing it up. */
+/**
+ * A Node without images, volumes, addresses and foreign annotations: read it live before backing it up.
+ *
+ * @throws TypeError where it is no Node, which an API server that anybody may run can claim.
+ */
 export function trimNode(raw: KubeObject): Node {
-  const node = raw as Partial<Node> & KubeObject;
-  const { unschedulable, providerID, taints } = node.spec ?? {};
-  const { bootID, systemUUID, machineID } = node.status?.nodeInfo ?? {};
+  const node = readNode(raw);
+  const { unschedulable, providerID, taints } = node.spec;
+  const { bootID, systemUUID, machineID } = node.status.nodeInfo ?? {};
   return {
     apiVersion: raw.apiVersion,
     kind: raw.kind,
@@ -46,7 +51,7 @@ export function trimNode(raw: KubeObject): Node {
       ...(taints !== undefined && { taints }),
     },
     status: {
-      conditions: (node.status?.conditions ?? []).map(trimNodeCondition),
+      conditions: (node.status.conditions ?? []).map(trimNodeCondition),
       nodeInfo: {
         ...(bootID !== undefined && { bootID }),
         ...(systemUUID !== undefined && { systemUUID }),

@@ -5,6 +5,23 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/api");
 
 export const API_MUTANTS: readonly Mutant[] = [
+  // Nodes of API servers that anybody may run.
+  mutant(
+    "node-of-any-shape",
+    "read-node",
+    "a Node whose fields have other types is left out, and fails nobody who reads it",
+    "if (wrong !== undefined) throw",
+    'if (wrong === "") throw',
+    "test/unit/api/read-node.test.ts",
+  ),
+  mutant(
+    "identity-of-any-length",
+    "read-node",
+    "what a kubelet reports of its host is kept so short that a status that repeats it can be stored",
+    "value.slice(0, IDENTITY_LENGTH_MAX)",
+    "value",
+    "test/unit/api/read-node.test.ts",
+  ),
   // OKD.
   mutant(
     "okd-either-label",

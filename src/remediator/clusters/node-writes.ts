@@ -1,7 +1,8 @@
 import { NODES } from "../../api/core-types.ts";
 import type { Node } from "../../api/core.ts";
+import { readNode } from "../../api/read-node.ts";
 import type { JsonPatchOperation, KubeClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
 
 /** Tries of one guarded patch: a kubelet or another controller may write in between. */
 const TRIES_MAX = 5;
@@ -14,9 +15,11 @@ export async function getNode(
 ): Promise<Node | undefined> {
   if (name === undefined) return undefined;
   try {
-    return await client.get<Node>(NODES, { name }, signal);
+    return readNode(await client.get(NODES, { name }, signal));
   } catch (error) {
     if (isKubeError(error, "NotFound")) return undefined;
+    if (error instanceof TypeError)
+      throw new KubeError("BadResponse", `get Node ${name}: ${error.message}`, { cause: error });
     throw error;
   }
 }
