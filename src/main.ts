@@ -15,7 +15,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-// Node leaves the exit code undefined until it is set; the command-line library speaks of null.
+// Node leaves the exit code undefined until it is set; the command-line library uses null.
 const cliProcess: CliContext["process"] = {
   stdout: process.stdout,
   stderr: process.stderr,

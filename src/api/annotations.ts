@@ -1,6 +1,6 @@
 // Annotations that ironfence reads or writes: the strings are a contract with other controllers, so none may change.
 
-/** On a remediation CR: the node to remediate; the CR's name where it is absent (medik8s contract). */
+/** On a remediation CR: the node to remediate. By default it is the name of the CR (medik8s contract). */
 export const NODE_NAME = "remediation.medik8s.io/node-name";
 /** On a remediation CR: the template that it was created from. */
 export const TEMPLATE_NAME = "remediation.medik8s.io/template-name";
@@ -10,7 +10,7 @@ export const NHC_TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
 export const HEALTHY_DELAY = "remediation.medik8s.io/healthy-delay";
 /** On a remediation CR: already counted as older than 48 h. */
 export const OLD_REMEDIATION_CR = "nodehealthcheck.medik8s.io/old-remediation-cr-flag";
-/** On a remediation template: its remediator takes several CRs for one node, told apart by template. */
+/** On a remediation template: its remediator accepts several CRs for one node, each of another template. */
 export const MULTIPLE_TEMPLATES_SUPPORT = "remediation.medik8s.io/multiple-templates-support";
 /** On a node: a person says that it is healthy; consumed by the health check. */
 export const MANUALLY_CONFIRMED_HEALTHY = "remediation.medik8s.io/manually-confirmed-healthy";
@@ -24,8 +24,8 @@ export const CURRENT_CONFIG = "machineconfiguration.openshift.io/currentConfig";
 export const DESIRED_CONFIG = "machineconfiguration.openshift.io/desiredConfig";
 
 /**
- * On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put the out-of-service taint there, for people. A kubelet
- * can write it, so whose the taint is says a second taint with this key.
+ * On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put the out-of-service taint there, for information. A
+ * kubelet can write it, so a second taint with this key shows the owner of the taint.
  */
 export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
@@ -47,11 +47,11 @@ export const ALLOW_PROVIDER_ID = "ironfence.io/allow-provider-id";
 /** On a BareMetalHost: `true` takes its status for proof, where nobody but its operator can reach the BMC. */
 export const TRUST_POWER_STATUS = "ironfence.io/trust-power-status";
 
-/** On a health check: `5/24h` leaves a node for people after 5 remediations in any 24 hours; 10/24h where it is absent. */
+/** On a health check: with `5/24h` nothing more starts for a node after 5 remediations in any 24 hours. The default is 10/24h. */
 export const ATTEMPT_BUDGET = "ironfence.io/attempt-budget";
-/** On OKD's MachineHealthCheck: `true` deletes no Machine while another one that it covers is being deleted; `false` where it is absent. */
+/** On OKD's MachineHealthCheck: `true` deletes no Machine while another one that it covers is being deleted. The default is `false`. */
 export const ONE_MACHINE_AT_A_TIME = "ironfence.io/one-machine-at-a-time";
-/** On a health check: `false` keeps a node that no step could mend from being tried anew. */
+/** On a health check: with `false` the list of steps is not started again for a node that no step brought back. */
 export const START_ANEW = "ironfence.io/start-anew";
 /** On a health check: `true` skips the rest of a duration where the node is not Ready and its host is proven off. */
 export const SKIP_DURATION_IF_OFF = "ironfence.io/skip-duration-if-off";
@@ -64,7 +64,7 @@ export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";
  */
 export const CONFIRM = "ironfence.io/confirm";
 
-/** On the agent's Lease, for people and `ironfence status`: what leads, what it serves, and why it is not ready, empty where it is. */
+/** On the agent's Lease, for `ironfence status`: what leads, what it serves, and why it is not ready (empty if it is ready). */
 export const AGENT_VERSION = "ironfence.io/version";
 export const AGENT_COMPONENTS = "ironfence.io/components";
 export const AGENT_FAMILIES = "ironfence.io/families";

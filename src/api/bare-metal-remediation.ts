@@ -11,7 +11,7 @@ const strategySchema = z
   .object({
     type: z.enum(["Reboot", "Reprovision", "Escalate"]).default("Reboot").meta({
       description:
-        "Reboot: off, proven off, workloads released, on again. Reprovision: the same, then booted from the network so that the host is installed anew. Escalate: 1 + retryLimit reboots, then one reprovision, in one remediation.",
+        "Reboot: power off, prove off, release the workloads, power on. Reprovision: the same, but the host is installed again. Escalate: 1 + retryLimit reboots, then one reprovision, in one remediation.",
     }),
     retryLimit: z.int().min(0).max(10).default(1).meta({
       description: "How many more reboots follow one that did not help.",
@@ -59,7 +59,7 @@ const taintSchema = z.object({
 
 const bareMetalRemediationStatusSchema = z.object({
   observedGeneration: z.int().optional(),
-  phase: z.string().optional().meta({ description: "The step that the remediation is at, for people." }),
+  phase: z.string().optional().meta({ description: "The state of the remediation." }),
   stateVersion: z.int().min(1).optional().meta({
     description:
       "Version of what this status says, which an agent of an older one does not act on. Absent: 1, that of agents up to 0.1.0.",
@@ -87,7 +87,7 @@ const bareMetalRemediationStatusSchema = z.object({
       bootOverride: z.boolean().meta({ description: "Whether a boot override may be set and must be cleared." }),
       secondTaint: z.boolean().optional().meta({
         description:
-          "Whether an out-of-service taint of this id has a second taint beside it. Absent for an id of agent 0.1.0, which annotates only.",
+          "Whether an out-of-service taint of this id comes with an ownership taint. Not set for an id of agent 0.1.0, which only annotates the node.",
       }),
     })
     .optional(),
@@ -147,7 +147,7 @@ const bareMetalRemediationStatusSchema = z.object({
       uid: z.string(),
       systemUUID: z.string().optional().meta({
         description:
-          "Who the host was by its target when it was last ordered off: a target made anew must say the same.",
+          "Identity of the host, by its target, when it was last ordered off. A target that is created again must have the same.",
       }),
       serialNumber: z.string().optional(),
     })

@@ -20,7 +20,7 @@ export const PAUSED_ANNOTATION = "cluster.x-k8s.io/paused";
 export const PAUSED_FOR_OTHERS = "ironfence.io";
 /** On a Machine: health checks do not look at it. */
 export const SKIP_REMEDIATION_ANNOTATION = "cluster.x-k8s.io/skip-remediation";
-/** On a Machine: unhealthy at once, by somebody's word. */
+/** On a Machine: unhealthy at once, because a user says so. */
 export const REMEDIATE_MACHINE_ANNOTATION = "cluster.x-k8s.io/remediate-machine";
 
 /** On an object made from a template: the template's name, and its `Kind.group`. */
@@ -39,11 +39,11 @@ export interface Machine extends KubeObject {
   /** The Node that it has become; undefined before that. It stays when the Node is gone. */
   nodeName: string | undefined;
   phase: string | undefined;
-  /** What has failed for good; Cluster API 1.11 and newer set neither. */
+  /** What has failed permanently; Cluster API 1.11 and newer set neither. */
   failureReason: string | undefined;
   failureMessage: string | undefined;
   infrastructureReady: boolean;
-  /** RFC 3339; undefined where it is not ready, or nothing tells since when. */
+  /** RFC 3339; undefined if it is not ready, or if the time is not known. */
   infrastructureReadySince: string | undefined;
   /** RFC 3339; when OKD last changed its status. Cluster API does not tell. */
   lastUpdated?: string;
@@ -155,7 +155,7 @@ const CONTROL_PLANE_INITIALIZED: ReadinessFields = {
   v1beta1Flag: "controlPlaneReady",
 };
 
-/** Upstream goes by the condition; the flags are for objects without it. */
+/** Upstream uses the condition; the flags are for objects without it. */
 function readReadiness(
   raw: KubeObject,
   { conditions, v1beta1Conditions }: ConditionForms,

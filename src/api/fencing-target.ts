@@ -47,7 +47,7 @@ const deviceSchema = z.object({
       }),
       minVersion: z.enum(["1.0", "1.1", "1.2", "1.3"]).optional().meta({
         description:
-          "Oldest version of TLS that is spoken: 1.2 where absent. Below that, for BMCs that know nothing newer, weak ciphers, short keys and finite-field Diffie-Hellman are let through as well.",
+          "Oldest version of TLS that is accepted; the default is 1.2. A lower version, for BMCs that support nothing newer, also accepts weak ciphers, short keys and finite-field Diffie-Hellman.",
       }),
     })
     .optional(),
@@ -64,7 +64,7 @@ const deviceSchema = z.object({
         .optional()
         .meta({
           description:
-            "Paths of the Chassis that have to read Off for the host to be off, e.g. /redfish/v1/Chassis/1; none where empty. Where absent, each Chassis that the System links to and that contains this System alone.",
+            "Paths of the Chassis that have to read Off for the host to be off, for example /redfish/v1/Chassis/1. With an empty list none counts. By default each Chassis counts that the System links to and that contains only this System.",
           "x-kubernetes-list-type": "atomic",
         }),
     })
@@ -79,11 +79,11 @@ const deviceSchema = z.object({
         .optional()
         .meta({
           description:
-            "Cipher suites to try, in this order: 17, then 3, where absent. 2 and 16 do not encrypt; with 1 and 15 whoever can send in the BMC's name can make a running host look off.",
+            "Cipher suites to try, in this order. The default is 17, then 3. Suites 2 and 16 do not encrypt. With 1 and 15, an attacker who can send packets in the name of the BMC can make a running host look off.",
           "x-kubernetes-list-type": "atomic",
         }),
       bootMode: z.enum(["UEFI", "Legacy"]).optional().meta({
-        description: "Firmware that a network boot is ordered for: UEFI where absent.",
+        description: "Firmware that a network boot is ordered for. The default is UEFI.",
       }),
     })
     .optional()
@@ -118,7 +118,7 @@ const fencingTargetSpecSchema = z.object({
       serialNumber: z.string().min(1).max(256).optional(),
       verification: z.enum(["Required", "None"]).default("Required").meta({
         description:
-          "None fences a host also where its BMC tells neither UUID nor serial number: a swapped cable then powers off the wrong host. A mismatch is refused all the same.",
+          "None also fences a host whose BMC reports neither UUID nor serial number: a swapped cable then powers off the wrong host. A mismatch is still refused.",
       }),
     })
     .prefault({})
@@ -219,7 +219,7 @@ export const FENCING_TARGETS: CustomKind = {
   namespaced: true,
   shortNames: ["ft"],
   categories: ["ironfence"],
-  description: "The devices that can power one node off and on. Honoured in ironfence's own namespace only.",
+  description: "The devices that can power one node off and on. It is used only in the namespace of the agent.",
   spec: fencingTargetSpecSchema,
   status: fencingTargetStatusSchema,
   printerColumns: [

@@ -11,7 +11,7 @@ export interface CelRule {
   optionalOldSelf?: boolean;
 }
 
-/** One kind of ours: all that its CRD is generated from. */
+/** One of our kinds: everything that its CRD is generated from. */
 export interface CustomKind extends ResourceType {
   singular: string;
   shortNames: readonly string[];
@@ -20,7 +20,7 @@ export interface CustomKind extends ResourceType {
   spec: z.ZodType;
   /** Absent for kinds without a status, such as templates. */
   status?: z.ZodType;
-  /** CEL rules at the object's root, where `self.status` can be seen beside `self.spec`. */
+  /** CEL rules at the object's root, where both `self.status` and `self.spec` can be used. */
   rootRules?: readonly CelRule[];
   printerColumns: readonly { name: string; type: string; jsonPath: string; description?: string; priority?: number }[];
 }

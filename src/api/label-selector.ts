@@ -30,7 +30,7 @@ export class SelectorError extends Error {
  * Compiles a `metav1.LabelSelector`: every label and every expression must hold. An empty one is refused, since it would
  * select everything.
  *
- * @throws SelectorError with a message for people.
+ * @throws SelectorError with a message for the user.
  */
 export function compileSelector(selector: LabelSelector): LabelMatcher {
   if (isEmpty(selector)) throw new SelectorError("the selector is empty: it would cover every node");

@@ -12,7 +12,7 @@ export const CONTROL_PLANE_ROLES: readonly string[] = [
   "node-role.kubernetes.io/control-plane",
   "node-role.kubernetes.io/master",
 ];
-/** On a node: it runs etcd, where that does not run beside the rest of the control plane. */
+/** On a node: it runs etcd, if etcd does not run on the control plane nodes. */
 export const ETCD_ROLE = "node-role.kubernetes.io/etcd";
 /** On whatever Velero has restored: which restore that was. */
 export const RESTORED_BY_VELERO = "velero.io/restore-name";

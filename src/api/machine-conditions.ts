@@ -35,8 +35,8 @@ export function says(object: ConditionForms, wanted: ConditionWrite): boolean {
 }
 
 /**
- * The same, in whatever words: releases of upstream's controller word their messages differently, and one of them at work on
- * the same object would rewrite ours, and we its, for ever.
+ * The same, with any message: releases of upstream's controller have different messages. If one of them works on the same
+ * object, it would overwrite our message and we its message, forever.
  */
 export function agrees(object: ConditionForms, wanted: ConditionWrite): boolean {
   return compare(object, wanted, () => true);
@@ -142,7 +142,7 @@ function upsert(
   const place = list.findIndex((condition) => textAt(condition, "type") === write.type);
   const before = list[place];
   const texts = textsOf(write, form);
-  // Key by key as the server keeps them, so that what is there already is told from what differs.
+  // Key by key as the server keeps them, so that only what differs counts as different.
   const isSame =
     textAt(before, "status") === texts.status &&
     (textAt(before, "reason") ?? "") === (texts.reason ?? "") &&

@@ -33,7 +33,7 @@ export interface MachineHealthCheckSpec {
   /** Empty where its machines are of the cluster that it is an object of (OKD). */
   clusterName: string;
   selector: LabelSelector;
-  /** 0: a machine may wait for its node for ever. */
+  /** 0: a machine may wait for its node forever. */
   nodeStartupTimeoutMs: number;
   unhealthyNodeConditions: readonly UnhealthyCondition[];
   unhealthyMachineConditions: readonly UnhealthyCondition[];
@@ -43,7 +43,7 @@ export interface MachineHealthCheckSpec {
   unhealthyLessThanOrEqualTo: number | string | undefined;
   /** Undefined: what is done to an unhealthy machine without one is the vendor's. */
   template: MachineTemplateReference | undefined;
-  /** What is asked for and cannot be done, in words: it is told, and a field that guards remediation closes it. */
+  /** What is asked for and cannot be done, in words. It is reported, and a field that guards remediation prevents it. */
   problems: readonly string[];
 }
 
@@ -72,7 +72,7 @@ export function readMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
   return { ...identityOf(raw), spec, status: readMachineHealthCheckStatus(raw) };
 }
 
-/** What every kind of MachineHealthCheck has in common beside its spec. */
+/** What every kind of MachineHealthCheck has in common apart from its spec. */
 export function identityOf(raw: KubeObject): Pick<MachineHealthCheck, "apiVersion" | "kind" | "metadata"> {
   const { apiVersion, kind, metadata } = raw;
   return { apiVersion, kind, metadata: { ...trimMeta(metadata), namespace: metadata.namespace ?? "" } };

@@ -36,7 +36,7 @@ export interface BareMetalHost extends KubeObject {
   online: boolean;
   consumerRef: (ObjectReference & { kind: string; name: string }) | undefined;
   externallyProvisioned: boolean;
-  /** The operator never powers it off: no off that it tells can be believed. */
+  /** The operator never powers it off, so an Off that it reports cannot be trusted. */
   disablePowerOff: boolean;
   /** By annotation; the operator has let go only once operationalStatus says `detached`. */
   detached: boolean;

@@ -5,11 +5,11 @@ import type { Node } from "./core.ts";
 export interface Outage {
   nodeUID: string;
   bootID?: string | undefined;
-  /** Transition time of Ready, as the Node has it: compared by its letters, so no clock bears on it. */
+  /** Transition time of Ready, as the Node has it: compared as text, so that no clock matters. */
   notReadySince: string;
 }
 
-/** The outage that a node is in; undefined while it is Ready, and where it does not tell since when it is not. */
+/** The outage that a node is in; undefined while it is Ready, and if it does not show since when it is not. */
 export function outageOf(node: Node | undefined): Outage | undefined {
   const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
   const isAway = ready?.status === "False" || ready?.status === "Unknown";

@@ -6,13 +6,13 @@ import type { ConfigMap } from "./core.ts";
 export const STOP_SWITCH_NAME = "ironfence-pause";
 /** Key of its data: anything but `"false"` stops. */
 export const STOP_SWITCH_PAUSED = "paused";
-/** Key of its data: why, for people. */
+/** Key of its data: the reason, for information. */
 export const STOP_SWITCH_REASON = "reason";
-/** Key of its data: who paused, for people. */
+/** Key of its data: who paused, for information. */
 export const STOP_SWITCH_BY = "by";
-/** Key of its data: when the pause began, for people, RFC 3339. */
+/** Key of its data: when the pause began, for information, RFC 3339. */
 export const STOP_SWITCH_SINCE = "since";
-/** Key of its data: when the pause ends by itself, RFC 3339. Without it, or where it cannot be read, it lasts until somebody ends it. */
+/** Key of its data: when the pause ends by itself, RFC 3339. Without it, or if it is not valid, the pause lasts until a user ends it. */
 export const STOP_SWITCH_UNTIL = "until";
 
 /** A pause that holds power-offs now. */
@@ -26,8 +26,8 @@ export interface Pause {
 type Data = Record<string, string> | undefined;
 
 /**
- * Whether a stop switch that exists, with this data, stops power-offs. Whoever creates one in a hurry and misspells or
- * forgets the value means to stop, so `"false"` alone lets go, and an end that has come.
+ * Whether a stop switch that exists, with this data, stops power-offs. A user who creates one in a hurry and misspells
+ * or forgets the value wants to pause, so only `"false"` or an end in the past resumes.
  */
 export function stops(data: Data, nowMs: number): boolean {
   const untilMs = untilOf(data);

@@ -1,7 +1,7 @@
 import { FENCED_BY } from "./annotations.ts";
 import type { Taint } from "./core.ts";
 
-/** Tells Kubernetes that the node is shut down for good, so that pods and volumes may move (KEP-2268). */
+/** Reports to Kubernetes that the node is shut down permanently, so that pods and volumes may move (KEP-2268). */
 export const OUT_OF_SERVICE: Taint = {
   key: "node.kubernetes.io/out-of-service",
   value: "nodeshutdown",
@@ -12,8 +12,8 @@ export const OUT_OF_SERVICE: Taint = {
 export const QUARANTINE: Taint = { key: "ironfence.io/quarantine", value: "fenced", effect: "NoSchedule" };
 
 /**
- * Stands beside our out-of-service taint, and only there: its value says which remediation put that on. A taint is a place where
- * no kubelet can write (the admission plugin NodeRestriction); an annotation of its own Node is not. The out-of-service taint
+ * Comes with our out-of-service taint, and only with it: its value says which remediation put that on. A kubelet cannot write
+ * taints (the admission plugin NodeRestriction), but it can annotate its own Node. The out-of-service taint
  * keeps pods away, so this one has the weakest effect: ironfence 0.1.0 does not know it and leaves it behind after a rollback.
  */
 export const FENCED: Pick<Taint, "key" | "effect"> = { key: FENCED_BY, effect: "PreferNoSchedule" };
@@ -21,7 +21,7 @@ export const FENCED: Pick<Taint, "key" | "effect"> = { key: FENCED_BY, effect: "
 /** Taints that Kubernetes derives from node conditions; nobody backs them up or restores them. */
 export const CONDITION_TAINT_PREFIX = "node.kubernetes.io/";
 
-/** Whether both are one taint: Kubernetes tells taints apart by key and effect. */
+/** Whether both are one taint: Kubernetes distinguishes taints by key and effect. */
 export function sameTaint(a: Pick<Taint, "key" | "effect">, b: Pick<Taint, "key" | "effect">): boolean {
   return a.key === b.key && a.effect === b.effect;
 }

@@ -3,7 +3,7 @@ import { CURRENT_CONFIG, DESIRED_CONFIG, MACHINE, MANUALLY_CONFIRMED_HEALTHY } f
 import type { Node, NodeCondition } from "./core.ts";
 import { readNode } from "./read-node.ts";
 
-// What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and the like are dropped.
+// What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and similar fields are dropped.
 
 const KEPT_NODE_ANNOTATIONS: readonly string[] = [MANUALLY_CONFIRMED_HEALTHY, MACHINE, CURRENT_CONFIG, DESIRED_CONFIG];
 

@@ -36,7 +36,7 @@ import { RefusedWatches } from "./refused-watches.ts";
 import { VERSION } from "../runtime/version.ts";
 
 /**
- * How long an agent that has handed its lease over stays away from it before it ends and is started anew: others look after
+ * How long an agent that has handed its lease over stays away from it before it ends and is started again: the others check
  * the lease every few seconds.
  */
 const HAND_OVER_MS = 20_000;

@@ -30,7 +30,7 @@ import { VERSION } from "../runtime/version.ts";
 
 /**
  * @param command the first word of the command line, by which messages name the next step.
- * @param how `asJson`: errors are JSON objects, for scripts; `noColor`: help is printed without colours.
+ * @param how `asJson`: errors are JSON objects, for scripts; `noColor`: help is printed without colors.
  */
 const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): Application<CliContext> =>
   buildApplication(
@@ -50,12 +50,12 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
       docs: {
         brief: "Power fencing and node health remediation for bare-metal Kubernetes",
         fullDescription: [
-          "ironfence finds nodes that are unhealthy, powers their hosts off through their BMCs, proves that they are off, frees",
-          "their workloads, powers them on again and gives the nodes back their place; and escalates where that does not help.",
+          "ironfence finds unhealthy nodes, powers their hosts off through their BMCs, proves that they are off, releases",
+          "their workloads, powers them on again and returns the nodes to service. It escalates if that does not help.",
           "",
-          "Start the agent with `ironfence run`; look at what it does with `ironfence status`, and why with `ironfence explain`; stop",
-          "every new power-off with `ironfence pause`. By hand: `ironfence probe` looks whether a host could be fenced, `ironfence fence` has the agent do",
-          "it, `ironfence power` reads or changes one host's power. `ironfence help COMMAND` has examples; `ironfence version` names",
+          "Start the agent with `ironfence run`. `ironfence status` shows what it does, and `ironfence explain` shows why. Stop",
+          "every new power-off with `ironfence pause`. By hand: `ironfence probe` checks whether a host could be fenced, `ironfence fence` has the agent do",
+          "it, `ironfence power` reads or changes one host's power. `ironfence help COMMAND` has examples; `ironfence version` prints",
           "the version.",
         ].join("\n"),
       },
@@ -74,7 +74,7 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
           ...text_en,
           noCommandRegisteredForInput: (args) =>
             args.input.startsWith("-")
-              ? `ironfence: ${args.input}: flags stand behind the command (ironfence --help lists the commands)`
+              ? `ironfence: ${args.input}: flags come after the command (ironfence --help lists the commands)`
               : text_en.noCommandRegisteredForInput(args),
           exceptionWhileParsingArguments: (error) => toText(describeUsage(command, error), EXIT_USAGE, how.asJson),
           exceptionWhileRunningCommand: (error) =>
@@ -102,7 +102,7 @@ export async function runCli(inputs: readonly string[], context: CliContext): Pr
   if (Number(context.process.exitCode) < 0) context.process.exitCode = EXIT_USAGE;
 }
 
-/** `help [COMMAND…]` and `version` are what people type first; the library knows them as flags. */
+/** `help [COMMAND…]` and `version` are what users type first; the library supports them as flags. */
 function spellOut(inputs: readonly string[]): readonly string[] {
   const [first, ...rest] = inputs;
   if (first === "help") return [...rest, "--help"];

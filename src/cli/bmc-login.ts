@@ -72,7 +72,7 @@ async function readText(option: "caFile" | "passwordFile", path: string): Promis
   try {
     const file = await open(path);
     try {
-      // One read more than is allowed tells a file that is too long, and bounds one without end (/dev/zero).
+      // Reading one byte more than allowed detects a file that is too long, and bounds an endless one (/dev/zero).
       const buffer = Buffer.alloc(FILE_BYTES_MAX + 1);
       let length = 0;
       for (;;) {

@@ -72,7 +72,7 @@ async function resetTarget(
   const name = `FencingTarget ${namespace}/${targetName}`;
   const read = async (): ReturnType<typeof readTarget> => {
     const facts = await readTarget(runtime, namespace, { targetName }, signal);
-    // A host in mid-fence may hang on the BMC; an agent that is held leaves BMCs alone.
+    // A host that is being fenced may depend on the BMC; a paused agent leaves BMCs alone.
     const paused = facts.paused === undefined ? [] : [`${facts.paused}: ironfence resume`];
     const obstacles = [...facts.obstacles, ...paused];
     if (obstacles.length === 0) return facts;

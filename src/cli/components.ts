@@ -36,7 +36,7 @@ export interface ComponentDeps {
   handOver: (why: string) => void;
 }
 
-/** What runs side by side, by its name for people. */
+/** What runs concurrently, by its name for the user. */
 type Parts = Record<string, Promise<void>>;
 
 /** Runs what was chosen until `signal` aborts; a part that ends by itself takes the others with it: half an agent that looks alive would be worse than none. */

@@ -3,11 +3,11 @@ import { printNote } from "./context.ts";
 import { Refusal } from "./failures.ts";
 
 /**
- * Tells what speaks against an order and has a person agree to it.
+ * Prints the concerns about an order and asks the user to agree to it.
  *
  * @param concerns nothing is asked where there are none.
- * @param agreed the person has agreed beforehand (`--yes`).
- * @throws Refusal where the answer is not yes, or nobody can be asked.
+ * @param agreed the user has agreed beforehand (`--yes`).
+ * @throws Refusal if the answer is not yes, or if there is no terminal.
  */
 export async function confirm(
   context: CliContext,

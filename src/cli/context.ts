@@ -19,7 +19,7 @@ export function printLine(context: CliContext, line: string): void {
   context.process.stdout.write(`${withoutControls(line)}\n`);
 }
 
-/** Prints one line on standard error: what goes on, for people; standard output stays data. */
+/** Prints one line on standard error: progress; standard output stays data. */
 export function printNote(context: CliContext, line: string): void {
   context.process.stderr.write(`${withoutControls(line)}\n`);
 }

@@ -14,7 +14,7 @@ import type { Overview } from "./status-read.ts";
 /** One thing that a fence of a node has to pass. */
 export interface FenceStep {
   step: "agent" | "health check" | "remediation" | "target" | "maintenance" | "pause" | "turn";
-  /** `holds`: it keeps the node from being fenced now. `unknown`: your rights do not reach so far. */
+  /** `holds`: it keeps the node from being fenced now. `unknown`: your permissions do not allow to read it. */
   state: "ok" | "holds" | "unknown";
   found: string;
 }

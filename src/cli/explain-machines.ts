@@ -51,13 +51,13 @@ export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], Cl
   docs: {
     brief: "What a MachineHealthCheck of Cluster API or OKD does about its Machines, and why",
     fullDescription: [
-      "Machines that are healthy and of which nothing is to be told are counted, not listed.",
+      "Machines that are healthy and have nothing to report are counted, not listed.",
       "",
       "Reads the cluster once, connects to a workload cluster of Cluster API by its kubeconfig Secret, and writes nothing.",
       "Exit codes: 0 explained, whatever the decision is; 1 there is no such object, or a cluster cannot be read; 2 wrong command line.",
     ].join("\n"),
     customUsage: [
-      { input: "tenant/workers", brief: "for people" },
+      { input: "tenant/workers", brief: "as text" },
       { input: "tenant/workers -o json", brief: "for scripts" },
     ],
   },

@@ -66,7 +66,7 @@ function readOnly(client: KubeClient, refused: KubeError[]): KubeClient {
   };
 }
 
-/** A view of one list, in the place of a watch. */
+/** A view of one list, instead of a watch. */
 function listOnce<T extends KubeObject>(
   { clock }: KubeRuntime,
   client: KubeClient,
@@ -81,7 +81,7 @@ function listOnce<T extends KubeObject>(
     view = listedView(items.flatMap((item) => trim(item) ?? []));
   };
   const listed = list();
-  // Whoever waits is told; a view that nobody waits for must not end the process.
+  // A caller that waits gets the error; a view without one must not end the process.
   listed.catch(() => undefined);
   return {
     get: (key) => view.get(key),

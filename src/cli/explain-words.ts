@@ -12,7 +12,7 @@ import { readStorm } from "../detector/nodes/decide/status.ts";
 import { isControlPlane } from "../detector/shared/model/template.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
 
-/** Actions that are told by their kind alone. */
+/** Actions that are described by their kind alone. */
 const PLAIN_ACTIONS: Readonly<Partial<Record<string, string>>> = {
   renewLease: "renew the node's lease",
   releaseLease: "give the node's lease back",

@@ -20,7 +20,7 @@ import type { Overview } from "./status-read.ts";
 import { readOverview } from "./status-read.ts";
 import { renderTable } from "./table.ts";
 
-/** One explanation: as JSON, and in lines for people. */
+/** One explanation: as JSON, and as lines of text. */
 interface Report {
   json: object;
   lines: string[];
@@ -68,7 +68,7 @@ function explainCommand(
       brief: docs.brief,
       fullDescription: [docs.more, "", "Reads the cluster once, and writes nothing.", EXIT_CODES].join("\n"),
       customUsage: [
-        { input: docs.example, brief: "for people" },
+        { input: docs.example, brief: "as text" },
         { input: `${docs.example} -o json`, brief: "for scripts" },
       ],
     },

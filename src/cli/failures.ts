@@ -1,11 +1,11 @@
-// Failures that a command tells in one line; anything else is a defect and comes with its stack.
+// Failures that a command reports in one line; anything else is a defect and comes with its stack.
 
-/** The command did not come to what it was asked for. */
+/** The command did not achieve what was asked. */
 export class CommandFailure extends Error {
   override readonly name = "CommandFailure";
 }
 
-/** A rule of safety, or the person who was asked, forbids it: nothing was ordered. */
+/** A safety rule, or the user who was asked, forbids it: nothing was ordered. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
 }

@@ -11,14 +11,14 @@ import { CommandFailure } from "./failures.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
 const POLL_MS = 1_000;
-/** After so long without a word of the agent a person is told to look after it. */
+/** After this time without a sign of the agent, the user is asked to check it. */
 const AGENT_SILENT_MS = 15_000;
 
 /**
- * Tells each step of a remediation on standard error until it has its verdict.
+ * Prints each step of a remediation on standard error until it has its verdict.
  *
  * @returns the remediation with its verdict.
- * @throws CommandFailure where it is deleted before, or `timeoutMs` have passed.
+ * @throws CommandFailure if it is deleted before, or if `timeoutMs` have passed.
  */
 export async function followRemediation(
   context: CliContext,
@@ -37,7 +37,7 @@ export async function followRemediation(
   for (;;) {
     try {
       const live = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, keyOf(created), signal);
-      if (live.metadata.uid !== uid) throw new KubeError("NotFound", `${what} was deleted and made anew`);
+      if (live.metadata.uid !== uid) throw new KubeError("NotFound", `${what} was deleted and created again`);
       trouble = "";
       tellSteps(context, live, told, waiting);
       if (verdictOf(live) !== undefined) {

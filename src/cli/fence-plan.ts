@@ -92,7 +92,7 @@ export function planFence(facts: ClusterFacts, strategy: StrategyType): FencePla
   }
   if (strategy !== "Reboot") {
     const when = strategy === "Escalate" ? "if reboots do not help, " : "";
-    concerns.push(`${when}the host boots from the network and is installed anew: what is on its disks is lost`);
+    concerns.push(`${when}the host boots from the network and is installed again: the data on its disks is lost`);
   }
   return { node, isControlPlane: isControlPlane(node), facts: target, obstacles, concerns };
 }

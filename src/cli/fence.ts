@@ -89,9 +89,9 @@ export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
         kind: "boolean",
         default: false,
         withNegated: false,
-        brief: "Show what would be done, and to whom, by reading cluster and BMC live; change nothing",
+        brief: "Show what would be done, by reading the cluster and the BMC live; change nothing",
       },
-      yes: { kind: "boolean", default: false, withNegated: false, brief: "Agree beforehand to what would be asked" },
+      yes: { kind: "boolean", default: false, withNegated: false, brief: "Agree beforehand to every question" },
       ...flagsOf({ timeout: FENCE_TIMEOUT_OPTION }),
       ...flagsOf({ nodeLeaseNamespace: RUN_OPTIONS.nodeLeaseNamespace }),
       ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
@@ -99,18 +99,18 @@ export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
     aliases: { n: "namespace", o: "output", y: "yes" },
   },
   docs: {
-    brief: "Have the agent fence a node: off, proven off, workloads freed, on again",
+    brief: "Have the agent fence a node: off, proven off, workloads released, on again",
     fullDescription: [
-      "Creates a BareMetalRemediation, so that the running agent does the walk with all its safeguards, and tells each step",
-      "until the verdict. Nothing is created while ironfence is paused, while the target is in maintenance, ambiguous or owned,",
-      "while a remediation of the node is under way, or where the control plane may lose its quorum; there is no option for it.",
-      "Once the node is back the remediation is deleted; one that failed is kept. Ctrl-C ends the waiting, not the fence.",
+      "Creates a BareMetalRemediation, so that the running agent fences the node with all its safeguards, and prints each",
+      "step until the verdict. Nothing is created while ironfence is paused, while the target is in maintenance, ambiguous or owned,",
+      "while a remediation of the node is under way, or if the control plane may lose its quorum. No option overrides this.",
+      "When the node is back the remediation is deleted; one that failed is kept. Ctrl-C ends the waiting, not the fence.",
       "Exit codes: 0 the node is back (with --dry-run: it could be fenced), 1 failed or no verdict in time, 2 wrong command",
       "line, 3 refused (nothing was created).",
     ].join("\n"),
     customUsage: [
-      { input: "--node worker-3 --dry-run", brief: "what would be done, and who stands in the way" },
-      { input: "--node worker-3", brief: "asks first where the node is Ready" },
+      { input: "--node worker-3 --dry-run", brief: "what would be done, and what prevents it" },
+      { input: "--node worker-3", brief: "asks first if the node is Ready" },
       { input: "--node worker-3 --strategy escalate --yes -o json", brief: "for scripts" },
     ],
   },
@@ -149,7 +149,7 @@ async function carryOut(
   };
   if (options.output === "json") printLine(context, JSON.stringify(report));
   const words = `node ${nodeName}: ${report.reason}: ${report.message}`;
-  if (!succeeded) throw new CommandFailure(`${words}; ${name} is kept for a look: delete it then`);
+  if (!succeeded) throw new CommandFailure(`${words}; ${name} is kept so that you can read it: delete it afterwards`);
   if (options.output === "table") printLine(context, words);
   // A finished one that stays would keep health checks from the next control plane node.
   await deleteFinished(context, runtime, ended);
@@ -160,7 +160,7 @@ interface RemediationOrder extends KubeObject {
   spec: { strategy: { type: StrategyType } };
 }
 
-/** @param dryRun the server checks rights and schema, and stores nothing. */
+/** @param dryRun the server checks permissions and schema, and stores nothing. */
 function create(
   runtime: KubeRuntime,
   plan: FencePlan,

@@ -10,7 +10,7 @@ const TOKEN_CHARS_MAX = 8_192;
 /** Strangers can bring about failures without end, which must not fill the log. */
 const WARNING_PAUSE_MS = 60_000;
 
-/** Lets those read a page whom the API server allows it, as controller-runtime does. Where it cannot be asked nobody gets in. */
+/** Serves a page to users that the API server allows to read it, as controller-runtime does, and to no one if it does not answer. */
 export function createDoorkeeper(
   review: AccessReview,
   { clock, logger }: { clock: Clock; logger: Logger },

@@ -120,14 +120,14 @@ async function whoAmI(client: KubeClient, localUser: string | undefined, signal:
     );
     name = status?.userInfo?.username;
   } catch (error) {
-    // A pause must not fail for want of a name.
+    // A pause must not fail because the name is not known.
     if (!isKubeError(error) || signal.aborted) throw error;
   }
   if (name === undefined) return localUser ?? "an unknown user";
   return localUser === undefined ? name : `${name} (${localUser})`;
 }
 
-/** Replaces the switch's data, or creates it. Somebody else's write in between makes it try once more. */
+/** Replaces the data of the ConfigMap, or creates it. A concurrent write by another user makes it try again. */
 async function writeSwitch(
   client: KubeClient,
   namespace: string,

@@ -24,17 +24,17 @@ const FRESH_READS = { Off: 2, On: 1 } as const;
 const OPPOSITE = { Off: "On", On: "Off" } as const;
 /** A BMC that refused an order, as some do right after another one, is asked again so much later. */
 const REFUSED_RETRY_MS = 3_000;
-/** How long nothing may change before a person is told that it is still waited for. */
+/** How long nothing may change before a message says that the command still waits. */
 const PATIENCE_MS = 5_000;
-/** After these it is not known whether the order arrived: the state tells. */
+/** After these it is not known whether the order arrived: the power state shows it. */
 const UNCERTAIN: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "BadResponse", "Unreachable"]);
 
 /**
  * Checks, asks where something speaks against it, orders, and reads until the effect is proven or the time is up. An order
  * that was refused for now, or that has shown no effect for a while, is sent again: to the next level of devices, where
- * there is one. What goes on is told on standard error.
+ * there is one. Progress is printed on standard error.
  *
- * @param options `agreed`: a person has agreed already to what would be asked.
+ * @param options `agreed`: the user has agreed already to every question.
  * @throws Refusal where it must not be sent, CommandFailure where it must not be sent again, BmcError where the device will
  * not take it.
  */
@@ -84,7 +84,7 @@ async function checkAgain(powered: Powered, order: Order, signal: AbortSignal): 
   }
 }
 
-/** For people: what an order came to. */
+/** The result of an order, as text. */
 export function tellResult({ order, proven, raw, elapsedMs }: OrderResult): string {
   const time = `${(elapsedMs / 1_000).toFixed(1)} s`;
   const wanted = order.toLowerCase();

@@ -21,9 +21,9 @@ export interface Powered {
   /** For messages. */
   readonly name: string;
   /**
-   * Looks at everything anew that an order rests on. Call it right before each.
+   * Reads everything again that an order depends on. Call it right before each order.
    *
-   * @throws Refusal where the order must not be sent.
+   * @throws Refusal if the order must not be sent.
    */
   check(order: Order, signal: AbortSignal): Promise<{ identity: string; concerns: readonly string[] }>;
   readPower(signal: AbortSignal): Promise<PowerReading>;
@@ -97,7 +97,7 @@ async function withTarget<T>(
         const { uid, generation } = live.target.metadata;
         // The open devices are those of the spec that was read at the start.
         if (uid !== target.metadata.uid || generation !== target.metadata.generation) {
-          throw new Refusal(`${name} was changed meanwhile: start anew`);
+          throw new Refusal(`${name} was changed meanwhile: run the command again`);
         }
         const obstacles = [...live.obstacles, ...nodeObstacles(live.node, order)];
         if (obstacles.length > 0) throw new Refusal(`${name}: no order is sent, since ${obstacles.join("; and ")}`);

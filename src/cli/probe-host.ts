@@ -74,7 +74,7 @@ async function configOf(
 
 function identityRow(host: BareMetalHost, { identity }: DeviceReport): Row {
   const check = "identity of the host";
-  if (identity === undefined) return { check, result: "skipped", detail: "its BMC has not told who it is" };
+  if (identity === undefined) return { check, result: "skipped", detail: "its BMC has not reported an identity" };
   const verdict = judgeHost(host, undefined, identity, undefined);
   if (verdict.verified) return { check, result: "ok", detail: verdict.message };
   if (verdict.reason === "Mismatch") return { check, result: "failed", detail: verdict.message };

@@ -25,7 +25,7 @@ import { renderTable } from "./table.ts";
 import type { TargetFacts } from "./targets.ts";
 import { readTarget } from "./targets.ts";
 
-/** Of a BareMetalHost: nothing but a probe is done to one by hand. */
+/** Of a BareMetalHost: a probe is the only thing that is done to one by hand. */
 const HOST_FLAG = {
   kind: "parsed",
   parse: String,

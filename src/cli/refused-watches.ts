@@ -8,8 +8,8 @@ import type { KubeObject, ResourceType } from "../kube/resource.ts";
 import type { Watched } from "../kube/watched.ts";
 
 /**
- * Groups whose kinds a family of the agent works with. Remediators of other vendors are told of in the health checks that name
- * them: whoever may write a health check must not make the agent unready.
+ * Groups whose kinds a family of the agent works with. Remediators of other vendors are reported in the health checks that name
+ * them: a user who may write a health check must not make the agent unready.
  */
 const GROUPS: ReadonlySet<string> = new Set([
   "",
@@ -51,13 +51,13 @@ export class RefusedWatches {
     };
   }
 
-  /** A line for people for each collection that has never been read in full, since the API server fails to list it. */
+  /** A line of text for each collection that has never been read in full, because the API server fails to list it. */
   get unread(): string[] {
     const unread = [...this.#open].filter(([view]) => !view.synced && FAILS.has(view.problemCode));
     return [...new Set(unread.map(([view, what]) => `cannot list ${what}: ${view.problem ?? ""}`))].sort();
   }
 
-  /** A line for people for each collection that may not be listed or watched at present. */
+  /** A line of text for each collection that the agent is currently not allowed to list or watch. */
   get lines(): string[] {
     const refused = [...this.#open].filter(([view]) => view.problemCode === "Forbidden");
     return [...new Set(refused.map(([view, what]) => `may not watch ${what}: ${view.problem ?? ""}`))].sort();

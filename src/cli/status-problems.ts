@@ -19,7 +19,7 @@ import type { Listed } from "./status-foreign.ts";
 
 /** One thing that keeps a node from being fenced, or will. */
 export interface Problem {
-  /** `error`: a fence would not go through, or has not. `warning`: somebody should look. */
+  /** `error`: a fence would fail, or has failed. `warning`: worth a check. */
   severity: "error" | "warning";
   kind: string;
   /** `namespace/name`, or `name` of what has no namespace; absent for the whole cluster. */
@@ -82,7 +82,7 @@ function agentProblems({ agent, namespace }: Overview): Problem[] {
     return agent.state === "none" ? [{ severity: "error", kind, reason: "NoAgent", message: agent.message }] : [];
   }
   if (agent.state === "silent") {
-    const message = `${agent.leader} has not renewed its lease for ${agent.leaseAgeSeconds} s, so nothing is fenced: look at its pod (kubectl -n ${namespace} get pods), or start an agent`;
+    const message = `${agent.leader} has not renewed its lease for ${agent.leaseAgeSeconds} s, so nothing is fenced: check its pod (kubectl -n ${namespace} get pods), or start an agent`;
     return [{ severity: "error", kind, name: agent.leader, reason: "NoAgent", message }];
   }
   if (agent.standsBy !== "") {
@@ -115,7 +115,7 @@ function remediationProblems(remediation: BareMetalRemediation): Problem[] {
   const { reason, message } = said;
   const node = remediation.status?.node?.name ?? name;
   const text = isFailed
-    ? `the remediation of node ${node} has failed: ${message}. Once the cause is mended, delete it: kubectl delete baremetalremediation ${name} -n ${namespace}`
+    ? `the remediation of node ${node} has failed: ${message}. After you have fixed the cause, delete it: kubectl delete baremetalremediation ${name} -n ${namespace}`
     : `node ${node} is not fenced yet: ${message}`;
   return [{ severity: "error", kind: "BareMetalRemediation", name: `${namespace}/${name}`, reason, message: text }];
 }
@@ -136,7 +136,7 @@ function targetProblems(target: FencingTarget): Problem[] {
 
 function strayProblem({ metadata, spec }: FencingTarget, used: string): Problem {
   const { namespace = "", name } = metadata;
-  const message = `it is not used, since the agent reads FencingTargets of namespace ${used} only: create it and its Secrets there, for node ${spec.nodeName}, and delete this one`;
+  const message = `it is not used, because the agent reads FencingTargets of namespace ${used} only: create it and its Secrets there, for node ${spec.nodeName}, and delete this one`;
   return { severity: "error", kind: "FencingTarget", name: `${namespace}/${name}`, reason: "WrongNamespace", message };
 }
 
@@ -173,7 +173,7 @@ function thresholdProblems({ threshold }: Policy, { status }: NodeHealthCheck, s
   const healthy = status?.healthyNodes ?? selected;
   const now = judgeThreshold(threshold, { selected, healthy, absent: 0 });
   if (!now.isMet) {
-    const message = `${healthy} of ${selected} nodes are healthy and at least ${now.required} must be, so nothing new is remediated: mend nodes by hand, or lower the threshold`;
+    const message = `${healthy} of ${selected} nodes are healthy and at least ${now.required} must be, so nothing new is remediated: repair nodes by hand, or lower the threshold`;
     return [{ severity: "error", reason: "ThresholdHolds", message }];
   }
   const withOneDown = judgeThreshold(threshold, { selected, healthy: selected - 1, absent: 0 });

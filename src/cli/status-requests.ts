@@ -39,7 +39,7 @@ function isAsked({ metadata }: KubeObject): boolean {
 }
 
 /**
- * A section of `ironfence status`: what becomes of each request. Empty where there is none.
+ * A section of `ironfence status`: the state of each request. Empty if there is none.
  *
  * @param remediations those that serve requests among them.
  */

@@ -70,7 +70,7 @@ export const statusCommand = buildCommand<StatusFlags, [], CliContext>({
     flags: {
       problems: { ...SWITCH, brief: "Only what is wrong, and what to do about it" },
       watch: { ...SWITCH, brief: "Print again whenever something changes, until Ctrl-C" },
-      exitCode: { ...SWITCH, brief: "Exit with 1 where a problem keeps nodes from being fenced (those marked !)" },
+      exitCode: { ...SWITCH, brief: "Exit with 1 if a problem keeps nodes from being fenced (those marked !)" },
       ...flagsOf({ ...CLUSTER_OPTIONS, leaseName: RUN_OPTIONS.leaseName, output: OUTPUT_OPTION }),
     },
     aliases: { o: "output", n: "namespace", w: "watch" },
@@ -78,8 +78,8 @@ export const statusCommand = buildCommand<StatusFlags, [], CliContext>({
   docs: {
     brief: "Show who leads, what is wrong, health checks, remediations and fencing targets",
     fullDescription: [
-      "Problems come first: those marked ! keep a node from being fenced, those marked - deserve a look. What your rights do",
-      "not reach is named in its place; the rest is shown.",
+      "Problems come first: those marked ! keep a node from being fenced, those marked - are worth a check. Sections that you",
+      "are not allowed to read are named; the rest is shown.",
       "Exit codes: 0 shown, 1 the cluster cannot be read, or --exit-code and there is a problem; 2 wrong command line.",
     ].join("\n"),
     customUsage: [

@@ -84,7 +84,7 @@ export function clusterConcerns({ spec: { nodeName, clusterRef } }: FencingTarge
   if (clusterRef === undefined) return [];
   const cluster = `${clusterRef.namespace}/${clusterRef.name}`;
   return [
-    `node ${nodeName} is of cluster ${cluster}, which is not looked at: whether it lives, and whether its pods and volumes run elsewhere by now, is not known`,
+    `node ${nodeName} is of cluster ${cluster}, which this command does not read: whether it is alive, and whether its pods and volumes already run elsewhere, is not known`,
   ];
 }
 

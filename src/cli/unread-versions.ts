@@ -61,7 +61,7 @@ export interface UnreadVersionsDeps {
   families: Iterable<Family>;
   /** The agent's lease, which the events are about. */
   lease: KubeObject;
-  /** Told what `findUnreadVersions` has found, each time. */
+  /** Called with what `findUnreadVersions` has found, each time. */
   onFound: (unread: readonly string[]) => void;
 }
 

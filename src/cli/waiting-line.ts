@@ -1,7 +1,7 @@
 import type { CliContext } from "./context.ts";
 import { printNote, withoutControls } from "./context.ts";
 
-/** How often somebody who reads a log instead of a terminal is told that the waiting goes on. */
+/** How often a log, as opposed to a terminal, says that the command still waits. */
 const NOTE_PERIOD_MS = 30_000;
 /** One less than the 80 columns of the narrowest usual terminal: a line that wraps is not written over. */
 const WIDTH_MAX = 79;

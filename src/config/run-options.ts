@@ -30,7 +30,7 @@ export const CLUSTER_OPTIONS = {
     env: "IRONFENCE_KUBECONFIG",
     defaultText: undefined,
     placeholder: "file",
-    brief: "Cluster to work on; absent: $KUBECONFIG, ~/.kube/config, then the pod's own service account",
+    brief: "Kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config, then the service account of the pod",
     parse: parseText,
   },
   context: {
@@ -38,7 +38,7 @@ export const CLUSTER_OPTIONS = {
     env: "IRONFENCE_CONTEXT",
     defaultText: undefined,
     placeholder: "name",
-    brief: "Context of the kubeconfig; absent: its current one",
+    brief: "Context of the kubeconfig; without it the current one",
     parse: parseText,
   },
   namespace: {
@@ -46,7 +46,7 @@ export const CLUSTER_OPTIONS = {
     env: "POD_NAMESPACE",
     defaultText: "ironfence-system",
     placeholder: "name",
-    brief: "The agent's own namespace: FencingTargets, their Secrets, the lease and the stop switch are here",
+    brief: "Namespace of the agent, with its FencingTargets, Secrets, lease and pause",
     parse: parseName,
   },
 } satisfies Record<string, Option<string>>;
@@ -63,7 +63,7 @@ export const OUTPUT_OPTION: Option<OutputFormat> = {
   env: "IRONFENCE_OUTPUT",
   defaultText: "table",
   placeholder: "format",
-  brief: "table for people, json for scripts",
+  brief: "table for reading, json for scripts",
   parse: parseOutputFormat,
   propose: proposeOutputs,
 };
@@ -151,7 +151,7 @@ export const RUN_OPTIONS = {
     defaultText: undefined,
     placeholder: "list",
     brief:
-      "Clusters whose etcd runs on machines outside of them: own for the agent's, namespace/name for one of Cluster API; a control plane node of theirs is powered off while another one is Ready",
+      "Clusters whose etcd runs on machines outside of them: own for the agent's, namespace/name for one of Cluster API; a control plane node of such a cluster is powered off while another one is Ready",
     parse: parseExternalEtcd,
   } satisfies Option<ReadonlySet<string>>,
   nodeName: {
@@ -159,7 +159,7 @@ export const RUN_OPTIONS = {
     env: "NODE_NAME",
     defaultText: undefined,
     placeholder: "name",
-    brief: "The node that this agent runs on: it hands its lease over instead of powering that one off",
+    brief: "Node that this agent runs on; the agent hands its lease over before that node is powered off",
     parse: parseText,
   } satisfies Option<string>,
   ownCluster: {
@@ -167,8 +167,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_OWN_CLUSTER",
     defaultText: undefined,
     placeholder: "namespace/name",
-    brief:
-      "Cluster of Cluster API that the agent lives in, where the management cluster manages itself; absent: it is none",
+    brief: "Cluster of Cluster API that the agent runs in, if the management cluster manages itself",
     parse: parseNamespacedName,
   } satisfies Option<ClusterName>,
   allowLocalWorkloadClusters: {
@@ -194,8 +193,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_METRICS_SECURE",
     defaultText: "false",
     placeholder: "bool",
-    brief:
-      "Serve /metrics over TLS, and only to those whom the API server allows it (deploy/secure-metrics has the rights)",
+    brief: "Serve /metrics over TLS, to users that the API server allows to read it (apply deploy/secure-metrics)",
     parse: parseBoolean,
     propose: proposeBooleans,
   } satisfies Option<boolean>,
@@ -254,7 +252,7 @@ export interface RunOptions extends ClusterOptions {
   metricsCertPath: string | undefined;
   healthProbeBindAddress: BindAddress | "off";
   logLevel: LogLevel;
-  /** Tells this process from its twins in the lease and in events: the pod's name, else the host's. */
+  /** Distinguishes this process from the other replicas in the lease and in Events: the name of the pod, or of the machine. */
   instance: string;
 }
 

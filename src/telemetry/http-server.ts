@@ -15,10 +15,10 @@ export interface Answer {
 /** Answers one path. */
 export type Page = () => Promise<Answer>;
 
-/** Says who may read a page, by the header Authorization. @returns the answer to somebody who may not; undefined for all others. */
+/** Decides who may read a page, by the header Authorization. @returns the answer to a refused request; undefined if it is allowed. */
 export type Doorkeeper = (authorization: string | undefined, path: string) => Promise<Answer | undefined>;
 
-/** How pages are kept from those whom they do not concern. */
+/** How pages are protected. */
 export interface Protection {
   certificate: CertificateFiles;
   doorkeeper: Doorkeeper;
@@ -35,7 +35,7 @@ const CONNECTIONS_MAX = 64;
 /**
  * Serves a few fixed pages: metrics and probes.
  *
- * @param protection where absent, over plain HTTP and to everybody.
+ * @param protection without it, pages are served over plain HTTP and to everyone.
  * @returns the port that was bound (for port 0, the one that was free) and what ends the server.
  * @throws Error naming the address where it cannot be bound.
  */

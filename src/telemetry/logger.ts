@@ -7,7 +7,7 @@ export type Logger = PinoLogger;
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
 
-/** Paths that are blanked even if somebody logs a whole object by mistake. */
+/** Paths that are blanked even if code logs a whole object by mistake. */
 const REDACTED = [
   "password",
   "*.password",
@@ -19,10 +19,10 @@ const REDACTED = [
 ];
 
 /**
- * The root logger. Failures that the world may have at any time (a BMC out of reach, an API server's refusal) are told
+ * The root logger. Failures that the world may have at any time (a BMC out of reach, an API server's refusal) are logged
  * without their stack, unless at `debug` and `trace`: the message names call and cause.
  *
- * @param destination where lines go; standard error where absent, so that standard output stays data.
+ * @param destination where lines go; standard error by default, so that standard output stays data.
  */
 export function createLogger(level: LogLevel, destination?: DestinationStream): Logger {
   const detailed = level === "debug" || level === "trace";

@@ -397,7 +397,7 @@ describe("ironfence fence", () => {
     await whileTarget("node-5", { identity: NOBODY }, { identity: { systemUUID } }, async () => {
       const failed = await ironfence("fence --node node-5 --timeout 30s", { answers: ["yes"] });
       assert.equal(failed.code, EXIT_FAILURE);
-      assert.match(failed.err, /node node-5: IdentityMismatch.*is kept for a look/);
+      assert.match(failed.err, /node node-5: IdentityMismatch.*is kept so that you can read it/);
     });
     assert.equal(remediations().length, 1);
     assert.deepEqual(orders("node-5"), []);

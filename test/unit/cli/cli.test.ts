@@ -141,7 +141,7 @@ describe("the command line", () => {
   it("says where flags stand that come before the command", async () => {
     const { err, code } = await cli("--kubeconfig", "/nonexistent/kubeconfig", "status");
     assert.equal(code, EXIT_USAGE);
-    assert.match(err, /^ironfence: --kubeconfig: flags stand behind the command/);
+    assert.match(err, /^ironfence: --kubeconfig: flags come after the command/);
   });
 
   it("prints a completion script for each shell, and refuses others", async () => {

@@ -23,7 +23,7 @@ test("a remediation that failed is a problem that says how it ends, and not that
   const message = "node n1 rejoined, but was not Ready in time";
   const failed = remediation({ type: "Succeeded", status: "False", reason: "RejoinTimeout", message });
   assert.deepEqual(messagesOf([failed]), [
-    `the remediation of node n1 has failed: ${message}. Once the cause is mended, delete it: kubectl delete baremetalremediation fence-n1 -n ironfence-system`,
+    `the remediation of node n1 has failed: ${message}. After you have fixed the cause, delete it: kubectl delete baremetalremediation fence-n1 -n ironfence-system`,
   ]);
 });
 
