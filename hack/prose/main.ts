@@ -14,7 +14,7 @@ const UNEDITED = [
   "docs/how-to/{migrate,mistakes,uninstall,upgrade}.md",
   "docs/reference/{bmc-quirks,cli,cluster-api,fencing-targets,metal3,metrics,network,okd}.md",
 
-  "src/{bmc,clusters,detector,kube,remediator}/**/*.ts",
+  "src/{detector,remediator}/**/*.ts",
 ];
 
 const named = process.argv.slice(2);

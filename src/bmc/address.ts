@@ -64,7 +64,7 @@ export function parseBmcAddress(text: string): BmcAddress {
   if (text.includes("@")) {
     throw new BmcError("Unsupported", "a BMC address holds no user, password or @: credentials belong in the Secret");
   }
-  // The URL parser would drop or rewrite these in silence.
+  // The URL parser would silently drop or rewrite these.
   const [, base = "", query] = /^([^?]*)(?:\?(.*))?$/.exec(text) ?? [];
   if (!/^[\x21-\x7e]+$/.test(base) || /[\\#]/.test(text)) throw invalid(text, "it has a character that no address has");
   const [, schemeText, rest] = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(.*)$/.exec(base) ?? [];

@@ -13,7 +13,7 @@ interface Place {
 
 /** Keeps calls to one host, or to one BMC, from overlapping more than it can bear, whichever driver they come from. */
 export class CallLimits {
-  /** Only those that somebody uses or waits for. */
+  /** Only those that are in use or waited for. */
   readonly #places = new Map<string, Place>();
 
   /**

@@ -49,7 +49,7 @@ export function compareHosts(
   return isOff ? "Unknown" : "Other";
 }
 
-/** What is no UUID at all, as some have it, tells hosts apart as a serial number does. */
+/** A value that is no UUID, as some BMCs have it, distinguishes hosts as a serial number does. */
 function uuidOf({ systemUUID }: HostIdentity): string | undefined {
   return parseUuid(systemUUID) === undefined ? meaningfulSerial(systemUUID) : meaningfulUuid(systemUUID);
 }
@@ -75,14 +75,14 @@ export interface OrderOffer {
   /** What `forceOff` and `on` would send; undefined where nothing on the list will do. */
   off: string | undefined;
   on: string | undefined;
-  /** Whether the host can be told to boot from the network, as far as the device says. */
+  /** Whether a network boot can be set for the host, as far as the device reports. */
   networkBoot: boolean;
 }
 
 /** What would keep a host from being powered off and proven off, although its device answers. */
 export interface OffObstacle {
   /**
-   * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: it shows On beside a
+   * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: it shows On next to a
    * System that shows Off. ManagerUnreadable: whether the BMC has just restarted cannot be read. OffNotOffered: the device does not
    * offer to power a running host off at once. OffNotPermitted: the account lacks the right to. PowerUnreadable: the device shows no power state that is known.
    */
@@ -93,7 +93,7 @@ export interface OffObstacle {
     | "OffNotOffered"
     | "OffNotPermitted"
     | "PowerUnreadable";
-  /** For people, with the next step. */
+  /** For the user, with the next step. */
   message: string;
 }
 
@@ -148,7 +148,7 @@ export interface DeviceDeps {
   logger: Logger;
   /**
    * Asked right before each transmission that changes something, by a process that may lose its right to: one that was
-   * suspended may go on where it was before any timer tells it how late it is. Absent: orders may always go out.
+   * suspended may continue where it was before any timer shows how late it is. Without it, orders may always go out.
    */
   mayOrder?: () => boolean;
 }

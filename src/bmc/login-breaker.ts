@@ -76,7 +76,7 @@ export class LoginBreaker {
   /**
    * Takes in a refusal of user or password that may be a stray one: HPE, AMI and NVIDIA BMCs send such to valid logins.
    *
-   * @returns after what time the login may be tried once more; undefined where it is refused for good.
+   * @returns the time after which the login may be tried again; undefined if it is refused permanently.
    */
   refusedMaybe(bmc: string, login: Login): number | undefined {
     const pauseMs = this.strayPause(bmc, login);
@@ -95,7 +95,7 @@ export class LoginBreaker {
     return undefined;
   }
 
-  /** Tells of a refusal of user or password. */
+  /** Records that user or password were refused. */
   refused(bmc: string, login: Login): void {
     const nowMs = this.#clock.monotonicMs();
     const refusals = this.#of(bmc);
@@ -107,7 +107,7 @@ export class LoginBreaker {
     this.#refusals.set(bmc, [...others, refusal]);
   }
 
-  /** Tells of a login that was accepted. */
+  /** Records a login that was accepted. */
   accepted(bmc: string, login: Login): void {
     const atMs = this.#clock.monotonicMs();
     const account = accountOf(bmc, login);

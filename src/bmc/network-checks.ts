@@ -16,14 +16,14 @@ export interface Endpoint {
   port: number;
 }
 
-/** Resolves the name. @returns for people. */
+/** Resolves the name. @returns text for the user. */
 export async function checkName({ hostname }: Endpoint): Promise<string> {
   if (isIP(hostname) !== 0) return `${hostname} is an IP address`;
   const addresses = await lookup(hostname, { all: true });
   return `${hostname} is ${addresses.map(({ address }) => address).join(", ")}`;
 }
 
-/** Opens a TCP connection and closes it again. @returns for people. */
+/** Opens a TCP connection and closes it again. @returns text for the user. */
 export async function checkTcp({ hostname, port }: Endpoint, signal: AbortSignal): Promise<string> {
   const socket = connectTcp({ host: hostname, port });
   await opened(socket, "connect", signal);
@@ -34,19 +34,19 @@ export async function checkTcp({ hostname, port }: Endpoint, signal: AbortSignal
 /** What a device shows in a TLS handshake, and whether it is trusted as configured. */
 export interface TlsFinding {
   trust: "Trusted" | "Unchecked" | "Untrusted";
-  /** For people. */
+  /** Text for the user. */
   detail: string;
   /** Of the certificate that the device has shown and has the key of, in the form that `sha256Fingerprint` takes. */
   sha256Fingerprint: string;
 }
 
-/** Makes a TLS handshake and looks at the certificate; no request is sent, hence no password. */
+/** Makes a TLS handshake and reads the certificate. It sends no request, and so no password. */
 export async function checkTls({ hostname, port }: Endpoint, tls: DeviceTls, signal: AbortSignal): Promise<TlsFinding> {
   const socket = connectTls({
     host: hostname,
     port,
     ...(isIP(hostname) === 0 && { servername: hostname }),
-    // What the verification says is reported; nothing but the handshake goes over this connection.
+    // The result of the verification is reported; only the handshake goes over this connection.
     rejectUnauthorized: false,
     ...versionOptions(tls.minVersion),
     ...(tls.ca !== undefined && { ca: tls.ca }),

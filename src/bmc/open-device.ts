@@ -21,21 +21,21 @@ export interface DeviceConfig {
   password: Secret;
   tls: DeviceTls;
   timeouts: DeviceTimeouts;
-  /** Tells the host that is meant from the others of a Redfish BMC with several, where the address names none. */
+  /** Selects the host on a Redfish BMC with several, if the address names none. */
   isHost?: IsHost;
   /** For Redfish alone. */
   redfish?: {
     /**
-     * Paths of the Chassis that have to be off for the host to be off, none where empty. Where absent, each that the System links
+     * Paths of the Chassis that have to be off for the host to be off, none if empty. By default each that the System links
      * to and that contains this System alone.
      */
     powerChassis?: readonly string[];
   };
   /** For IPMI alone. */
   ipmi?: {
-    /** Cipher suites to try, in this order: 17, then 3, where absent. */
+    /** Cipher suites to try, in this order: 17, then 3, by default. */
     cipherSuites?: readonly CipherSuiteId[];
-    /** Firmware interface that a boot override is meant for: `UEFI` where absent. */
+    /** Firmware interface that a boot override is meant for: `UEFI` by default. */
     bootMode?: BootMode;
     /** The BMC's own key (K_G), where it has one: its text, or its bytes in hex behind 0x. */
     bmcKey?: Secret;
@@ -63,7 +63,7 @@ export function openDevice(config: DeviceConfig, deps: DeviceDeps): PowerDriver 
   return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock, isHost: config.isHost, powerChassis });
 }
 
-/** The same; its devices send no order, and set no boot, while `mayOrder` says no: the process's lease may be another's. */
+/** The same; its devices send no order, and set no boot, while `mayOrder` says no: another process may hold the lease. */
 export function guardOrders(open: typeof openDevice, mayOrder: () => boolean): typeof openDevice {
   return (config, deps) => open(config, { ...deps, mayOrder });
 }

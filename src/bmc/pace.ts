@@ -6,7 +6,7 @@ const BEGINNINGS_MAX = 4;
 /**
  * Lets work begin a few pieces at a time, some in each turn of the event loop, in the order of arrival. Where hundreds begin
  * at once and this process is what they wait for, those under way go first: they end one after the other, and not all of them
- * late, each with its memory held until then. Work that waits for somebody else keeps nobody waiting.
+ * late, each with its memory held until then. Work that only waits does not delay other work.
  */
 export class Pace {
   readonly #clock: Clock;

@@ -4,7 +4,7 @@ import { parseUuid, swapUuid } from "./uuid.ts";
 // them says which host it is. Pure.
 
 /**
- * A UUID in lower case with dashes; undefined for anything that is none, and for values that boards share for want of one.
+ * A UUID in lower case with dashes; undefined for anything else, and for values that boards share because they have none.
  */
 export function meaningfulUuid(text: string | undefined): string | undefined {
   const uuid = parseUuid(text);
@@ -35,7 +35,7 @@ function isPlaceholderSerial(serial: string): boolean {
 
 /** One digit, or one byte, all the way: `00…`, `ff…`, `5858…`, `fefe…`. */
 const REPEATED_UUID = /^(.)(.)(?:-?\1\2)+$/;
-/** Nothing but the first field was set. */
+/** Only the first field was set. */
 const UNSET_UUID = /-ffff-ffff-ffff-ffffffffffff$/;
 
 /**

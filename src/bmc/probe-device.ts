@@ -32,7 +32,7 @@ export interface Check {
   check: CheckName;
   /** Warning: a fence goes through, and something is not as it should be. Skipped: an earlier check stands in the way. */
   result: "ok" | "warning" | "failed" | "skipped";
-  /** What was found, or why it failed and what to do; for people. */
+  /** What was found, or why it failed and what to do, as text. */
   detail: string;
   /** SHA-256 of the certificate that was shown, for `tls`. */
   sha256Fingerprint?: string;
@@ -131,7 +131,7 @@ class Probe {
   }
 
   async checkDevice(address: BmcAddress, signal: AbortSignal): Promise<void> {
-    // A driver's close never throws: that a session could not be ended is told by its log alone.
+    // A driver's close never throws: only its log shows that a session could not be ended.
     const warnings: string[] = [];
     const logger = createLogger("warn", { write: (line) => void warnings.push(line) });
     let driver: PowerDriver;
@@ -184,7 +184,7 @@ class Probe {
     if (isOwn) this.#add("identity", "ok", who);
     else if (names.length > 0) {
       this.#add("identity", "warning", `${who}: factory defaults, which many hosts share and which prove nothing`);
-    } else this.#add("identity", "warning", `${who} the BMC tells neither system UUID nor serial number`.trim());
+    } else this.#add("identity", "warning", `${who} the BMC reports neither system UUID nor serial number`.trim());
     return true;
   }
 

@@ -18,7 +18,7 @@ const ELSEWHERE_MS = 24 * 3_600_000;
 /** Basic authentication that was refused is not tried again for so long, each time that no session is free. */
 const NO_BASIC_MS = 600_000;
 
-/** The rights of an account are looked at so often: it can take a request for each account that the BMC has. */
+/** The permissions of an account are read this often: it can take a request for each account that the BMC has. */
 const RIGHTS_MS = 3_600_000;
 
 /** A BMC that starts may not know its System for a while, nor serve Redfish at all, though it has before. */

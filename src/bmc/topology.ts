@@ -52,7 +52,7 @@ export class Topology {
     this.#judge = judge;
   }
 
-  /** Asks the devices anew who they are, level by level, until one is accepted or another host answers. */
+  /** Asks the devices again who they are, level by level, until one is accepted or another host answers. */
   async verify(judge: IdentityJudge, signal: AbortSignal): Promise<IdentityVerdict> {
     this.#judge = judge;
     this.#verdicts.clear();
@@ -300,7 +300,7 @@ async function ofAll<T>(
   return { values, failure: failures.length === 0 ? undefined : combined(failures) };
 }
 
-/** A failure that the next level may make up for; anything that is none is thrown. */
+/** A failure that the next level may make up for; anything else is thrown. */
 function levelFailure(error: unknown, signal: AbortSignal): BmcError {
   if (signal.aborted || !(error instanceof BmcError) || error.code === "Aborted") throw error;
   return error;

@@ -1,7 +1,7 @@
 // SMBIOS (DSP0134, 7.2.1) stores the first three fields of a UUID little-endian, and BMCs and kernels disagree on who turns them
 // round, so either order counts. Pure; UUIDs are in lower case with dashes.
 
-/** A UUID in lower case with dashes; undefined for anything that is none. */
+/** A UUID in lower case with dashes; undefined for anything else. */
 export function parseUuid(text: string | undefined): string | undefined {
   const digits = text
     ?.trim()

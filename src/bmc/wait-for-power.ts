@@ -25,13 +25,13 @@ export interface PowerWait {
   freshReads: number;
 }
 
-/** What a wait ended with. Without a proof it tells what was seen last, for the message and the next decision. */
+/** What a wait ended with. Without a proof it has the last reading, for the message and the next decision. */
 export type PowerProof =
   | { proven: true; reading: PowerReading }
   | { proven: false; last: PowerReading | undefined; error: BmcError | undefined };
 
 /**
- * Reads the power until `freshReads` reads in a row show `want`. Any other reading, and any failed one, starts the count anew.
+ * Reads the power until `freshReads` reads in a row show `want`. Any other reading, and any failed one, starts the count again.
  * Failures that may pass are sat out until the time is up; one that will not (`retryable` is false) ends the wait at once.
  *
  * @throws the reason of `signal` on abort. Time running out is no exception: it is `proven: false`.

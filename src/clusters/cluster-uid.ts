@@ -6,7 +6,7 @@ import { isKubeError, KubeError } from "../kube/errors.ts";
 const NAMESPACE = "kube-system";
 
 /**
- * Tells a cluster from every other one, whatever its address, certificates and kubeconfig: the UID of its namespace `kube-system`.
+ * Distinguishes a cluster from every other one, whatever its address, certificates and kubeconfig: the UID of its namespace `kube-system`.
  *
  * @throws KubeError; where the reading is forbidden, with what right is missing.
  */

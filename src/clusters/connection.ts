@@ -38,10 +38,10 @@ export type ClusterConnection =
   | { state: "connecting" }
   /**
    * `nodes` are listed in full and not old. Both stay the same objects until a kubeconfig leads to another API server. `uid`
-   * tells which cluster answers (`readClusterUid`); absent for the agent's own.
+   * shows which cluster answers (`readClusterUid`); not set for the agent's own.
    */
   | { state: "connected"; runtime: KubeRuntime; nodes: Watched<Node>; uid?: string }
-  /** `message` is for people, without credentials; `sinceMs` by the wall clock. */
+  /** `message` is for the user, without credentials; `sinceMs` by the wall clock. */
   | { state: "away"; reason: AwayReason; message: string; sinceMs: number };
 
 type Away = Extract<ClusterConnection, { state: "away" }>;
@@ -93,7 +93,7 @@ export class WorkloadConnection {
       await this.#read(signal);
       const isWell = this.state.state === "connected" && this.#problem === undefined;
       const everyMs = isWell ? SECRET_READ_MS : SECRET_READ_TROUBLED_MS;
-      // Clusters that were held at one moment are not read at one moment for ever.
+      // Clusters that were held at one moment are not read at one moment forever.
       await sleep(clock, everyMs * (0.75 + random.next() / 2), signal);
     }
   }

@@ -14,11 +14,11 @@ import { sleep } from "../runtime/clock.ts";
 import { readClusterUid } from "./cluster-uid.ts";
 import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
 
-/** A fault of the nodes' watch is told once it has lasted so long: an API server that restarts is back sooner. */
+/** A fault of the watch on nodes is reported when it has lasted this long: an API server that restarts is back sooner. */
 const TROUBLE_MS = 15_000;
-/** A server that has neither answered nor failed by now is told as one that does not answer. */
+/** A server that has neither answered nor failed after this time is reported as one that does not answer. */
 const FIRST_ANSWER_MS = 30_000;
-/** The API server tells of a quiet collection about every minute; a view that has heard nothing for so long is not worth acting on. */
+/** The API server sends a bookmark for a quiet collection about every minute. A view that has received nothing for this long is not acted on. */
 const CONTACT_AGE_MAX_MS = 180_000;
 /** How often it is asked which cluster answers: another one may have come to be at the same address. */
 const UID_READ_MS = 60_000;
@@ -72,7 +72,7 @@ export class Link {
   #unidentified: KubeError | undefined;
 
   /**
-   * @param source names the cluster and its Secret, for people.
+   * @param source names the cluster and its Secret, for messages.
    * @param on `refused` is called when the server refuses the credentials, and should take over newer ones before it resolves;
    * `changed` when more is known of `health`.
    */
@@ -107,7 +107,7 @@ export class Link {
     this.#changed = on.changed;
     const { signal } = this.#stop;
     this.#running = Promise.allSettled([runtime.run(signal), this.#keepIdentified(signal)]);
-    // What somebody waits for is told at once.
+    // What a caller waits for is reported at once.
     this.nodes.whenSynced(signal).then(this.#changed, () => undefined);
   }
 
@@ -132,7 +132,7 @@ export class Link {
     if (problem !== undefined && nodes.problemCode === "OverBudget") return this.#away(problem);
     if (nodes.synced) {
       const isTroubled = nowMs - this.#wellMs >= TROUBLE_MS || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS;
-      if (isTroubled) return this.#away(problem ?? "it has told nothing of its nodes for minutes");
+      if (isTroubled) return this.#away(problem ?? "it has reported nothing about its nodes for minutes");
       if (this.#uid !== undefined) return { state: "connected", uid: this.#uid };
       if (this.#unidentified !== undefined) return this.#away(this.#unidentified.message, this.#unidentified.code);
     }

@@ -4,11 +4,11 @@ import type { Watched } from "../kube/watched.ts";
 import type { ClusterConnection, ClusterRef } from "./connection.ts";
 import type { WorkloadClusters } from "./workload-clusters.ts";
 
-/** How long the API server may have told nothing of nodes: what they were then is no news of how they are. */
+/** How long the API server may have reported nothing about nodes: their earlier state does not show their present one. */
 const NODES_STALE_MS = 180_000;
 
 /**
- * The cluster that the agent lives in, in the place of workload clusters: for kinds whose machines are of the very cluster that
+ * The cluster that the agent lives in, instead of workload clusters: for kinds whose machines are of the very cluster that
  * they are objects of.
  */
 export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: AbortSignal): WorkloadClusters {
@@ -35,7 +35,7 @@ export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: A
 
 /**
  * Workload clusters of which one, by name, is the cluster that the agent lives in: a management cluster that manages itself. It is
- * worked with by the agent's own connection, and its kubeconfig is not read: nobody who writes that gets the agent's own rights.
+ * worked with by the agent's own connection, and its kubeconfig is not read: so writing it gives no one the permissions of the agent.
  */
 export function withOwnCluster(name: ClusterRef, own: WorkloadClusters, others: WorkloadClusters): WorkloadClusters {
   return { hold: (ref, onChange) => (isSameCluster(ref, name) ? own : others).hold(ref, onChange) };
@@ -50,6 +50,6 @@ function connectionOf(runtime: KubeRuntime, nodes: Watched<Node>): ClusterConnec
   const { clock } = runtime;
   const silentMs = clock.monotonicMs() - nodes.lastContactMs;
   if (silentMs <= NODES_STALE_MS) return { state: "connected", runtime, nodes };
-  const message = "the API server has not told of nodes for minutes";
+  const message = "the API server has reported nothing about nodes for minutes";
   return { state: "away", reason: "Unreachable", message, sinceMs: clock.nowMs() - silentMs };
 }

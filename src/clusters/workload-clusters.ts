@@ -16,13 +16,13 @@ const GAUGE = "ironfence_workload_clusters";
 /** One holder's hand on a workload cluster. */
 export interface HeldCluster {
   readonly ref: ClusterRef;
-  /** As it is now: read it anew each time. */
+  /** As it is now: read it again each time. */
   readonly connection: ClusterConnection;
   /** To be called when it is not needed any more. */
   release(): void;
 }
 
-/** The workload clusters of a management cluster, each connected for as long as somebody holds it. */
+/** The workload clusters of a management cluster, each connected for as long as a caller holds it. */
 export interface WorkloadClusters {
   /**
    * Connects to a cluster, or joins those who have.
@@ -37,7 +37,7 @@ export interface WorkloadClustersDeps extends LinkDeps {
 }
 
 /**
- * Connections to workload clusters through their `<cluster>-kubeconfig` Secrets. Nothing is read before somebody holds one.
+ * Connections to workload clusters through their `<cluster>-kubeconfig` Secrets. Nothing is read before a caller holds one.
  *
  * @param signal ends every connection; `settled` resolves once nothing of them is left.
  */
@@ -54,7 +54,7 @@ export function createWorkloadClusters(
     const stop = new AbortController();
     const holders = new Set<() => void>();
     const tell = (): void => {
-      // A copy: who is told may let go.
+      // A copy: a listener may let go.
       const listeners = [...holders];
       for (const listener of listeners) {
         try {
@@ -120,6 +120,6 @@ function countStates(registry: Registry, entries: ReadonlyMap<string, Entry>, si
     },
   });
   registry.registerMetric(gauge);
-  // For the next term of leadership to put it in anew.
+  // The next term of leadership adds it again.
   signal.addEventListener("abort", () => registry.removeSingleMetric(GAUGE), { once: true });
 }

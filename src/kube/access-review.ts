@@ -6,19 +6,19 @@ import type { KubeClient } from "./client.ts";
 import { KubeError } from "./errors.ts";
 import type { KubeObject, ResourceType } from "./resource.ts";
 
-/** What the API server says of somebody with a token: it does not know the token, or its bearer may, or may not, read the path. */
+/** What the API server says about a token: it does not know it, or its user may, or may not, read the path. */
 export type Verdict = "unauthenticated" | "forbidden" | "allowed";
 
-/** Asks the API server who bears a token, and whether that user may read a path. @throws KubeError or DeadlineError where it cannot say. */
+/** Asks the API server which user a token belongs to, and whether that user may read a path. @throws KubeError or DeadlineError if it cannot say. */
 export type AccessReview = (token: Secret, path: string, signal: AbortSignal) => Promise<Verdict>;
 
 /** Both reviews together. */
 const REVIEW_DEADLINE_MS = 5_000;
 /** How long a verdict holds. Whoever loses the right keeps what they have for that long; a scrape a minute is two calls. */
 const ALLOWED_MS = 60_000;
-/** A refusal is kept as well, so that a wrong token costs the API server little; it ends sooner, since rights are often given late. */
+/** A refusal is kept as well, so that a wrong token costs the API server little; it ends sooner, because permissions are often granted late. */
 const REFUSED_MS = 10_000;
-/** Verdicts at hand. The oldest goes first, so that tokens without end take no memory. */
+/** Verdicts that are kept. The oldest goes first, so that any number of tokens takes bounded memory. */
 const VERDICTS_MAX = 256;
 /** Reviews under way. Whoever tries ever new tokens gets no more of the API server's time than these. */
 const REVIEWS_AT_ONCE_MAX = 16;

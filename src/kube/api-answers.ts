@@ -6,7 +6,7 @@ import type { KubeObject, ResourceType } from "./resource.ts";
 import { apiVersionOf } from "./resource.ts";
 import type { TransportResponse } from "./transport.ts";
 
-/** A longer wait is not honoured in full: we rather ask once too often than stand still because of a mad header. */
+/** A longer wait is cut: one request too many is better than a stop because of an absurd header. */
 const RETRY_AFTER_MAX_MS = 60_000;
 /** What of a server's message goes into an error. */
 const MESSAGE_LENGTH_MAX = 1_024;

@@ -39,9 +39,9 @@ export interface KubeClientDeps {
   transport: KubeTransport;
   clock: Clock;
   random: Random;
-  /** Whose connections the calls go over; `api` where absent. */
+  /** Whose connections the calls go over; `api` by default. */
   lane?: Lane;
-  /** Of each list; without bounds where absent. */
+  /** Of each list; without bounds by default. */
   budget?: ReadBudget | undefined;
 }
 
@@ -179,7 +179,7 @@ class ApiClient implements KubeClient {
 
   /**
    * A read, again on failures that pass by themselves. p-retry counts and decides; the waits are made here on the injected
-   * clock, hence its own of 0 ms.
+   * clock, so its own are 0 ms.
    */
   #read(what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
     const { clock, random } = this.#deps;

@@ -13,7 +13,7 @@ export type JsonPatchOperation =
   | { op: "remove"; path: string };
 
 /**
- * What a write expects the object to be, so that it never lands on a successor of the same name or on somebody's newer
+ * What a write expects the object to be, so that it never lands on a successor of the same name or on a newer
  * change. `uid` is always checked; `resourceVersion` too where it is given.
  */
 export interface Guard {
@@ -25,7 +25,7 @@ export interface ListOptions {
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  /** Objects a page; 500 where absent. */
+  /** Objects a page; 500 by default. */
   pageSize?: number;
   /** What is kept of each object: the rest is dropped page by page, so that a long list needs little memory. */
   trim?: (raw: KubeObject) => KubeObject;
@@ -67,7 +67,7 @@ export interface KubeClient {
   ): Promise<T>;
   /**
    * Applies `operations` behind `test` operations for the guard; a guard or `test` that does not hold, or a path that is not
-   * there, throws Conflict: read again and decide anew.
+   * there, throws Conflict: read and decide again.
    */
   patch<T extends KubeObject>(
     type: ResourceType,

@@ -2,7 +2,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { parseTimeMs } from "../runtime/time.ts";
 import type { KubeTransport } from "./transport.ts";
 
-/** How far the API server's clock is ahead of ours, in milliseconds: somewhere between the two. Negative: ours is ahead. */
+/** How far the API server's clock is ahead of our own, in milliseconds: somewhere between the two. Negative: ours is ahead. */
 export interface ClockOffset {
   minMs: number;
   maxMs: number;
@@ -14,7 +14,7 @@ const KEPT_MS = 600_000;
 const RESOLUTION_MS = 1_000;
 
 /**
- * The same transport; it also compares the `Date` of each answer with our clock, which tells nothing finer than a second and
+ * The same transport; it also compares the `Date` of each answer with our clock, which shows nothing finer than a second and
  * the time that the call took.
  */
 export function measureClock(

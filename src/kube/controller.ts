@@ -28,23 +28,23 @@ export interface ControllerOptions {
   /** Keys worked on at the same time. */
   concurrency: number;
   /**
-   * Brings what `key` names from what it is to what it should be. It is told nothing but the key: it looks at the present
+   * Brings what `key` names from what it is to what it should be. It gets only the key: it reads the present
    * state, so it does not matter how many changes led there. A throw means "again later" with exponential back-off;
    * `requeueAfterMs` means "again then" without one. It has to end soon after `signal` aborts.
    */
   reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number } | void>;
-  /** Wait after the first failure of a key; it doubles with every further one. 200 where absent. */
+  /** Wait after the first failure of a key; it doubles with every further one. The default is 200. */
   minBackoffMs?: number;
-  /** Longest wait between failures. 60,000 where absent. */
+  /** Longest wait between failures. The default is 60,000. */
   maxBackoffMs?: number;
-  /** Starts of all keys together. 1,000 where absent. */
+  /** Starts of all keys together. The default is 1,000. */
   startsPerSecondMax?: number;
 }
 
 /**
  * Runs a reconciler over keys: level-triggered, every key once in the queue, one run of a key at a time.
  *
- * `enqueue` may be called at any time, before `run` too. A key that is enqueued during its own run runs once more.
+ * `enqueue` may be called at any time, before `run` too. A key that is enqueued during its own run runs again.
  */
 export class Controller {
   readonly #deps: ControllerDeps;
@@ -87,7 +87,7 @@ export class Controller {
     }
   }
 
-  /** Resolves when one more run may go on beside the others. */
+  /** Resolves when one more run may go on together with the others. */
   async #slot(): Promise<void> {
     while (this.#running.size >= this.#options.concurrency) {
       await new Promise<void>((resolve) => {

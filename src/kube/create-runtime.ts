@@ -20,7 +20,7 @@ export interface KubeRuntimeDeps {
   controllerName: string;
   /** `reportingInstance` of events: this process, e.g. the pod's name. */
   instance: string;
-  /** For an API server that anybody may run; without bounds where absent. */
+  /** For an API server that anybody may run; without bounds by default. */
   budget?: ReadBudget;
 }
 

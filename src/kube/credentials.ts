@@ -25,7 +25,7 @@ export interface ClusterAccess {
   server: string;
   /** The namespace of the context or of the pod, where there is one. */
   namespace: string | undefined;
-  /** Where this came from, for people, e.g. `context prod of /home/me/.kube/config`. */
+  /** Where this came from, for messages, for example `context prod of /home/me/.kube/config`. */
   source: string;
   /**
    * The credentials of this moment: certificate, key and token files are read again, and an exec plugin runs once its last

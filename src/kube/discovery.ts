@@ -12,7 +12,7 @@ const VERSIONS_MAX = 16;
 const CORE_VERSION = /^v\d+((alpha|beta)\d+)?$/;
 
 /**
- * API discovery. What was found is remembered for good: how a kind is served changes only with its CRD, and a call on a kind
+ * API discovery. What was found is kept until the process ends: how a kind is served changes only with its CRD, and a call on a kind
  * that is gone answers NotFound by itself.
  */
 export function createDiscovery(
@@ -65,7 +65,7 @@ async function findKind(
   for (const resource of asArray(answer?.["resources"])) {
     if (!isRecord(resource) || resource["kind"] !== kind) continue;
     const { name, namespaced } = resource;
-    // `nodes/status` and other subresources are listed beside the kinds, and may carry the same kind.
+    // `nodes/status` and other subresources are listed with the kinds, and may carry the same kind.
     if (typeof name !== "string" || name.includes("/") || typeof namespaced !== "boolean") continue;
     return { group, version, kind, plural: name, namespaced };
   }

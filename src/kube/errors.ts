@@ -65,7 +65,7 @@ export class KubeError extends Error {
       case "Forbidden":
         return "grant that right; the agent's own come with deploy/kustomize";
       case "NotFound":
-        // A kind that is not served has no metav1.Status, hence no reason.
+        // A kind that is not served has no metav1.Status, and so no reason.
         if (this.status === 404 && this.reason === undefined) return "apply deploy/crds: the cluster has no such kind";
         if (this.message.includes(' namespaces "'))
           return "apply deploy/kustomize, or name the agent's namespace with --namespace";

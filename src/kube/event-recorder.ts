@@ -184,7 +184,7 @@ class Recorder implements RunnableEventRecorder {
         await client.patch<StoredEvent>(EVENT, event.metadata, { uid }, operations, {}, signal);
         return;
       } catch (error) {
-        // The server forgets events after an hour: then the series begins anew.
+        // The server forgets events after an hour: then the series begins again.
         if (!isKubeError(error, "NotFound")) throw error;
         series.uid = undefined;
       }

@@ -1,6 +1,6 @@
 import type { KubeObject } from "./resource.ts";
 
-/** One thing to tell people about an object (`events.k8s.io/v1`). */
+/** One Kubernetes Event about an object (`events.k8s.io/v1`). */
 export interface EventNote {
   /** What it is about. */
   regarding: KubeObject;
@@ -11,7 +11,7 @@ export interface EventNote {
   reason: string;
   /** What was being done, UpperCamelCase. */
   action: string;
-  /** For people, at most 1,024 characters; longer ones are cut. */
+  /** Text, at most 1,024 characters; longer ones are cut. */
   note: string;
 }
 

@@ -42,7 +42,7 @@ export interface HttpTransportOptions {
 /**
  * A transport over HTTP to `cluster`, with credentials that it keeps fresh. Nothing is connected before the first call.
  *
- * @param options 64 MiB, at any address, where absent.
+ * @param options 64 MiB, at any address, by default.
  */
 export function createHttpTransport(
   cluster: ClusterAccess,
@@ -113,7 +113,7 @@ class HttpTransport implements KubeTransport {
     await Promise.all(all.map((lanes) => lanes.destroy()));
   }
 
-  /** Sends `request`, and once more with fresh credentials where the server refuses those at hand (401: it did nothing). */
+  /** Sends `request`, and again with fresh credentials if the server refuses the present ones (401: it did nothing). */
   async #authenticated(request: TransportRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const credentials = await this.#credentials.current();
     const answer = await this.#exchange(request, credentials, signal);

@@ -22,8 +22,8 @@ interface LoadedConfig {
 /**
  * The way in by kubeconfig files: of two entries with one name the first file's wins, as with kubectl.
  *
- * @param context its current one where absent.
- * @throws ClusterConfigError for people: what is wrong with which file, and what to do.
+ * @param context the current one by default.
+ * @throws ClusterConfigError with a message for the user: what is wrong with which file, and what to do.
  */
 export function accessFromKubeconfigs(files: readonly string[], context: string | undefined): ClusterAccess {
   let loaded = load(files, context);
@@ -173,7 +173,7 @@ function selectContext(file: ConfigFile, wanted: string | undefined, source: str
   const user = config.users.find((user) => user.name === context.user);
   if (user === undefined)
     throw new ClusterConfigError(`context ${name} of ${source} names the user ${context.user}, which is not there`);
-  // client-node sees a token file as no credentials at all; a token beside it is the older one (client-go: tokenFile wins).
+  // client-node sees a token file as no credentials at all; a token next to it is the older one (client-go: tokenFile wins).
   const selected = new KubeConfig();
   selected.loadFromClusterAndUser(checkCluster(cluster, `cluster ${cluster.name} of ${source}`), user);
   return {
@@ -185,7 +185,7 @@ function selectContext(file: ConfigFile, wanted: string | undefined, source: str
   };
 }
 
-/** @throws Error for what we do not do, so that it is never passed over in silence. */
+/** @throws Error for what we do not do, so that it is never silently ignored. */
 function checkCluster(cluster: Cluster, where: string): Cluster {
   if (cluster.proxyUrl) {
     throw new ClusterConfigError(

@@ -44,15 +44,15 @@ export interface ElectorOptions {
    * continues without the lease (docs/decisions/0040-one-installation-in-a-cluster.md).
    */
   ofInstallation?: boolean;
-  /** How long others wait after they saw the last renewal. 15,000 where absent. */
+  /** How long others wait after they saw the last renewal. The default is 15,000. */
   leaseDurationMs?: number;
-  /** Without a renewal for this long we stop leading; less than the duration. 10,000 where absent. */
+  /** Without a renewal for this long we stop leading; less than the duration. The default is 10,000. */
   renewDeadlineMs?: number;
-  /** Between tries. 2,000 where absent. */
+  /** Between tries. The default is 2,000. */
   retryPeriodMs?: number;
-  /** Annotations of the Lease, for people: asked for at each renewal. */
+  /** Annotations of the Lease, for information: read at each renewal. */
   describe?(): Readonly<Record<string, string>>;
-  /** Told who leads, when that changes; undefined: nobody. */
+  /** Called with the leader when that changes; undefined if there is none. */
   onChange?(leader: string | undefined): void;
 }
 
@@ -79,10 +79,10 @@ export type LeaseState =
  * A lease is not a lock on a BMC: it makes two leaders unlikely, and what the leader does must still be guarded write by
  * write. What is promised: others take the lease at the earliest one lease duration after they saw our last renewal, and
  * `lead`'s signal aborts one renew deadline after that renewal was *sent*, so before that by the difference of the two.
- * Both are judged on monotonic clocks; wall-clock times in the Lease are for people. A monotonic clock stands still while
+ * Both are judged on monotonic clocks; wall-clock times in the Lease are for information. A monotonic clock stands still while
  * the machine is suspended, so a wall clock that has run ahead of it ends the term, too (`lease-term.ts`).
  *
- * Where there is no Lease, somebody may have deleted it under a leader that cannot reach the API and has not noticed: a
+ * If there is no Lease, a user may have deleted it under a leader that cannot reach the API and has not noticed: a
  * candidate waits one lease duration before it makes another, at its first start, too, since it cannot tell that from a
  * cluster in which nobody has ever led.
  *
@@ -229,7 +229,7 @@ export class Elector {
   }
 
   /**
-   * One try to take or keep the lease, or a look at it.
+   * One try to take or keep the lease, or to read it.
    *
    * @returns when the write that succeeded was sent; undefined where the lease is not ours.
    */
@@ -251,7 +251,7 @@ export class Elector {
       if (signal.aborted) return undefined;
       const isRefusal = isKubeError(error, "Forbidden");
       if (isRefusal) this.#noteRefusal(sent.monotonicMs, error.message);
-      // Somebody else wrote first: not ours now, and the next read says whose it is.
+      // Another process wrote first: the lease is not ours now, and the next read shows its holder.
       const problem = error instanceof Error ? error.message : String(error);
       if (isKubeError(error, "Conflict", "AlreadyExists"))
         this.#logger.debug({ err: error }, "lost a race for the lease");
@@ -284,7 +284,7 @@ export class Elector {
         return await this.#write(known, signal);
       } catch (error) {
         if (!isKubeError(error, "Conflict", "NotFound", "Invalid")) throw error;
-        // Changed behind our back: see below by whom.
+        // Changed behind our back: see below by which process.
       }
     }
     this.#note(await this.#read(signal));
@@ -356,7 +356,7 @@ export class Elector {
 
   /** Gives the lease back; where that fails it runs out by itself. */
   async #release(): Promise<void> {
-    // A signal of its own: the caller's has aborted by now.
+    // A signal of its own: the caller's has already aborted.
     const { signal } = new AbortController();
     try {
       await withDeadline(this.#deps.clock, "the release of the lease", RELEASE_TIMEOUT_MS, signal, (signal) =>
@@ -371,7 +371,7 @@ export class Elector {
   async #writeRelease(signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#deps;
     const { namespace, name, identity } = this.#options;
-    // Read anew: the last renewal may have been cut off, and have taken effect all the same.
+    // Read again: the last renewal may have been cut off and still have taken effect.
     const lease = await this.#read(signal);
     if (lease === undefined || holderOf(lease) !== identity) return;
     const { uid, resourceVersion } = lease.metadata;

@@ -33,7 +33,7 @@ export function isOver(since: Moment, now: Moment, { renewDeadlineMs, driftMaxMs
   return elapsedMs >= renewDeadlineMs || driftMs > driftMaxMs;
 }
 
-/** The lease is not ours any more, or may soon be another's. */
+/** The lease is not ours any more, or may soon belong to another process. */
 export class LeadershipLostError extends Error {
   override readonly name = "LeadershipLostError";
 }
@@ -63,7 +63,7 @@ export class Term {
     else parent.addEventListener("abort", this.#onStop, { once: true });
   }
 
-  /** Whether the lease cannot be another's yet. */
+  /** Whether the lease cannot belong to another process yet. */
   get held(): boolean {
     return this.lost === undefined && !isOver(this.#renewed, momentOf(this.#clock), this.#bounds);
   }
@@ -115,7 +115,7 @@ export class Term {
 
   /**
    * Resolves when the work has ended. @throws what the work throws of itself; LeadershipLostError on loss, and where the
-   * work is still going on one patience after it was told to stop.
+   * work is still going on one patience after it was asked to stop.
    */
   async settled(work: Promise<void>, patience: { stopPatienceMs: number; lossPatienceMs: number }): Promise<void> {
     const overdue = this.#overdue(patience);

@@ -21,7 +21,7 @@ export interface ReadBudget {
 /** A server that has gone over its budget is asked again after this: what it may cost is bounded by that. */
 const REST_MS = 60_000;
 
-/** What a watch may send at once, and by the second, beside what its objects give it a right to. */
+/** What a watch may send at once, and by the second, in addition to what its objects allow. */
 const EVENTS_AT_ONCE = 500;
 const EVENTS_PER_SECOND = 50;
 /** Each object may change twice in a moment, as in an outage, and every ten seconds all the time. */
@@ -30,7 +30,7 @@ const EVENTS_PER_SECOND_EACH = 0.1;
 /** An event of a node with 50 images has 20 KiB. */
 const TEXT_LENGTH_OF_EVENT = 32 * 1024;
 
-/** @param what the call, for people. */
+/** @param what the call, for messages. */
 export function overBudget(what: string, why: string): KubeError {
   return new KubeError("OverBudget", `${what}: ${why}; it is asked again in a minute`, { retryAfterMs: REST_MS });
 }

@@ -25,12 +25,12 @@ const PAGE_TIMEOUT_MS = 30_000;
 /** Until the status line of a watch. */
 const WATCH_HEADERS_TIMEOUT_MS = 10_000;
 
-/** How long the server is asked to keep a watch; drawn anew for each, so that not all watches end together. */
+/** How long the server is asked to keep a watch; drawn for each, so that not all watches end together. */
 const WATCH_SECONDS_MIN = 300;
 const WATCH_SECONDS_MAX = 600;
 
 /**
- * A watch that has said nothing for this long is taken for dead and opened anew from where it was, which costs one request
+ * A watch that has said nothing for this long counts as dead and is opened again from where it was, which costs one request
  * and loses nothing. The API server sends a bookmark about every minute (60 s and up to 1.25 s of its own timer's jitter),
  * so a living watch of a quiet collection is never silent for much longer: half a minute more is for slow machines. Sooner
  * would cut living watches; a peer that vanished is noticed sooner by the transport's TCP keep-alive.
@@ -60,13 +60,13 @@ export interface ReflectorDeps {
   clock: Clock;
   random: Random;
   logger: Logger;
-  /** Without bounds where absent. */
+  /** Without bounds by default. */
   budget?: ReadBudget | undefined;
 }
 
 /**
  * Keeps a local view of a collection: a paged list, then a watch from its revision, for as long as `signal` lasts, whatever
- * happens. A collection that cannot be had (no CRD yet, no permission, no server) is tried for ever; see `problem`.
+ * happens. A collection that cannot be had (no CRD yet, no permission, no server) is tried forever; see `problem`.
  */
 export function startReflector<T extends KubeObject>(
   deps: ReflectorDeps,
@@ -86,7 +86,7 @@ class Reflector<T extends KubeObject> {
   readonly #collection: string;
   /** Up to where the view is complete; undefined: a list is due. */
   #version: string | undefined;
-  /** Failures in a row. A list alone ends no row: one that works beside a watch that does not would be made over and over. */
+  /** Failures in a row. A list alone ends no row: a list that works while the watch fails would be made again and again. */
   #failures = 0;
   readonly #allowance: EventAllowance | undefined;
   #refusedWatches = 0;
@@ -289,9 +289,9 @@ class Reflector<T extends KubeObject> {
     this.#store.problemCode = code;
     // A revision that is gone is daily life, and logged as little as the end of a watch is.
     if (code === "Gone" || code === this.#reported) return;
-    // A quiet collection on a server without bookmarks: the next watch tells whether anything is wrong.
+    // A quiet collection on a server without bookmarks: the next watch shows whether anything is wrong.
     if (code === "Timeout" && hadVersion && this.#silentWatches === 1) {
-      this.#deps.logger.debug({ err: error }, "a watch was silent, watching anew");
+      this.#deps.logger.debug({ err: error }, "a watch was silent, watching again");
       return;
     }
     this.#reported = code;

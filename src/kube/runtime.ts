@@ -15,7 +15,7 @@ export interface KubeRuntime {
   random: Random;
   logger: Logger;
   events: EventRecorder;
-  /** How far the API server's clock is ahead of ours, by its last answers; undefined where they do not tell. */
+  /** How far the API server's clock is ahead of our own, by its last answers; undefined if they do not show it. */
   clockOffset?(): ClockOffset | undefined;
   /** What its answers say of the API server. */
   contact(): Contact;

@@ -27,7 +27,7 @@ export interface TransportRequest {
   path: string;
   /** JSON text. */
   body?: string;
-  /** `application/json` where absent. */
+  /** `application/json` by default. */
   contentType?: string;
   lane: Lane;
   /** Deadline of the whole call; for a watch, of its headers. */

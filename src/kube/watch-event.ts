@@ -10,7 +10,7 @@ export type WatchEvent =
 /**
  * Reads one line of a watch (`metav1.WatchEvent`).
  *
- * @throws KubeError what an ERROR event says (Gone: list anew); BadResponse where it is no event.
+ * @throws KubeError what an ERROR event says (Gone: list again); BadResponse if it is no event.
  */
 export function parseWatchEvent(what: string, type: ResourceType, line: string): WatchEvent {
   let event: unknown;

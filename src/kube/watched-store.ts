@@ -12,7 +12,7 @@ import { keyOf, keyText } from "./watched.ts";
 
 type Listener<T> = (change: Change<T>) => void;
 
-/** The view behind a reflector: keeps trimmed objects by key, and tells listeners what changed. */
+/** The view behind a reflector: keeps trimmed objects by key, and calls listeners with what changed. */
 export class WatchedStore<T extends KubeObject> implements Watched<T> {
   readonly #trim: (raw: KubeObject) => T | undefined;
   readonly #logger: Logger;
@@ -109,7 +109,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   }
 
   /**
-   * Takes a full list, trimmed: it is the server's present state, so what it lacks is gone. Listeners are told when the view
+   * Takes a full list, trimmed: it is the server's present state, so what it lacks is gone. Listeners are called when the view
    * is complete.
    */
   replace(listed: readonly T[]): void {
@@ -184,7 +184,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   }
 
   #tellAll(change: Change<T>): void {
-    // A copy: a listener that subscribes now has been told the present state already.
+    // A copy: a listener that subscribes now has received the present state already.
     const listeners = [...this.#listeners];
     for (const listener of listeners) this.#tell(listener, change);
   }

@@ -2,7 +2,7 @@ import type { ObjectKey } from "./client.ts";
 import type { KubeErrorCode } from "./errors.ts";
 import type { KubeObject } from "./resource.ts";
 
-/** One change of a watched collection. A deleted and re-created object is a `deleted` and an `added`, told apart by UID. */
+/** One change of a watched collection. A deleted and re-created object is a `deleted` and an `added`, distinguished by UID. */
 export type Change<T> =
   | { type: "added"; object: T }
   | { type: "updated"; object: T; previous: T }
@@ -18,7 +18,7 @@ export interface Watched<T extends KubeObject> {
   readonly synced: boolean;
   /** Monotonic time of the last word from the server (list, event or bookmark). An old one means a view that may be stale. */
   readonly lastContactMs: number;
-  /** Why the server cannot be listed or watched at present, for people and statuses; undefined while all is well. */
+  /** Why the server cannot be listed or watched at present, for messages and statuses; undefined while all is well. */
   readonly problem: string | undefined;
   /** The code of that, where there was an answer or an error that has one. */
   readonly problemCode?: KubeErrorCode | undefined;

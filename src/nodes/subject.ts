@@ -7,7 +7,7 @@ import { OKD_MACHINE_GROUP } from "../api/okd-machine.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { OwnerReference, ResourceType } from "../kube/resource.ts";
 
-/** A Machine, of Cluster API or of OKD, by which a remediation was asked for. The UID tells it from a namesake. */
+/** A Machine, of Cluster API or of OKD, that asked for a remediation. The UID distinguishes it from another one of the same name. */
 export interface MachineRef {
   apiVersion: string;
   kind: string;
@@ -18,7 +18,7 @@ export interface MachineRef {
 
 /** A Cluster, and what was found out about it when it was put on record. */
 export interface KnownCluster extends ClusterRef {
-  /** Tells it from one that its kubeconfig may lead to later (`readClusterUid`). */
+  /** Distinguishes it from another cluster that its kubeconfig may lead to later (`readClusterUid`). */
   uid?: string | undefined;
   /** It is the very cluster that the agent lives in: a management cluster that manages itself. */
   own?: boolean | undefined;
@@ -42,8 +42,8 @@ export function localNode(nodeName: string): Subject {
 /**
  * What a remediation is about: what was stored when that was found out, since an annotation may be edited while a host is off.
  * Before that the node that the annotation names, else the remediation's own name; but a Machine's remediation has the
- * Machine's name, which may be that of somebody else's node: nothing but the live Machine tells its node and cluster, and until
- * it was read the subject has neither.
+ * Machine's name, which may be that of an unrelated node: only the live Machine shows its node and its cluster, and the subject
+ * has neither until it was read.
  */
 export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
   const { node, machine } = status ?? {};

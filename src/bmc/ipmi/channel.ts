@@ -15,7 +15,7 @@ export type Heard<T> = { answer: T } | { dropped: string } | "late";
 export interface Exchange<T> {
   /** For error messages, e.g. `ipmi://bmc-3: order off`. */
   what: string;
-  /** The datagram to send; called anew for each transmission, since its number rises. */
+  /** The datagram to send; called for each transmission, because its number rises. */
   encode(): Buffer;
   hear(datagram: Buffer): Heard<T>;
   /** Asked before each transmission, the repeated ones included; absent: always. */
@@ -71,7 +71,7 @@ export class Channel {
   async #connect(port: number, address: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#fail = reject;
-      // Where there is no way, Node tells this function, whatever its type says, and nobody else.
+      // If there is no route, Node reports it only to this function, whatever its type says.
       this.#socket.connect(port, address, (error?: Error) => (error === undefined ? resolve() : reject(error)));
     });
     this.#fail = () => undefined;

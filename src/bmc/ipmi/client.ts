@@ -71,7 +71,7 @@ export class Client {
     return this.#shared.silences.isRecent(this.#options.address.key);
   }
 
-  /** Tells that the BMC has shown its host on. */
+  /** Records that the BMC has shown its host on. */
   noteOn(): void {
     this.#shared.silences.forget(this.#options.address.key);
   }
@@ -142,7 +142,7 @@ export class Client {
       return (await this.#command(session, what, request, waitsMs, signal)).answer;
     } catch (error) {
       this.#giveUp(session, error);
-      // A BMC that has restarted, or has ended the session, says nothing to it: a new one tells.
+      // A BMC that has restarted, or has ended the session, does not answer in it: a new session shows which.
       if (!isReused || !(error instanceof BmcError) || signal.aborted || this.#lifetime.signal.aborted) throw error;
       const fresh = await this.session(signal);
       try {
@@ -259,7 +259,7 @@ export class Client {
   }
 }
 
-/** A BMC that has lost a suite looks like somebody who talks the agent down to a weaker one. */
+/** A BMC that has lost a suite looks like an attacker who makes the agent use a weaker one. */
 function withAdvice(error: unknown, allowed: readonly CipherSuiteId[]): unknown {
   if (!(error instanceof BmcError) || error.code !== "Unsupported") return error;
   const why = `suite ${allowed.join(", ")} worked with this BMC before, so no weaker one is tried`;

@@ -6,7 +6,7 @@ export const COMPLETION = { ok: 0x00, busy: 0xc0, duplicate: 0xcf, unspecified: 
 
 type Meaning = readonly [code: BmcErrorCode, words: string];
 
-/** C3h, CEh and CFh leave open whether the command was carried out: only a reading tells. */
+/** C3h, CEh and CFh leave open whether the command was carried out: only a reading shows it. */
 const COMPLETION_MEANINGS: Readonly<Record<number, Meaning>> = {
   0xc0: ["Busy", "node busy"],
   0xc1: ["Unsupported", "invalid command"],

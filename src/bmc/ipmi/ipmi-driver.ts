@@ -30,7 +30,7 @@ export class IpmiDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #bootMode: BootMode;
-  /** Who the caller was told that the host is, and the session in which the BMC said so. */
+  /** The identity that the caller got, and the session in which the BMC reported it. */
   #known: { identity: HostIdentity; session: Session } | undefined;
 
   constructor(
@@ -102,7 +102,7 @@ export class IpmiDriver implements PowerDriver {
   }
 
   async #identify(what: string, signal: AbortSignal): Promise<{ identity: HostIdentity; session: Session }> {
-    // Where another session replaces this one in mid-way, the next order asks anew.
+    // If another session replaces this one meanwhile, the next order asks again.
     const session = await this.#client.session(signal);
     const ask = async (request: Request): Promise<Response> => {
       const answer = await this.#client.read(what, request, signal);
@@ -117,10 +117,10 @@ export class IpmiDriver implements PowerDriver {
 
   /**
    * The session for an order or a reading that may prove something. A name may lead to another BMC by the time of a new
-   * log-in, which the caller does not see: so the host is identified in each session anew.
+   * log-in, which the caller does not see: so the host is identified again in each session.
    *
    * @param isOff whether the host is off, as far as is known: its identity may then lack a part.
-   * @returns undefined where another host answers than the one that the caller was told of.
+   * @returns undefined if another host answers than the one that was reported to the caller.
    */
   async #sessionOfHost(what: string, isOff: boolean, signal: AbortSignal): Promise<Session | undefined> {
     const session = await this.#client.session(signal);
@@ -148,7 +148,7 @@ export class IpmiDriver implements PowerDriver {
     const answer = await this.#change(what, wanted === "Off" ? POWER_OFF : POWER_ON, signal);
     if (answer.completionCode === COMPLETION.ok) return;
     const failure = completionFailure(what, answer.completionCode);
-    // Some BMCs refuse an order for the state that the host is in already: the state tells.
+    // Some BMCs refuse an order for the state that the host is in already: the power state shows it.
     const heard = failure.code === "Refused" || failure.code === "Unsupported";
     if (heard && (await this.#readPower(what, signal)).state === wanted) return;
     throw failure;

@@ -30,7 +30,7 @@ const SUITE_REFUSALS: ReadonlySet<number> = new Set([0x01, 0x03, 0x04, 0x05, 0x0
 const PRIVILEGE_REFUSALS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0d]);
 const WRONG_INTEGRITY_CODE = 0x0f;
 /**
- * The BMC has lost track of the handshake: it knows the session no more, or it goes by another RAKP 1 than the one that was
+ * The BMC has lost track of the handshake: it does not know the session any more, or it uses another RAKP 1 than the one that was
  * answered (a doubled datagram). It cannot mean a wrong password, since RAKP 2 has shown that it is the right one.
  */
 const OUT_OF_STEP: ReadonlySet<number> = new Set([0x02, 0x08, WRONG_INTEGRITY_CODE]);
@@ -97,7 +97,7 @@ class OtherAlgorithms extends BmcError {
   }
 }
 
-/** Handshakes with one BMC until one succeeds or is refused for good. */
+/** Handshakes with one BMC until one succeeds or is refused permanently. */
 class Handshakes {
   readonly #channel: Channel;
   readonly #options: LoginOptions;

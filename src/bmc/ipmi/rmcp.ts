@@ -57,7 +57,7 @@ export function encodePlus(header: PlusHeader, payload: Uint8Array): Buffer {
   return datagram;
 }
 
-/** Takes a received datagram apart; undefined where it is none of ours or its lengths contradict each other. */
+/** Takes a received datagram apart; undefined if it is not for us or its lengths contradict each other. */
 export function parsePacket(datagram: Buffer): Packet | undefined {
   if (datagram.length > DATAGRAM_BYTES_MAX || datagram.length < V15_HEADER_BYTES) return undefined;
   // The sequence number of the RMCP header means nothing where no acknowledgement is asked for.

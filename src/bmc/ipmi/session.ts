@@ -8,7 +8,7 @@ import type { SessionKeys } from "./sealed.ts";
 import { SequenceWindow } from "./sequence-window.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Requests are told apart by a number of six bits. */
+/** A number of six bits distinguishes requests. */
 const REQUEST_SEQUENCES = 64;
 
 /** A session that both sides have proven themselves for. One command at a time. */
@@ -82,7 +82,7 @@ export class Session {
     }
   }
 
-  /** Tells the BMC once that the session is over, and does not wait: for one that may be lost already. */
+  /** Sends the end of the session to the BMC once and does not wait: for a session that may be lost already. */
   abandon(): void {
     this.sayClosed();
     this.#channel.close();

@@ -31,7 +31,7 @@ export function failure(what: string, answer: Answer): BmcError {
   return new BmcError(codeOf(answer), message + advice);
 }
 
-/** Whether the account may do nothing but change its password. */
+/** Whether the account may only change its password. */
 export function mustChangePassword(answer: Answer): boolean {
   return messageIds(answer.body).some((id) => PASSWORD_CHANGE.test(id));
 }
@@ -49,7 +49,7 @@ export function lacksPrivilege(answer: Answer): boolean {
   return messageIds(answer.body).some((id) => NO_PRIVILEGE.test(id));
 }
 
-/** Whether a login was refused for want of a free session only. */
+/** Whether a login was refused only because no session is free. */
 export function sessionsFull(answer: Answer): boolean {
   return messageIds(answer.body).some((id) => SESSIONS_FULL.test(id));
 }

@@ -160,7 +160,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/** Whether an established connection broke before the answer: the one failure after which a read is sent once more. */
+/** Whether an established connection broke before the answer: the one failure after which a read is sent again. */
 export function brokeOff(error: unknown): boolean {
   if (!(error instanceof BmcError) || error.code !== "Unreachable") return false;
   return /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(codeOf(error.cause));

@@ -63,7 +63,7 @@ export function stringsAt(parent: JsonObject, name: string): readonly string[] |
   return listAt(parent, name)?.filter((item) => typeof item === "string");
 }
 
-/** The `@odata.id`s of the array of links at `name`; some services give the bare paths, or one link in the place of a list. */
+/** The `@odata.id`s of the array of links at `name`; some services give the bare paths, or one link instead of a list. */
 export function linksAt(parent: JsonObject, name: string): readonly string[] {
   const value = own(parent, name);
   return (isObject(value) ? [value] : (listAt(parent, name) ?? [])).flatMap((item) => {

@@ -38,7 +38,7 @@ export class LeftSessions {
   /**
    * Begins to end them, and keeps nobody waiting.
    *
-   * @param used the path of the session in use, which a BMC that gives its ids again may have put in the place of one of them.
+   * @param used the path of the session in use, which may have the id of one of them, if the BMC uses ids again.
    */
   end(used: string | undefined): void {
     const left = this.#left.filter(({ path }) => path === undefined || path !== used);

@@ -62,7 +62,7 @@ export async function logIn(deps: LoginDeps, signal: AbortSignal): Promise<Acces
   if (sessionsFull(first)) return basic(login, true);
   if (sessionsDisabled(first)) return basic(login, false);
   if (lacksPrivilege(first)) throw loginFailure(`POST ${origin}${start}`, first);
-  // Whatever it was that answered, the root tells whether it speaks for the sessions of this service.
+  // Whatever it was that answered, the root shows whether that answer concerns the sessions of this service.
   const path = await sessionsPath(deps, signal);
   if (path === undefined) return basic(login, false);
   const isAnswered = path === start || answersFor(path, first);
@@ -119,7 +119,7 @@ function session(origin: string, collection: string, login: Login, answer: Answe
 
 /**
  * Where the new session is. Behind a forwarded port a BMC may name itself as it is known on its own network: then the path alone
- * serves, on the origin that we know. Some give a bare id, or nothing but the id in the body.
+ * serves, on the origin that we know. Some give a bare id, or only the id in the body.
  */
 export function sessionPath(origin: string, collection: string, answer: Answer): string | undefined {
   const members = collection.replace(/\/+$/, "");
@@ -129,7 +129,7 @@ export function sessionPath(origin: string, collection: string, answer: Answer):
   const named = [location, stringAt(answer.body, "@odata.id"), elsewhere, id === undefined ? id : `${members}/${id}`];
   for (const reference of named) {
     const path = usablePath(origin, reference);
-    // Nothing but a session is ever deleted.
+    // Only a session is ever deleted.
     if (path !== undefined && /\/Sessions?\/[^/]+\/?$/i.test(path)) return path;
   }
   return undefined;

@@ -12,7 +12,7 @@ import { parseTimeMs } from "../../runtime/time.ts";
 
 /** No host goes on and off again within this time. */
 const RESET_JITTER_MS = 1_000;
-/** A look at the chassis serves the readings of this time after it: the two that prove a host off share one. */
+/** One read of the Chassis serves the readings of this time after it: the two that prove a host off share one. */
 export const CHASSIS_LOOK_MS = 1_000;
 
 /** Answers that another try does not change, unlike those of a BMC that is away or busy. */
@@ -34,7 +34,7 @@ export class OffCheck {
   #readAtMs = -Infinity;
   /** `LastResetTime` of the last Off, while there was no other reading since. */
   #lastReset: { value: string | undefined } | undefined;
-  /** The last look at the chassis that did not gainsay an Off. */
+  /** The last read of the Chassis that did not contradict an Off. */
   #look: { atMs: number; interruptions: number } | undefined;
   /**
    * Chassis whose power is not this System's, each with the time until which it is not asked again. One that contains nothing may
@@ -56,7 +56,7 @@ export class OffCheck {
     this.#look = undefined;
   }
 
-  /** Tells of every reading of the System, whatever it was made for. */
+  /** Records every reading of the System, whatever it was made for. */
   noteState(state: PowerState): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#readAtMs > RESTART_MS_MIN) this.#soundAt = undefined;

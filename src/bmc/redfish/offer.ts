@@ -4,7 +4,7 @@ import type { JsonObject } from "./json.ts";
 
 // Which of our orders a service takes, by the lists that it gives (DSP0266, "Actions"). Pure.
 
-/** `On` is the standard's name; some services know `ForceOn` only. For fencing nothing but `ForceOff` will do. */
+/** `On` is the standard's name; some services know `ForceOn` only. Fencing uses only `ForceOff`. */
 export const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const;
 
 /** Toggles: it is no order for a state, and does for `On` where nothing else is offered. */

@@ -35,11 +35,11 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 
 /**
  * How long an order that runs as a task is watched for an early refusal. After that the order counts as accepted: the power
- * state tells the rest, and sooner than most tasks do.
+ * power state shows the rest, and sooner than most tasks do.
  */
 const TASK_WATCH_MS = 600;
 
-/** How long the rights of the account may take to be read: up to 20 requests, for which the host's turn is held. */
+/** How long the permissions of the account may take to be read: up to 20 requests, for which the host's turn is held. */
 const RIGHTS_READ_MAX_MS = 5_000;
 /** Answers by which a service says no more than that it does not show the info of an action. */
 const UNREAD_INFO: ReadonlySet<BmcErrorCode> = new Set(["BadResponse", "PrivilegeTooLow", "Unsupported", "Refused"]);
@@ -164,13 +164,13 @@ export class RedfishDriver implements PowerDriver {
     return found ?? this.#rightsObstacle(signal);
   }
 
-  /** Rights that cannot be read, or not in time, are no obstacle: an order will tell. */
+  /** Permissions that cannot be read, or not in time, are no obstacle: an order will show it. */
   async #rightsObstacle(signal: AbortSignal): Promise<OffObstacle | undefined> {
     const account = `${this.#service.origin} ${this.#service.username}`;
     if (this.#rights.isRecent(account)) return undefined;
     try {
       const missing = await this.#call(
-        "read of the rights",
+        "read of the permissions",
         signal,
         (signal) => findMissingRight(this.#service, signal),
         // A fence that begins meanwhile waits for it.
@@ -312,7 +312,7 @@ export class RedfishDriver implements PowerDriver {
     if (answer.status === 428) answer = await this.#change({ ...call, headers: { "if-match": "*" } }, required, signal);
     const refusal = await this.#followToRefusal(`${this.address}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
-    // iLO says 400 and iDRAC 409 to an order for the state that the host is in already: the state tells which it is.
+    // iLO says 400 and iDRAC 409 to an order for the state that the host is in already: the power state shows which it is.
     const heard = refusal.code === "Refused" || refusal.code === "Unsupported";
     // Any other failure may come from a gateway, after the BMC has carried the order out.
     if (heard && wanted === "On") this.#ordersOn.forget(this.#key);
@@ -327,7 +327,7 @@ export class RedfishDriver implements PowerDriver {
 
   /**
    * A name may lead to another BMC by the time of a new log-in, which the caller does not see: so the host is identified in each
-   * log-in anew before anything is changed; and before something that was denied is sent again, since time has passed.
+   * new login before anything is changed; and before something that was denied is sent again, since time has passed.
    */
   async #requireSameHost({ mayBeUnknown, offAtLogin }: SameHost, isAgain: boolean, signal: AbortSignal): Promise<void> {
     const known = this.#identified;
@@ -380,8 +380,8 @@ export class RedfishDriver implements PowerDriver {
 
   /**
    * The power button is all that the BMC offers to power a host on. It would power a running host off, so it is pushed right after
-   * a fresh Off alone, and not while an earlier order to power on, a push or another one, may still be on its way, whatever became
-   * of its answer.
+   * a fresh Off alone, and not while an earlier order to power on, a push or another one, may still be on its way, whatever happened
+   * to its answer.
    *
    * @throws BmcError Busy while that is so, Refused where the host is not known to be off.
    */
@@ -403,7 +403,7 @@ export class RedfishDriver implements PowerDriver {
     return listed ?? resetType(wanted, await this.#listedTypes(reset, signal));
   }
 
-  /** All that the service lists, beside the action and in its info; undefined where it lists nothing. */
+  /** All that the service lists, next to the action and in its info; undefined where it lists nothing. */
   async #listedTypes(reset: ResetAction, signal: AbortSignal): Promise<readonly string[] | undefined> {
     const { allowedTypes } = reset;
     const inInfo = await this.#typesOfInfo(reset, signal);
@@ -495,7 +495,7 @@ export class RedfishDriver implements PowerDriver {
       const isUnmet = answer.status === 412 || answer.status === 428;
       if (!isUnmet) return this.#followToRefusal(`${this.address}: boot override`, answer, signal);
       if (precondition === "*") throw failure(`${this.address}: boot override`, answer);
-      // Somebody may have changed the resource between our read and our write.
+      // Another client may have changed the resource between our read and our write.
       ({ path, etag } = await this.#readBoot(signal));
     }
   }

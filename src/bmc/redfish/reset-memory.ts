@@ -2,7 +2,7 @@ import type { ResetAction } from "./system.ts";
 
 /** Of so many Systems the action is remembered; those read the longest ago are forgotten first. */
 const SYSTEMS_MAX = 10_000;
-/** What a BMC lists beside its action takes a few hundred characters. */
+/** What a BMC lists next to its action takes a few hundred characters. */
 const LENGTH_MAX = 4_096;
 
 /**

@@ -84,7 +84,7 @@ export class Service {
   /** A 401 to basic authentication that has worked was sat out, and nothing has been answered since. */
   #hasStrayed = false;
   #logins = 0;
-  /** Breaks in what the BMC tells us: each may have been a restart. */
+  /** Gaps in the answers of the BMC: each may have been a restart. */
   #interruptions = 0;
   /** The refusal of our credentials: remembered, because more tries lock accounts. */
   #refusal: BmcError | undefined;
@@ -179,7 +179,7 @@ export class Service {
   }
 
   /**
-   * Reads a resource freshly, if it exists. A connection that broke off is opened anew once, and one redirect within the
+   * Reads a resource freshly, if it exists. A connection that broke off is opened again once, and one redirect within the
    * service is followed (iLO adds a slash to its paths that way).
    *
    * @throws BmcError for everything but a JSON object and "not found".
@@ -201,7 +201,7 @@ export class Service {
   }
 
   /**
-   * Reads what is of use and not needed: once, in the access that we have. An account that is kept from it by a 401 shall lose
+   * Reads what is of use and not needed: once, in the access that we have. An account that gets a 401 for it must lose
    * no session by that.
    *
    * @returns undefined for everything but a resource. @throws BmcError where there is no answer.
@@ -313,7 +313,7 @@ export class Service {
     return this.#access;
   }
 
-  /** Has the next call log in anew. */
+  /** Makes the next call log in again. */
   #drop(login: Promise<Access>, access: Access): void {
     if (this.#access !== login) return;
     this.#access = undefined;
@@ -408,7 +408,7 @@ export class Service {
     );
     access.catch((error: unknown) => {
       if (error instanceof BmcError && error.code === "AuthFailed") this.#refusal = error;
-      // The next call logs in anew, unless we were refused.
+      // The next call logs in again, unless we were refused.
       if (this.#access === access) this.#access = undefined;
     });
     return access;

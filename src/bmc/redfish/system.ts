@@ -60,7 +60,7 @@ export function parseSystem(origin: string, { path, body, isStale }: Resource): 
   };
 }
 
-/** Only the literal `Off` is off, and nothing but what the BMC says makes it so (DSP0268, PowerState). */
+/** Only the literal `Off` is off, and only the answer of the BMC makes it so (DSP0268, PowerState). */
 export function parsePower(body: JsonObject): PowerReading {
   const raw = stringAt(body, "PowerState");
   return { state: POWER_STATES.get(raw ?? "") ?? "Unknown", raw: raw?.slice(0, 40) ?? "(no PowerState)" };
@@ -109,7 +109,7 @@ function parseReset(body: JsonObject): ResetAction | undefined {
   };
 }
 
-/** How a Manager is told to restart itself (DSP0268, Manager.Reset); undefined where it offers nothing that does. */
+/** How a Manager is ordered to restart itself (DSP0268, Manager.Reset); undefined where it offers nothing that does. */
 export function parseManagerReset(manager: JsonObject): { target: string; type: string } | undefined {
   const action = objectAt(objectAt(manager, "Actions"), "#Manager.Reset");
   const target = stringAt(action, "target");
@@ -126,7 +126,7 @@ export function parseAllowed(parent: JsonObject, name: string): readonly string[
 
 /** What a Chassis adds to its System's power. */
 export interface Chassis {
-  /** Whose its power is: this System's alone, something else's for good, or of no System that it names now. */
+  /** Whose its power is: this System's alone, permanently that of something else, or of no System that it names now. */
   whose: "System" | "Other" | "Nobody";
   /** Undefined where it shows none now, which may be so for a while after a BMC's restart. */
   power: PowerReading | undefined;
@@ -165,7 +165,7 @@ export function parseChassis(origin: string, body: JsonObject, systemPaths: read
 }
 
 /**
- * The System's reading beside its Chassis's: after a restart, OpenBMC can show a running host as Off while the chassis is On
+ * The reading of the System together with that of its Chassis: after a restart, OpenBMC can show a running host as Off while the chassis is On
  * (openbmc issue 2224), so an Off that the chassis gainsays is no Off.
  */
 export function besideChassis(system: PowerReading, chassis: readonly PowerReading[]): PowerReading {

@@ -23,7 +23,7 @@ export function parseTask(what: string, answer: Answer): TaskStand {
   }
   const ended = state === undefined ? answer.status !== 202 : state === "Completed";
   if (answer.status < 300) return ended ? { state: "Ended" } : { state: "Running", retryAfterMs: retryAfterMs(answer) };
-  // A monitor that is gone has ended; a BMC that is busy tells nothing of the task.
+  // A monitor that is gone has ended; a BMC that is busy says nothing about the task.
   if (answer.status === 404 || answer.status === 410) return { state: "Ended" };
   const error = failure(what, answer);
   return error.code === "Busy" ? { state: "Running", retryAfterMs: retryAfterMs(answer) } : { state: "Failed", error };

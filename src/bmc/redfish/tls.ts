@@ -11,10 +11,10 @@ export interface DeviceTls {
   ca?: string;
   /** SHA-256 of the certificate in hex, with or without colons: this very certificate is trusted and no other. */
   sha256Fingerprint?: string;
-  /** Trust any certificate. A pin is honoured all the same. */
+  /** Trust any certificate. A pin is still checked. */
   insecureSkipVerify: boolean;
   /**
-   * Oldest version that is spoken: 1.2 where absent. Below that, weak ciphers, short keys and finite-field Diffie-Hellman are let
+   * Oldest version that is spoken: 1.2 by default. Below that, weak ciphers, short keys and finite-field Diffie-Hellman are let
    * through as well.
    */
   minVersion?: TlsVersion;
@@ -71,7 +71,7 @@ function secureContextOf({ ca, minVersion }: DeviceTls): SecureContext {
   return context;
 }
 
-/** What Node is to be told for a device's oldest TLS version. */
+/** The options of Node for a device's oldest TLS version. */
 export function versionOptions(minVersion: TlsVersion = "1.2"): Pick<SecureContextOptions, "minVersion" | "ciphers"> {
   // OpenSSL lets versions before 1.2 through at this level only. Old BMCs may know no other key exchange than one of large groups.
   const ciphers = minVersion < "1.2" ? "DEFAULT@SECLEVEL=0" : CLIENT_CIPHERS;

@@ -209,7 +209,7 @@ test("two watches in a row that are open and silent end in a list, and so does e
     [1, 2],
     "the first may have been the connection",
   );
-  assert.deepEqual(messages(), ["a watch was silent, watching anew"], "which is no news for people");
+  assert.deepEqual(messages(), ["a watch was silent, watching again"], "which is only of use for debugging");
   transport.onList = () => listAnswer(30, [nodeObject("a", "ua", 21)]);
   await clock.advance(91_000);
   assert.deepEqual([transport.lists.length, transport.watches.length], [2, 3]);
