@@ -1,4 +1,4 @@
-import { BMC_LEASE, IPMI_HOST, IPMI_SESSION } from "./killers.ts";
+import { IPMI_HOST, IPMI_SESSION } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -16,27 +16,11 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   ),
   // No order but by right, to the right host, once.
   mutant(
-    "suspended-leader-orders-ipmi",
-    "channel",
-    "no order is sent again to a BMC without the lease (IPMI)",
-    "if (exchange.mayTransmit?.() === false) {",
-    "if (transmissions === 0 && exchange.mayTransmit?.() === false) {",
-    BMC_LEASE,
-  ),
-  mutant(
     "relogin-unidentified",
     "ipmi-driver",
     "no order goes to, and no Off is believed of, a host that a new log-in may have led to (IPMI)",
     "if (this.#known === undefined || this.#known.session === session) return session;",
     "if (this.#known !== undefined || session.silentMs >= 0) return session;",
-    IPMI_SESSION,
-  ),
-  mutant(
-    "lost-order-was-not-sent",
-    "client",
-    "an order whose answer is lost may have been carried out, whatever it failed with",
-    'if (!(error instanceof BmcError) || error.code === "Aborted") throw error;',
-    'if (!(error instanceof BmcError) || error.code !== "Timeout") throw error;',
     IPMI_SESSION,
   ),
   mutant(

@@ -1,12 +1,4 @@
-import {
-  BMC_ODD_SESSIONS,
-  BMC_STRAY_401,
-  IDENTITY,
-  IPMI_SESSION,
-  LOGIN_BREAKER,
-  TARGETS,
-  WAIT_FOR_POWER,
-} from "./killers.ts";
+import { BMC_STRAY_401, IDENTITY, IPMI_SESSION, LOGIN_BREAKER, TARGETS, WAIT_FOR_POWER } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -28,14 +20,6 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "super(printable(message), options);",
     "super(message, options);",
     "test/unit/runtime/printable.test.ts",
-  ),
-  mutant(
-    "stranger-is-the-same",
-    "driver",
-    "a host of which nothing was known before may be any other",
-    "verdicts.every((verdict) => verdict === undefined)",
-    'verdicts.every((verdict) => verdict !== "Gone")',
-    BMC_ODD_SESSIONS,
   ),
   mutant(
     "placeholder-uuid-identifies",
@@ -123,14 +107,6 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
 
   // Accounts, which BMCs lock, and passwords.
-  mutant(
-    "strays-without-end",
-    "login-breaker",
-    "a login that has worked is tried three times at most once it is refused",
-    "isRecent && isSame(success, login) && success.strays < STRAYS_MAX",
-    "isRecent && isSame(success, login) && success.strays >= 0",
-    BMC_STRAY_401,
-  ),
   mutant(
     "stray-of-another-login",
     "login-breaker",

@@ -8,27 +8,11 @@ const mutant = mutantsOf("src/detector");
 export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   // The last looks before a remediation is created.
   mutant(
-    "lease-of-spared-kept",
-    "nodes/decide/decide-node",
-    "the lease of a node that was spared at the last look is given back",
-    "if (entry === undefined && leased) {",
-    "if (entry === undefined && facts.previous !== undefined && leased) {",
-    RACES,
-  ),
-  mutant(
     "create-without-live-look",
     "nodes/effects/create-remediation",
     "a node is read live before a remediation of it begins, whatever a watch that is deferred back shows",
     "if (node === undefined || !stillNeeds(deps, context, action.node, node, host)) {",
     "if (node === undefined) {",
-    RACES,
-  ),
-  mutant(
-    "namesake-node-remediated",
-    "nodes/effects/create-remediation",
-    "a node is not remediated for an outage of another one of its name",
-    "    uid === decided.metadata.uid &&\n",
-    '    uid !== "" &&\n',
     RACES,
   ),
   mutant(

@@ -1,4 +1,4 @@
-import { OFF_PROOFS, PLAN, SKIP_DURATION } from "./killers.ts";
+import { PLAN, SKIP_DURATION } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -13,14 +13,6 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "no remediation starts beside one that is still being undone",
     'verdict(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
     "start(evaluation, facts, node, next, skipped);",
-    PLAN,
-  ),
-  mutant(
-    "restart-at-once",
-    "nodes/decide/escalation",
-    "a list of steps that has failed rests before it starts anew",
-    "restartAtMs: failedMs + restartWaitMs(rounds)",
-    "restartAtMs: failedMs",
     PLAN,
   ),
   // The budget of attempts.
@@ -50,27 +42,11 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   // Hosts that are proven off.
   mutant(
-    "skip-age-by-one-clock",
-    "nodes/decide/skip-duration",
-    "a proof that nobody has seen come is not fresh, whatever its time says",
-    "PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity)",
-    "PROOF_AGE_MAX_MS - ageMs",
-    SKIP_DURATION,
-  ),
-  mutant(
     "skip-age-by-host-alone",
     "nodes/decide/skip-duration",
     "a proof that is old by its time is not fresh, whenever it was seen to come",
     "PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity)",
     "PROOF_AGE_MAX_MS - (seenAgoMs ?? Infinity)",
     SKIP_DURATION,
-  ),
-  mutant(
-    "workload-target-in-own-cluster",
-    "shared/views/fencing-target-watch",
-    "a target of a node of another cluster is not taken for one of this cluster's",
-    "clusterRef === undefined ? nodeName :",
-    "clusterRef !== null ? nodeName :",
-    OFF_PROOFS,
   ),
 ];

@@ -326,12 +326,4 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "    this.#note(await client.create<Lease>(LEASE, object, {}, signal));\n    return sent && momentOf(clock);",
     LEADER,
   ),
-  mutant(
-    "hung-renewal",
-    "leader-election",
-    "a renewal that hangs leaves time for another one",
-    "const timeoutMs = Math.min(this.#renewDeadlineMs / 2, term.deadlineMs - clock.monotonicMs());",
-    "const timeoutMs = this.#renewDeadlineMs * 2;",
-    LEADER,
-  ),
 ];

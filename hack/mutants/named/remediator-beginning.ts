@@ -1,7 +1,6 @@
 import {
   CLUSTERS,
   DECIDE,
-  DECIDE_GUARDS,
   DECIDE_RECORD,
   DEVICE_EFFECTS,
   MACHINE_DELETION_SIM,
@@ -302,22 +301,6 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     'attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },\n    conditions: processing("Resumed", message)',
     'attempt,\n    conditions: processing("Resumed", message)',
     DECIDE_RECORD,
-  ),
-  mutant(
-    "power-on-time-too-short",
-    "machine/model/strategy",
-    "no power-on has too little time for its On",
-    'Math.max(durationMs("powerOnTimeout", strategy.powerOnTimeout), POWER_ON_TIMEOUT_MIN_MS)',
-    'durationMs("powerOnTimeout", strategy.powerOnTimeout)',
-    DECIDE_GUARDS,
-  ),
-  mutant(
-    "duration-unbounded",
-    "machine/model/strategy",
-    "no duration is too long to be written down",
-    "return Math.min(parsedMs, DURATION_MAX_MS);",
-    "return parsedMs;",
-    DECIDE_GUARDS,
   ),
   mutant(
     "zone-lost-at-power-off",

@@ -24,14 +24,6 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "since }",
     TARGETS,
   ),
-  mutant(
-    "attached-unseen",
-    "hosts/composite-directory",
-    "right before an order it is looked at live who powers the host",
-    'if (live !== undefined && powerPathOf(live) !== "Direct") throw',
-    'if (live === undefined && powerPathOf(twin) !== "Direct") throw',
-    BARE_METAL_POWER,
-  ),
   // The right host, owned by one.
   mutant(
     "report-allows-off",
@@ -74,27 +66,11 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     IDENTITY,
   ),
   mutant(
-    "one-match-is-enough",
-    "hosts/identity",
-    "one value that differs makes it another host, whatever else matches",
-    'if (verdicts.includes(false)) return "mismatch";',
-    'if (!verdicts.includes(true) && verdicts.length > 0) return "mismatch";',
-    IDENTITY,
-  ),
-  mutant(
     "two-owners",
     "hosts/target-store",
     "a host is taken only from an owner that is at its end",
     "if (present !== undefined && (await isLive(runtime, present, signal))) {",
     "if (present !== undefined && present.uid === uid) {",
-    TARGETS,
-  ),
-  mutant(
-    "release-of-another",
-    "hosts/target-store",
-    "a host is given up by its owner alone",
-    "if (status?.owner?.uid !== owner.uid) return undefined;",
-    "if (status === undefined) return undefined;",
     TARGETS,
   ),
   mutant(
@@ -138,22 +114,6 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     'if (said?.reason === "Ambiguous") return',
     'if (said?.reason === "NodeNotFound") return',
     BARE_METAL_SIM,
-  ),
-  mutant(
-    "unread-hosts-ready",
-    "probes/target-status",
-    "a target is not called Ready while the agent may not read who else powers its host",
-    "if (facts.conflict?.unread === true) {",
-    "if (facts.conflict?.unread === true && target.spec.maintenance) {",
-    BARE_METAL_SIM,
-  ),
-  mutant(
-    "no-node-ready",
-    "probes/target-status",
-    "a target whose node does not exist is not called Ready",
-    "if (facts.nodeMissing !== undefined) {",
-    "if (facts.nodeMissing !== undefined && target.spec.maintenance) {",
-    TARGET_CONTROLLER,
   ),
 
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
@@ -286,27 +246,11 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     TARGET_CONTROLLER,
   ),
   mutant(
-    "pin-outlives-hardware",
-    "hosts/identity",
-    "what was pinned from a node ends with its hardware",
-    "if (nodeUuid !== undefined && answered !== undefined && !sameUuid(nodeUuid, answered)) {",
-    'if (nodeUuid === "" && answered !== undefined && !sameUuid(nodeUuid, answered)) {',
-    IDENTITY,
-  ),
-  mutant(
     "unfinished-owner-robbed",
     "hosts/target-store",
     "an owner without a verdict is live",
     'return succeeded === undefined || succeeded.status === "Unknown";',
     'return succeeded?.status === "Unknown";',
-    TARGETS,
-  ),
-  mutant(
-    "remade-target-written",
-    "hosts/target-store",
-    "a target that was made anew is another one",
-    "if (target.metadata.uid === ref.uid) return target;",
-    'if (target.metadata.uid !== "") return target;',
     TARGETS,
   ),
   mutant(

@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_UNDO, DEVICE_EFFECTS, LATE_REJOIN_SIM, PROPERTIES, WORKLOAD_SIM } from "./killers.ts";
+import { DECIDE, DECIDE_UNDO, DEVICE_EFFECTS, LATE_REJOIN_SIM, PROPERTIES } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -13,14 +13,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "return host.found && host.facts.isInUse;",
     "return host.found && !host.facts.isInUse;",
     DECIDE,
-  ),
-  mutant(
-    "exchanged-is-gone",
-    "effects/run-effect",
-    "a Cluster whose kubeconfig leads elsewhere is waited for, unless it was made anew under its name",
-    "madeAtMs > begunAtMs",
-    "madeAtMs !== begunAtMs",
-    WORKLOAD_SIM,
   ),
   mutant(
     "gone-though-connected",
@@ -85,14 +77,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
-    "early-on-believed",
-    "machine/rules/power-orders",
-    "an On that was read before a power-off had its time says nothing about the time after it",
-    "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
-    "return ageMs >= REORDER_AFTER_MS;",
-    DECIDE,
-  ),
-  mutant(
     "successor-forgotten",
     "machine/states/undoing",
     "an undo asks, live, who waits for the host",
@@ -133,14 +117,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a Machine whose host was not the one that was fenced is not given away",
     "remediation.isRequested || NOT_ITS_HOST.includes(reason)) return false;",
     "remediation.isRequested) return false;",
-    DECIDE,
-  ),
-  mutant(
-    "handed-called-off",
-    "machine/states/undoing",
-    "a remediation that was called off gives no Machine away",
-    'if (verdict !== "Failed" || remediation',
-    'if (verdict === "Deleted" || remediation',
     DECIDE,
   ),
 
@@ -254,14 +230,6 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "an undo orders no power of a host that was given up",
     "const owned = host.found && ownsHost(seen);",
     "const owned = host.found && seen.claim?.owned === true;",
-    DECIDE_UNDO,
-  ),
-  mutant(
-    "unknown-override-is-clear",
-    "machine/states/undoing",
-    "a boot override of which nothing is known is not taken for cleared",
-    'if (walk.seen.override !== "None") return run({ do: "setBootOverride", override: "None" });',
-    'if (walk.seen.override === "NetworkOnce") return run({ do: "setBootOverride", override: "None" });',
     DECIDE_UNDO,
   ),
   mutant(

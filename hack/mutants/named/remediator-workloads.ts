@@ -53,12 +53,4 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
     "return true;",
     WORKLOADS,
   ),
-  mutant(
-    "volume-of-any-node",
-    "machine/node-patches/pods",
-    "a volume that is being detached is attached still",
-    "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName);",
-    "return attachments.filter((attachment) => attachment.spec.nodeName === nodeName && attachment.metadata.deletionTimestamp === undefined);",
-    WORKLOADS,
-  ),
 ];

@@ -29,12 +29,4 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
     "if (made !== undefined && nowMs < 0) return made.answer;",
     "test/unit/telemetry/cached-page.test.ts",
   ),
-  mutant(
-    "metrics-for-strangers",
-    "http-server",
-    "protected pages are shown only to those whom the doorkeeper lets in",
-    "if (refusal !== undefined) return refusal;",
-    "if (refusal?.status === 403) return refusal;",
-    "test/unit/telemetry/secure-pages.test.ts",
-  ),
 ];
