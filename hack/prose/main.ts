@@ -13,8 +13,7 @@ const UNEDITED = [
   "docs/{evidence,explanation}/*.md",
   "docs/how-to/{migrate,mistakes,uninstall,upgrade}.md",
   "docs/reference/{bmc-quirks,cli,cluster-api,fencing-targets,metal3,metrics,network,okd}.md",
-
-  "src/{detector,remediator}/**/*.ts",
+  "src/remediator/**/*.ts",
 ];
 
 const named = process.argv.slice(2);

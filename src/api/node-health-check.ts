@@ -154,7 +154,7 @@ export const NODE_HEALTH_CHECKS: CustomKind = {
     },
     {
       rule: "!(has(self.spec.minHealthy) && has(self.spec.maxUnhealthy))",
-      message: "spec.minHealthy and spec.maxUnhealthy exclude each other",
+      message: "spec.minHealthy and spec.maxUnhealthy are mutually exclusive",
       fieldPath: ".spec.maxUnhealthy",
     },
     {

@@ -34,8 +34,7 @@ export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], Cl
     const cluster = resolveClusterOptions(flags, env);
     const output = requireOption(OUTPUT_OPTION, flags, env);
     const live = await withRuntime(this, cluster, (runtime) => readOne(runtime, name, this.signal));
-    if (live === undefined)
-      throw new CommandFailure(`there is no MachineHealthCheck ${name}, of Cluster API or of OKD`);
+    if (live === undefined) throw new CommandFailure(`there is no MachineHealthCheck ${name} of Cluster API or OKD`);
     const explanation = explain(live, name);
     if (output === "json") printLine(this, JSON.stringify(explanation));
     else for (const line of render(explanation, live.nowMs)) printLine(this, line);
@@ -49,7 +48,7 @@ export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], Cl
     aliases: { n: "namespace", o: "output" },
   },
   docs: {
-    brief: "What a MachineHealthCheck of Cluster API or OKD does about its Machines, and why",
+    brief: "Show what a MachineHealthCheck of Cluster API or OKD does about its Machines, and why",
     fullDescription: [
       "Machines that are healthy and have nothing to report are counted, not listed.",
       "",
@@ -73,7 +72,7 @@ interface Explanation {
   machines: readonly { name: string; outcome: string; reason: string }[];
 }
 
-/** Of Cluster API, else of OKD: a cluster that has both has them for different machines. */
+/** Of Cluster API, else of OKD: a cluster that has both uses them for different Machines. */
 function readOne(runtime: KubeRuntime, name: string, signal: AbortSignal): Promise<LiveMachineCheck | undefined> {
   const key = parseKey(name);
   return readOnce(
@@ -128,8 +127,7 @@ function explain({ nowMs, paused, decision, snapshot }: LiveMachineCheck, machin
   return {
     machineHealthCheck,
     time: toTime(nowMs),
-    decision:
-      paused === undefined ? (decision?.gate?.reason ?? "remediations may start") : `nothing is done: ${paused}`,
+    decision: paused === undefined ? (decision?.gate?.reason ?? "remediations may start") : `does nothing: ${paused}`,
     expectedMachines: snapshot?.targetNames.length,
     currentHealthy: snapshot?.healthy,
     nextCheck: nextCheckMs === undefined ? undefined : toTime(nextCheckMs),

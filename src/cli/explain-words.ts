@@ -217,7 +217,7 @@ function gateReasons(
     reasons.push({ what: "storm guard", found });
   }
   if (hostProblem !== undefined) reasons.push({ what: "durations", found: `never skipped: ${hostProblem}` });
-  if (blocked !== undefined) reasons.push({ what: "blocked", found: blocked });
+  if (blocked !== undefined) reasons.push({ what: "standstill", found: blocked });
   return reasons;
 }
 

@@ -5,10 +5,10 @@ import type { KindVersions } from "../kube/served-kind.ts";
 import { findServed } from "../kube/served-kind.ts";
 import { renderTable } from "./table.ts";
 
-/** Objects of another project's kind; why they are not shown, where the person may not list them; undefined where there is no such kind. */
+/** Objects of another project's kind; why they are not shown, if the user may not list them; undefined if the kind is not served. */
 export type Listed<T = KubeObject> = T[] | { problem: string } | undefined;
 
-/** Lists a family's kind: that it may not be listed keeps nobody from seeing the rest. */
+/** Lists a family's kind. If it may not be listed, the rest is shown all the same. */
 export async function listForeign(client: KubeClient, kind: KindVersions, signal: AbortSignal): Promise<Listed> {
   try {
     return await listKind(client, kind, signal);
@@ -18,7 +18,7 @@ export async function listForeign(client: KubeClient, kind: KindVersions, signal
   }
 }
 
-/** All objects of a kind, in the first of its versions that is served; undefined where none is. */
+/** All objects of a kind, in the first of its versions that is served; undefined if none is. */
 export async function listKind(
   client: KubeClient,
   kind: KindVersions,
@@ -28,7 +28,7 @@ export async function listKind(
   return type === undefined ? undefined : (await client.list<KubeObject>(type, {}, signal)).items;
 }
 
-/** A section of `ironfence status`, a row an object. Empty where there is none: most clusters do not have another project's kind. */
+/** A section of `ironfence status`, one row per object. Empty if there is none: most clusters do not serve another project's kind. */
 export function renderForeign(
   title: string,
   listed: Listed,

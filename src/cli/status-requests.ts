@@ -18,10 +18,10 @@ const METAL3_REMEDIATIONS = {
 
 const HEADER = ["NAMESPACE", "NAME", "PHASE", "RETRIES", "SERVED BY", "REFUSED"];
 
-/** What others ask to be remediated, by kind. */
+/** Requests of other projects, by kind. */
 export interface Requests {
   metal3Remediations: Listed;
-  /** Those that bear the annotation for external remediation. */
+  /** Machines with the annotation for external remediation. */
   okdMachines: Listed;
 }
 
@@ -41,7 +41,7 @@ function isAsked({ metadata }: KubeObject): boolean {
 /**
  * A section of `ironfence status`: the state of each request. Empty if there is none.
  *
- * @param remediations those that serve requests among them.
+ * @param remediations all, including those that serve requests.
  */
 export function renderRequests(
   { metal3Remediations, okdMachines }: Requests,
@@ -57,6 +57,6 @@ export function renderRequests(
   };
   return [
     ...renderForeign("Metal3Remediation", metal3Remediations, HEADER, rowOf),
-    ...renderForeign("Machine of OKD, to be remediated", okdMachines, HEADER, rowOf),
+    ...renderForeign("OKD Machine to be remediated", okdMachines, HEADER, rowOf),
   ];
 }

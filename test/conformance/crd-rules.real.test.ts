@@ -83,7 +83,7 @@ test("both or neither of remediationTemplate and escalatingRemediations is refus
 
 test("minHealthy and maxUnhealthy exclude each other, and either alone is accepted", async () => {
   const spec = { selector: SELECTOR, remediationTemplate: TEMPLATE };
-  refused(await create({ ...spec, minHealthy: 1, maxUnhealthy: 1 }), /exclude each other/);
+  refused(await create({ ...spec, minHealthy: 1, maxUnhealthy: 1 }), /mutually exclusive/);
   accepted(await create({ ...spec, minHealthy: 1 }));
   accepted(await create({ ...spec, maxUnhealthy: 1 }));
 });

@@ -290,7 +290,7 @@ describe("ironfence explain on OKD", () => {
     const world = await okd();
     const [verdict] = (await decisionsIn(world)).nodes;
     assert.equal(verdict?.outcome, "held");
-    assert.match(verdict?.reason ?? "", /m0: whether etcd keeps its quorum cannot be told by 0 PodDisruptionBudgets/);
+    assert.match(verdict?.reason ?? "", /m0: cannot check etcd quorum: found 0 PodDisruptionBudgets/);
     const match = { pathPrefix: "/apis/policy/v1" };
     world.server.faults.inject({ match, times: 10, action: { kind: "status", status: 403 } });
     await assert.rejects(decisionsIn(world), /403/);

@@ -103,7 +103,7 @@ describe("ironfence in a management cluster", () => {
     assert.equal(code, 0);
     assert.match(out, /^MachineHealthCheck tenant\/workers at .*: remediations may start$/m);
     assert.match(out, /machines +3 covered, 2 healthy/);
-    assert.match(out, /^w2 +create +a Fence is created for it$/m);
+    assert.match(out, /^w2 +create +creating a Fence for it$/m);
     assert.deepEqual([...management.server.collection(vendorType("Fence")).values()], []);
     assert.deepEqual(
       requests.filter(({ method }) => method !== "GET").map(({ method, path }) => `${method} ${path}`),
@@ -117,7 +117,7 @@ describe("ironfence in a management cluster", () => {
 
   it("says that there is no such health check", async () => {
     const { err, code } = await ironfence("explain", "mhc", "tenant/other");
-    assert.match(err, /there is no MachineHealthCheck tenant\/other, of Cluster API or of OKD/);
+    assert.match(err, /there is no MachineHealthCheck tenant\/other of Cluster API or OKD/);
     assert.equal(code, 1);
   });
 
@@ -172,7 +172,7 @@ describe("ironfence in a management cluster", () => {
     publish(workload.kubeconfig.replace(`:${port}`, `:${doorPort}`));
     try {
       const { out } = await ironfence("explain", "mhc", "tenant/workers");
-      assert.match(out, /^w2 +create +a Fence is created for it$/m);
+      assert.match(out, /^w2 +create +creating a Fence for it$/m);
       assert.ok(connections > 1, String(connections));
     } finally {
       door.close();
@@ -285,6 +285,6 @@ describe("ironfence in a management cluster", () => {
     await workload.close();
     const { out, code } = await ironfence("explain", "mhc", "tenant/workers");
     assert.equal(code, 0);
-    assert.match(out, /Nothing new starts: how the machines' nodes are cannot be known: cluster tenant\/prod: /);
+    assert.match(out, /No new remediation starts: cannot read the Nodes of the Machines: cluster tenant\/prod: /);
   });
 });

@@ -46,7 +46,7 @@ describe("detector: attempts", () => {
     await world.clock.advance(5 * MINUTE_MS);
     assert.deepEqual(world.fences(), []);
     assert.equal(world.told("RemediationSkipped").length, 1);
-    assert.match(world.told("RemediationSkipped")[0] ?? "", /n1 is left for people: it was remediated 2 times/);
+    assert.match(world.told("RemediationSkipped")[0] ?? "", /Giving up on node n1 until .*: it was remediated 2 times/);
 
     world.annotate({ "ironfence.io/attempt-budget": "3/1h" });
     await world.until("a CR", () => world.fences().length > 0, 2_000);
@@ -119,6 +119,6 @@ describe("detector: attempts", () => {
     await enabled({}, {});
     world.annotate({ "ironfence.io/attempt-budget": "often" });
     await world.until("disabled", () => world.status().phase === "Disabled");
-    assert.match(world.condition("Disabled")?.message ?? "", /attempt-budget: often is not of the form/);
+    assert.match(world.condition("Disabled")?.message ?? "", /attempt-budget: often must have the form 5\/24h/);
   });
 });

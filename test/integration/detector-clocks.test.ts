@@ -32,7 +32,10 @@ describe("detector: wrong clocks", () => {
     const tookMs = await fencedAfterMs();
     assert.ok(tookMs >= 5_000 && tookMs <= 11_000, `${tookMs} ms`);
     assert.equal(world.told("ClockSkew").length, 1);
-    assert.match(world.told("ClockSkew")[0] ?? "", /Ready of node n1 says that it changed 360\d s before it was seen/);
+    assert.match(
+      world.told("ClockSkew")[0] ?? "",
+      /Ready of node n1 reports that it changed 360\d s before it was observed/,
+    );
   });
 
   it("nor does it for a node that had failed before it began to watch, where the API server tells its time", async () => {

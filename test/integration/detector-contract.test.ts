@@ -844,7 +844,7 @@ describe("detector: another operator's CRD of health checks", () => {
     world.start();
     await world.until("disabled", () => world.status().phase === "Disabled");
     assert.equal(world.condition("Disabled")?.reason, "SpecInvalid");
-    assert.match(world.status().reason ?? "", /minHealthy and spec\.maxUnhealthy exclude each other/);
+    assert.match(world.status().reason ?? "", /minHealthy and spec\.maxUnhealthy are mutually exclusive/);
     world.ready("n1", "Unknown");
     await world.clock.advance(30_000);
     assert.deepEqual(world.fences(), []);

@@ -174,7 +174,7 @@ describe("detector: where proofs cannot be had", () => {
   it("works on without their CRD, says so once, and picks it up when it comes", async () => {
     await enabled({ crd: false });
     await world.until("told", () => world.told("OffProofUnavailable").length > 0);
-    assert.match(world.told("OffProofUnavailable")[0] ?? "", /knows no FencingTargets: apply deploy\/crds/);
+    assert.match(world.told("OffProofUnavailable")[0] ?? "", /does not serve FencingTargets: apply deploy\/crds/);
     world.ready("n1", "Unknown");
     await waitsItsWholeDuration();
     assert.equal(world.told("OffProofUnavailable").length, 1);

@@ -246,7 +246,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.equal(asked().length, 0);
     assert.match(
       world.told("RemediationSkipped")[0] ?? "",
-      /^Machine tenant\/new4 is not remediated: left for people: machines of MachineDeployment\/workers were replaced before they were of use 3 times/,
+      /^Machine tenant\/new4 is not remediated: giving up until \S+ unless the operator intervenes: new Machines of MachineDeployment\/workers were replaced 3 times/,
     );
     // A machine that was of use for long is no such replacement.
     await world.clock.advance(3_600_000);

@@ -39,14 +39,14 @@ export interface MachineHealthCheckDeps {
   types: { checks: ResourceType; machines: ResourceType; clusters: ResourceType | undefined };
   checks: Watched<MachineHealthCheck>;
   machines: Watched<Machine>;
-  /** Undefined where the kind knows none. */
+  /** Undefined if the kind knows none. */
   clusterObjects: Watched<Cluster> | undefined;
   metrics: MachineMetrics | undefined;
 }
 
 type MachineReconcile = Reconcile<MachineHealthCheck, SingleMachineAction, MachineEvent, MachineDecision>;
 
-/** Serves all MachineHealthChecks of one kind: says what to read for one, and when to look at it again. */
+/** Serves all MachineHealthChecks of one kind: what to read for one, and when to reconcile it. */
 export class MachineHealthCheckController {
   readonly #deps: MachineHealthCheckDeps;
   readonly #shell: HealthCheckShell<MachineHealthCheck, SingleMachineAction, MachineEvent, MachineDecision>;
@@ -126,7 +126,7 @@ export class MachineHealthCheckController {
   }
 
   #onHostPower(nodeName: string | undefined): void {
-    // Who still waits for it says so again.
+    // Machines that still wait for it register again.
     if (nodeName === undefined || this.#awaited.delete(nodeName)) this.#shell.enqueueAll();
   }
 
@@ -146,7 +146,7 @@ export class MachineHealthCheckController {
     if (this.#deps.types.clusters !== undefined && cluster === undefined) {
       // It is enqueued when the cluster comes.
       const fields = { machineHealthCheck: name, cluster: check.spec.clusterName };
-      this.#deps.runtime.logger.info(fields, "a health check waits for its cluster");
+      this.#deps.runtime.logger.info(fields, "the Cluster of a health check does not exist yet");
       return this.#forget(name);
     }
     const paused = pausedCondition(check, cluster);

@@ -14,7 +14,7 @@ import { decide, decideUnusable, pausedCondition } from "./decide/decide.ts";
 import type { MachineDecision, MachineSnapshot } from "./decide/decision.ts";
 import type { MachineHealthChecksDeps } from "./run.ts";
 
-/** How often what is being found out is looked at. */
+/** How often pending lookups are polled. */
 const POLL_MS = 20;
 
 /** For how long a cluster must be away: a first connection may fail by chance, and the next one follows within a second. */
@@ -24,19 +24,19 @@ const UNREACHABLE_SETTLE_MS = 1_500;
 export interface LiveMachineCheck {
   check: MachineHealthCheck;
   nowMs: number;
-  /** Why it does nothing at all, in words; undefined where it is served. */
+  /** Why it does nothing at all, in words; undefined if it is served. */
   paused: string | undefined;
-  /** What it was decided on; undefined where it is paused, or its spec cannot be used. */
+  /** What it was decided on; undefined if it is paused, or its spec cannot be used. */
   snapshot: MachineSnapshot | undefined;
   decision: MachineDecision | undefined;
 }
 
 /**
- * Decides for one MachineHealthCheck as the controller does, on objects read now, and does nothing of it.
+ * Decides for one MachineHealthCheck as the controller does, on objects read now, and carries nothing out.
  *
  * @param signal should have a deadline: what cannot be found out is asked for again until it aborts.
- * @returns undefined where there is no such health check of this kind.
- * @throws KubeError where something that bears on the decision cannot be read.
+ * @returns undefined if there is no such health check of this kind.
+ * @throws KubeError if something that the decision depends on cannot be read.
  */
 export async function decideMachinesLive(
   { runtime, clusters, kind }: Omit<MachineHealthChecksDeps, "namespace">,
@@ -71,7 +71,7 @@ export async function decideMachinesLive(
       machines: await view(types.machines, kind.readMachine),
       clusterObjects: types.clusters && (await view(types.clusters, kind.readCluster)),
       remediations,
-      // A look of a moment waits for nothing.
+      // A single evaluation waits for nothing.
       fenceableSinceMs: () => undefined,
       onChange: () => undefined,
     });

@@ -9,7 +9,7 @@ import { runMachineHealthChecks } from "./run.ts";
 
 /**
  * Serves every MachineHealthCheck of OKD until `signal` aborts; nothing of it runs after it has settled. Call it only while the
- * agent's lease is deferred.
+ * agent's lease is held.
  */
 export async function runOkdHealthChecks(
   {

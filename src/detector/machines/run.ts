@@ -13,14 +13,14 @@ export interface MachineHealthChecksDeps {
   /** Where the machines' nodes are. */
   clusters: WorkloadClusters;
   kind: MachineHealthCheckKind;
-  /** The agent's own: FencingTargets are looked at nowhere else. */
+  /** The agent's own: FencingTargets are read in no other namespace. */
   namespace: string;
   metrics?: MachineMetrics;
 }
 
 /**
  * Serves every MachineHealthCheck of one kind until `signal` aborts; nothing of it runs after it has settled. Call it only
- * while the agent's lease is deferred, with a signal that aborts when the lease is lost.
+ * while the agent's lease is held, with a signal that aborts when the lease is lost.
  */
 export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, signal: AbortSignal): Promise<void> {
   // An AbortController of its own, so that the watches end with this function however it ends.

@@ -40,7 +40,7 @@ import { takeSnapshot } from "./snapshot/snapshot.ts";
 
 /** Actions of one reconcile that run at a time: many nodes may die at once. */
 const ACTIONS_PARALLEL_MAX = 32;
-/** Nothing starts on a view of the nodes that is older: a bookmark comes every minute even where nothing changes. */
+/** Nothing starts on a view of the nodes that is older: a bookmark comes every minute even when nothing changes. */
 const NODES_STALE_MS = 180_000;
 /** How the notes of all medik8s events begin; operators filter by it. */
 const NOTE_PREFIX = "[remediation]";
@@ -57,7 +57,7 @@ export interface NodeHealthCheckDeps {
 
 type NodeReconcile = Reconcile<HealthCheckObject, SingleAction, NodeEvent, Decision>;
 
-/** Serves all NodeHealthChecks: says what to read for one, and when to look at it again. */
+/** Serves all NodeHealthChecks: what to read for one, and when to reconcile it. */
 export class NodeHealthCheckController {
   readonly #deps: NodeHealthCheckDeps;
   readonly #shell: HealthCheckShell<HealthCheckObject, SingleAction, NodeEvent, Decision>;
@@ -141,7 +141,7 @@ export class NodeHealthCheckController {
       fencingTargets: this.#fencingTargets,
     };
     checks.subscribe((change) => this.#onCheck(change));
-    // Nobody saw when the conditions changed of the nodes that are there already.
+    // Nodes that exist already: when their conditions changed was not observed.
     let isNews = false;
     nodes.subscribe((change) => {
       if (isNews) this.#freshness.heard(clock.monotonicMs(), this.#times.observe(change));
@@ -208,7 +208,7 @@ export class NodeHealthCheckController {
   #onHostPower(nodeName: string | undefined): void {
     for (const [name, { compiled, attention }] of this.#states.entries()) {
       if ("problem" in compiled) continue;
-      // What the last remediation of a node failed for may have been mended.
+      // The cause of a node's last failure may have been fixed.
       const isAwaited = nodeName !== undefined && attention.has(nodeName);
       const isAsked =
         compiled.policy.skipsDurationIfOff && (nodeName === undefined || compiled.tracker.isNotHealthy(nodeName));
@@ -244,13 +244,13 @@ export class NodeHealthCheckController {
         decide(this.#snapshot(current, state, compiled, { templates, platform, unlisted }), clock.nowMs()),
       confirm: async ({ actions }) => {
         if (!actions.some(({ type }) => type === "create") || this.#currentNodes.isKnown) return undefined;
-        // The threshold is judged by the nodes as they are, not as a watch that is deferred back shows them.
+        // The threshold is judged by the nodes as they are, not as a watch that is held back shows them.
         try {
           await this.#currentNodes.confirm(signal);
           return [];
         } catch (error) {
           signal.throwIfAborted();
-          unlisted = `the view of the nodes may be behind, and they cannot be listed: ${error instanceof Error ? error.message : String(error)}`;
+          unlisted = `the watched nodes may be out of date, and they cannot be listed: ${error instanceof Error ? error.message : String(error)}`;
           return [error];
         }
       },
@@ -281,7 +281,7 @@ export class NodeHealthCheckController {
         templates,
         platform,
         canSee: (record) => this.#remediations.canSee(record),
-        blocked: silentMs > NODES_STALE_MS ? "the API server has not told of nodes for minutes" : unlisted,
+        blocked: silentMs > NODES_STALE_MS ? "the API server has reported nothing about nodes for 3 minutes" : unlisted,
         fencingTargets: this.#fencingTargets,
       },
       runtime.clock.nowMs(),

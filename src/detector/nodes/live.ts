@@ -30,13 +30,13 @@ import type { Resolution } from "../shared/views/template-resolver.ts";
 import { isControlPlane } from "../shared/model/template.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 
-/** How often kinds are looked at that are being found. */
+/** How often pending lookups of kinds are polled. */
 const KINDS_POLL_MS = 20;
 
 /** One health check and what the detector would decide for it now. */
 export interface LiveCheck {
   check: HealthCheckObject;
-  /** What it was decided on; undefined where the spec cannot be understood. */
+  /** What it was decided on; undefined if the spec cannot be understood. */
   snapshot: Snapshot | undefined;
   decision: Decision;
 }
@@ -49,13 +49,13 @@ export interface LiveDecisions {
 }
 
 /**
- * Decides for every health check as the controller does, on objects read now, and does nothing of it.
+ * Decides for every health check as the controller does, on objects read now, and carries nothing out.
  *
  * What the agent knows beyond the cluster's objects is not known here: how far its view is behind, and what it is creating at
- * this moment. Whom a node's lease belongs to is read instead of tried.
+ * this moment. The holder of a node's lease is read, and the lease is not requested.
  *
  * @param signal should have a deadline: kinds that cannot be found out about are asked for again until it aborts.
- * @throws KubeError where something that bears on the decision cannot be read.
+ * @throws KubeError if something that the decision depends on cannot be read.
  */
 export async function decideLive(
   deps: { runtime: KubeRuntime } & DetectorOptions,
@@ -126,7 +126,7 @@ export async function decideLive(
   }
 }
 
-/** Nobody has watched proofs come: how old they are is told by their own times alone. */
+/** No proof was observed to arrive here: the age of a proof is known from its own time alone. */
 function seenNow(
   fencingTargets: FencingTargetWatch,
 ): Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs"> {

@@ -22,13 +22,13 @@ export interface NodeHealthChecksDeps {
 export interface DetectorOptions {
   /** Where the lease `node-<node>` of each node lies, which node-maintenance tools take as well; `medik8s-leases` upstream. */
   leaseNamespace: string;
-  /** The agent's own namespace: FencingTargets and the stop switch are looked at nowhere else. */
+  /** The agent's own namespace: FencingTargets and the pause are read in no other one. */
   namespace: string;
 }
 
 /**
  * Serves every `NodeHealthCheck` of the cluster until `signal` aborts; nothing of it runs after it has settled. Call it only
- * while the agent's lease is deferred, with a signal that aborts when the lease is lost.
+ * while the agent's lease is held, with a signal that aborts when the lease is lost.
  */
 export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
   const { kind } = NODE_HEALTH_CHECKS;

@@ -13,7 +13,7 @@ import type { Remediation } from "../../shared/model/remediation.ts";
 import type { MachineDecision, MachineEventReason, MachineSnapshot, MachineFacts } from "./decision.ts";
 import type { MachineHealthCheckKind, Remedy } from "./kind.ts";
 
-/** One run of `decide`: what it was given, and what it has found out so far. */
+/** One evaluation by `decide`: its input, and its results so far. */
 export interface Evaluation {
   readonly kind: MachineHealthCheckKind;
   readonly snapshot: MachineSnapshot;
@@ -82,7 +82,7 @@ function planHealthy(evaluation: Evaluation, facts: MachineFacts): void {
   for (const request of requests) {
     if (isRecorded && !request.terminating) evaluation.decision.actions.push({ type: "withdraw", machine, request });
   }
-  return verdict(evaluation, facts, "recovered", "it is healthy again: its remediation request is deleted");
+  return verdict(evaluation, facts, "recovered", "it is healthy again: deleting its remediation request");
 }
 
 function planUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: string): void {
@@ -99,7 +99,7 @@ function planUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: strin
       evaluation,
       facts,
       "remediating",
-      `${request.object.kind} ${request.object.metadata.name} is there for it`,
+      `${request.object.kind} ${request.object.metadata.name} remediates it`,
     );
   }
   const obstacle = evaluation.gate ?? findObstacle(evaluation, facts, remedy);
@@ -121,7 +121,7 @@ function planUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: strin
         evaluation,
         facts,
         "annotate",
-        `it gets annotation ${remedy.annotation}, by which power fencing begins`,
+        `adding annotation ${remedy.annotation}, which starts power fencing`,
       );
     case "none":
       return writeConditions(evaluation, facts, []);
@@ -146,7 +146,7 @@ function planFailed(
   const failedMs = succeededSinceMs ?? createdMs ?? evaluation.nowMs;
   const outageMs = failedMs - unhealthySinceMs(facts, createdMs ?? failedMs);
   const dueMs = failedMs + Math.min(Math.max(outageMs, RETRY_MIN_MS), RETRY_MAX_MS);
-  // What it failed for is mended once its host can be fenced again, which it could not at some time after the failure.
+  // The cause is fixed when the host can be fenced again after a time at which it could not, later than the failure.
   const { fenceableSinceMs = -Infinity } = facts;
   const restartMs = fenceableSinceMs > failedMs ? Math.min(dueMs, fenceableSinceMs) : dueMs;
   const failed = `${kind} ${metadata.name} has failed (${failure})`;
@@ -157,16 +157,16 @@ function planFailed(
   if (isWaiting || obstacle !== undefined || remedy.type !== "request") {
     const next = isWaiting
       ? `The next try starts at ${toTime(restartMs)}`
-      : `It is not tried again now: ${obstacle ?? "the health check names no template any more"}`;
+      : `No retry starts now: ${obstacle ?? "the health check no longer names a template"}`;
     const reason = `${failed}. ${next}. ${byHand}`;
     tell(evaluation, facts, "Warning", "RemediationFailed", `Machine ${nameOf(machine)}: ${reason}`);
     return verdict(evaluation, facts, "failed", reason);
   }
   if (isRecorded) evaluation.decision.actions.push({ type: "renew", machine, request });
-  return verdict(evaluation, facts, "renew", `${failed}; it is deleted, and another one follows`);
+  return verdict(evaluation, facts, "renew", `${failed}; deleting it to create another one`);
 }
 
-/** Since when the machine has been unhealthy, as it says itself; `fallbackMs` where nothing tells. */
+/** Since when the machine has been unhealthy by its own condition; `fallbackMs` if that is not known. */
 function unhealthySinceMs({ machine, attempts }: MachineFacts, fallbackMs: number): number {
   const said = conditionOn(machine, "HealthCheckSucceeded");
   const saidMs = said?.status === "False" ? parseTimeMs(said.lastTransitionTime) : undefined;
@@ -174,7 +174,7 @@ function unhealthySinceMs({ machine, attempts }: MachineFacts, fallbackMs: numbe
 }
 
 /**
- * Deletes one machine a evaluation: each deletion is seen, and counted, before the next one is decided. Where the health check asks for
+ * Deletes one machine per evaluation: each deletion is observed, and counted, before the next one is decided. Where the health check asks for
  * it the next machine waits until the one before has gone: OKD's documents promise that one at a time is drained and deleted.
  */
 function replace(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): void {
@@ -186,10 +186,10 @@ function replace(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): v
   }
   const first = evaluation.decision.actions.find(({ type }) => type === "delete");
   if (first !== undefined)
-    return verdict(evaluation, facts, "waiting", "another machine is deleted first, one at a time");
+    return verdict(evaluation, facts, "waiting", "another Machine is deleted first: one at a time");
   if (!countReplacement(evaluation, facts, remedy)) return;
   evaluation.decision.actions.push({ type: "delete", machine });
-  verdict(evaluation, facts, "delete", "it is deleted, so that its owner makes a new one");
+  verdict(evaluation, facts, "delete", "deleting it, so that its owner creates a new one");
 }
 
 /** Why this machine gets no remediation now, in words. */
@@ -202,14 +202,14 @@ function findObstacle(evaluation: Evaluation, facts: MachineFacts, remedy: Remed
     tell(evaluation, facts, "Normal", remedy.event, note);
     return remedy.reason;
   }
-  if (machine.metadata.deletionTimestamp !== undefined) return "it is being deleted already";
+  if (machine.metadata.deletionTimestamp !== undefined) return "it is already being deleted";
   if (remedy.type === "request") {
     const { template } = snapshot;
     if (template === undefined || "reason" in template) return template?.message ?? "there is no template";
     if (foreign !== undefined) return skip(evaluation, facts, foreign);
     const busy = machine.isControlPlane ? (controlPlaneBusy ?? evaluation.controlPlaneStarts) : undefined;
     if (busy !== undefined)
-      return skip(evaluation, facts, `control plane machine ${busy} is in remediation, one at a time`);
+      return skip(evaluation, facts, `control plane Machine ${busy} is being remediated: one at a time`);
   }
   if (deferral !== undefined && deferral.untilMs > nowMs) return deferral.reason;
   return findSpentBudget(evaluation, facts, remedy);
@@ -227,12 +227,11 @@ function findSpentBudget(evaluation: Evaluation, facts: MachineFacts, remedy: Re
   if (allowedMs <= evaluation.nowMs) return undefined;
   checkAgain(evaluation, allowedMs);
   const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
-  const whom =
-    remedy.type === "request" ? "it was remediated" : `machines of ${key} were replaced before they were of use`;
+  const whom = remedy.type === "request" ? "it was remediated" : `new Machines of ${key} were replaced`;
   return skip(
     evaluation,
     facts,
-    `left for people: ${whom} ${times}; nothing more is tried before ${toTime(allowedMs)}`,
+    `giving up until ${toTime(allowedMs)} unless the operator intervenes: ${whom} ${times}`,
   );
 }
 
@@ -244,10 +243,10 @@ function start(evaluation: Evaluation, facts: MachineFacts, template: MachineSna
   writeConditions(evaluation, facts, isOld ? [external("WaitingForRemediation", "")] : []);
   if (machine.isControlPlane) evaluation.controlPlaneStarts = machine.metadata.name;
   evaluation.decision.actions.push({ type: "request", machine, template });
-  verdict(evaluation, facts, "create", `a ${template.type.kind} is created for it`);
+  verdict(evaluation, facts, "create", `creating a ${template.type.kind} for it`);
 }
 
-/** Asks the owner once: what becomes of it is the owner's to say, and must not be overwritten. */
+/** Asks the owner once. The owner reports the progress in the same condition, which must not be overwritten. */
 function askOwner(evaluation: Evaluation, facts: MachineFacts, ask: ConditionWrite): void {
   const { machine } = facts;
   const asked = conditionOn(machine, ask.type);
@@ -257,10 +256,10 @@ function askOwner(evaluation: Evaluation, facts: MachineFacts, ask: ConditionWri
   }
   if (!countReplacement(evaluation, facts, { type: "askOwner", ask })) return undefined;
   writeConditions(evaluation, facts, [ask]);
-  return verdict(evaluation, facts, "ask", "its owner is asked to replace it");
+  return verdict(evaluation, facts, "ask", "asking its owner to replace it");
 }
 
-/** Has the replacement of a machine counted where it counts. @returns whether it is: if not, wait. */
+/** Has the replacement of a machine counted if it counts. @returns whether it is: if not, wait. */
 function countReplacement(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): boolean {
   const { machine } = facts;
   const key = attemptKey(machine, remedy.type);
@@ -268,7 +267,7 @@ function countReplacement(evaluation: Evaluation, facts: MachineFacts, remedy: R
   const attempts = attemptsOf(evaluation, facts, key);
   if (attempts.some(({ uid }) => uid === machine.metadata.uid)) return true;
   remember(evaluation, key, [...attempts, { uid: machine.metadata.uid, startedMs: evaluation.nowMs }]);
-  verdict(evaluation, facts, "waiting", "the attempt is remembered before it is made");
+  verdict(evaluation, facts, "waiting", "recording the attempt before it starts");
   return false;
 }
 
@@ -290,7 +289,7 @@ function requestProblem({ snapshot, nowMs }: Evaluation, { deferral }: MachineFa
   return [external("RemediationRequestCreationFailed", deferral.reason)];
 }
 
-/** Somebody else says what becomes of the request, once it is there. */
+/** Another controller reports the progress of the request once it exists. */
 function waitingForRemediation(machine: Machine): ConditionWrite[] {
   const { reason } = conditionOn(machine, EXTERNALLY_REMEDIATED) ?? {};
   const isOurs = reason === "RemediationTemplateNotFound" || reason === "RemediationRequestCreationFailed";
@@ -301,7 +300,7 @@ function external(reason: string, message: string): ConditionWrite {
   return { type: EXTERNALLY_REMEDIATED, status: "False", reason, message, v1beta1: undefined };
 }
 
-/** Has the machine say how it is, and `more`. v1beta1 knows no ExternallyRemediated: the health check tells there. */
+/** Writes the machine's health conditions, and `more`. v1beta1 has no ExternallyRemediated: there the health check reports it. */
 function writeConditions(
   evaluation: Evaluation,
   { machine, health }: MachineFacts,
@@ -356,7 +355,7 @@ function detectedNote(machine: Machine): string {
   return `Machine ${nameOf(machine)} has unhealthy Node ${machine.nodeName ?? ""}`;
 }
 
-/** Keeps a machine from a remediation, and tells people as long as the reason stands. */
+/** Skips a machine, with an Event for as long as the reason stands. */
 function skip(evaluation: Evaluation, facts: MachineFacts, reason: string): string {
   tell(
     evaluation,

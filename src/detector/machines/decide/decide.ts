@@ -9,24 +9,24 @@ import { planTarget } from "./decide-machine.ts";
 import type { Evaluation } from "./decide-machine.ts";
 import { judgeUnhealthyLimit } from "./threshold.ts";
 
-/** A selector that is misspelt looks like a cluster in which all is well. */
+/** With a misspelled selector everything seems to be healthy. */
 const NOTHING_SELECTED =
   "No Machine is selected: compare spec.selector and spec.clusterName with the labels of Machines";
 
 /** Why a MachineHealthCheck starts nothing new. */
 interface Gate {
-  outcome: "blocked" | "unreachable" | "tooManyUnhealthy";
+  outcome: "standstill" | "away" | "tooManyUnhealthy";
   /** Of the condition RemediationAllowed. */
   reason: string;
   message: string;
 }
 
 /**
- * Decides what one MachineHealthCheck does now. It does no I/O and never looks at a clock: the same snapshot and time give the
+ * Decides what one MachineHealthCheck does now. It does no I/O and never reads a clock: the same snapshot and time give the
  * same answer, here and in `explain`.
  *
  * A gate keeps new remediations from starting and nothing else: requests of machines that are well again are withdrawn all the
- * same, and every machine is told about, whatever became of the ones before it.
+ * same, and every machine is evaluated, whatever the result for the ones before it.
  */
 export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, nowMs: number): MachineDecision {
   const { check, policy, targetNames, healthy } = snapshot;
@@ -47,7 +47,7 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
   const isAnyUnhealthy = snapshot.targets.some(
     ({ health }) => health.state === "unhealthy" || health.state === "unknown",
   );
-  // Where nobody is unhealthy the event would mislead: machines that have not started yet count too.
+  // If no machine is unhealthy the Event would mislead: machines that have not started yet count, too.
   if (gate !== undefined && isAnyUnhealthy) {
     decision.standing.push(announce("Warning", "RemediationRestricted", gate.message));
   }
@@ -79,13 +79,13 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
   };
 }
 
-/** What a MachineHealthCheck shows whose spec cannot be used. What it has under way is left alone. */
+/** The decision about a MachineHealthCheck whose spec is invalid. Its remediations in progress are left alone. */
 export function decideUnusable({ status, metadata }: MachineHealthCheck, problem: string): MachineDecision {
   return {
     gate: { outcome: "specInvalid", reason: problem },
     actions: [],
     status: { ...status, remediationsAllowed: 0, observedGeneration: metadata.generation },
-    conditions: [remediationAllowed({ outcome: "blocked", reason: "SpecInvalid", message: problem })],
+    conditions: [remediationAllowed({ outcome: "standstill", reason: "SpecInvalid", message: problem })],
     nextCheckMs: undefined,
     standing: [announce("Warning", "RemediationRestricted", problem)],
     transitions: [],
@@ -116,7 +116,7 @@ export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Clust
   };
 }
 
-/** Whether we tell that it is paused or not: v1beta1 has no such condition, and where upstream leaves it to us, upstream tells. */
+/** Whether we write the condition Paused: v1beta1 does not have it, and upstream writes it on health checks that it leaves to us. */
 export function showsPaused({ apiVersion, metadata }: MachineHealthCheck): boolean {
   return (
     apiVersion === `${CLUSTER_API_GROUP}/v1beta2` && metadata.annotations?.[PAUSED_ANNOTATION] !== PAUSED_FOR_OTHERS
@@ -125,10 +125,10 @@ export function showsPaused({ apiVersion, metadata }: MachineHealthCheck): boole
 
 function findGate({ blocked, unreachable }: MachineSnapshot, tooMany: string | undefined): Gate | undefined {
   if (blocked !== undefined)
-    return { outcome: "blocked", reason: "ViewStale", message: `Nothing new starts: ${blocked}` };
+    return { outcome: "standstill", reason: "ViewStale", message: `No new remediation starts: ${blocked}` };
   if (unreachable !== undefined) {
-    const message = `Nothing new starts: how the machines' nodes are cannot be known: ${unreachable}`;
-    return { outcome: "unreachable", reason: "WorkloadClusterUnreachable", message };
+    const message = `No new remediation starts: cannot read the Nodes of the Machines: ${unreachable}`;
+    return { outcome: "away", reason: "WorkloadClusterUnreachable", message };
   }
   return tooMany === undefined
     ? undefined

@@ -12,13 +12,13 @@ import type { MachineHealth } from "./target.ts";
 
 // What `decide` is given of one MachineHealthCheck, and what it answers.
 
-/** All that bears on one target. */
+/** Everything that a decision about one target depends on. */
 export interface MachineFacts {
   machine: Machine;
   health: MachineHealth;
   /** Requests that are the machine's own, of any kind: by its UID, not by its name. */
   requests: readonly Remediation[];
-  /** In words: something has the name that a request would get, or remediates the machine at another's word. */
+  /** In words: something has the name that a request would get, or remediates the machine for another controller. */
   foreign: string | undefined;
   /** Another health check that still finds the machine unhealthy; its name. */
   neededBy: string | undefined;
@@ -27,7 +27,7 @@ export interface MachineFacts {
   /** What the health check remembers of remediations that count with this one; see `attemptKey`. */
   attempts: readonly CountedAttempt[];
   deferral: Deferral | undefined;
-  /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nothing has failed. */
+  /** Since when its FencingTarget has been Ready; undefined if it is not, or if nothing has failed. */
   fenceableSinceMs: number | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface MachineSnapshot {
   deleting: string | undefined;
   /** Every target of which there is something to say, sorted by name. */
   targets: readonly MachineFacts[];
-  /** Undefined where the health check names none. */
+  /** Undefined if the health check names none. */
   template: Template | TemplateProblem | undefined;
   /** Why nothing may start just now though all is known, in words: e.g. a view is stale. */
   blocked: string | undefined;
@@ -70,7 +70,7 @@ export type MachineAction =
       /** Tell that the machine was found unhealthy. */
       marks: boolean;
     }
-  /** Have the machine bear an annotation. */
+  /** Annotate the machine. */
   | { type: "annotate"; machine: Machine; annotation: string }
   /** Delete the machine. */
   | { type: "delete"; machine: Machine }
@@ -96,16 +96,16 @@ export type MachineEventReason =
   | "HealthCheckIncomplete"
   | "NoMachineSelected";
 
-/** What deferrals for one machine, and why; for logs and `explain`. */
+/** The decision about one machine, and why; for logs and `explain`. */
 export interface MachineVerdict {
   name: string;
-  /** One word for what is done, e.g. `remediating`. */
+  /** One word for what is done, for example `remediating`. */
   outcome: string;
   reason: string;
 }
 
 export interface MachineDecision {
-  /** Why nothing new may start, whatever the machine; undefined where it may. */
+  /** Why nothing new may start, whatever the machine; undefined if it may. */
   gate: { outcome: string; reason: string } | undefined;
   actions: MachineAction[];
   status: MachineHealthCheckStatus;

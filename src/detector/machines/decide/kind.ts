@@ -8,7 +8,7 @@ import type { MachineHealth, Target } from "./target.ts";
 
 /**
  * What differs between the vendors of MachineHealthChecks. The core (`tracker`, `decide`, `actions`, `controller`) knows
- * neither Cluster API nor OKD: it is handed one of these, and an adapter for another vendor is one more file beside
+ * neither Cluster API nor OKD: it takes one of these, and an adapter for another vendor is one more file next to
  * `cluster-api.ts` and one more call of `runMachineHealthChecks`.
  *
  * A vendor whose machines' nodes are in the very cluster of the agent hands in `WorkloadClusters` that are always connected
@@ -20,7 +20,7 @@ export interface MachineHealthCheckKind {
   name: string;
   checks: KindVersions;
   machines: KindVersions;
-  /** Undefined where there is none: machines are of the cluster that they are objects of. */
+  /** Undefined if there is none: machines are of the cluster that they are objects of. */
   clusters: KindVersions | undefined;
   readCheck: (raw: KubeObject) => MachineHealthCheck;
   readMachine: (raw: KubeObject) => Machine;
@@ -34,7 +34,7 @@ export interface MachineHealthCheckKind {
   remedy: (check: MachineHealthCheck, machine: Machine) => Remedy;
   /** Fields of the status that the kind has: an unknown one would be dropped by the server, and written over and over. */
   statusFields: readonly (keyof MachineHealthCheckStatus)[];
-  /** The conditions that a machine is to have for its health; none where it has no condition for that. */
+  /** The conditions that a machine is to have for its health; none if it has no condition for that. */
   healthConditions: (health: MachineHealth) => readonly ConditionWrite[];
 }
 
@@ -47,5 +47,5 @@ export type Remedy =
   | { type: "annotate"; annotation: string }
   /** The machine is deleted, so that its owner makes a new one. */
   | { type: "delete" }
-  /** Nothing, and why; with the reason of an event where people are to be told. */
+  /** Nothing, and why; with the reason of an Event if the operator must know. */
   | { type: "none"; reason: string; event?: "SkippedMaster" | "SkippedNoController" };

@@ -12,14 +12,14 @@ export type Checks = Pick<
 >;
 
 /**
- * Judges a machine of Cluster API at `nowMs`, in upstream's order and with upstream's words; whoever is paused or told to be
- * skipped is no target and not asked for.
+ * Judges a machine of Cluster API at `nowMs`, in upstream's order and with upstream's words; machines that are
+ * paused or skipped are no targets and are not passed in.
  *
  * Transition times have whole seconds, rounded down, so a timeout is over at most one second early and never late.
  */
 export function judgeMachine(target: Target, checks: Checks, nowMs: number): MachineHealth {
-  const said = findSaid(target.machine);
-  if (said !== undefined) return { state: "unhealthy", fault: said };
+  const reported = findReported(target.machine);
+  if (reported !== undefined) return { state: "unhealthy", fault: reported };
   const wait = findWait(target.machine, target.cluster);
   if (wait !== undefined) return { state: "unsettled", reason: wait };
   return judgeNode(target, checks, nowMs);
@@ -56,14 +56,14 @@ export function judgeNode(target: Target, checks: Checks, nowMs: number): Machin
     return unhealthy(nodeFaults, machineFaults, { reason: "UnhealthyNode" });
   }
   const untilMs = Math.min(onNode.nextMs, onMachine.nextMs);
-  if (untilMs !== Infinity) return { state: "waiting", reason: "an unhealthy condition stands", untilMs };
+  if (untilMs !== Infinity) return { state: "waiting", reason: "an unhealthy condition is active", untilMs };
   return machine.metadata.deletionTimestamp === undefined
     ? { state: "healthy" }
     : { state: "unsettled", reason: "it is being deleted" };
 }
 
-/** What somebody said of the machine, which needs no look at anything else. */
-function findSaid({ metadata, failureReason, failureMessage }: Machine): Fault | undefined {
+/** A failure that the machine itself reports: nothing else needs to be read. */
+function findReported({ metadata, failureReason, failureMessage }: Machine): Fault | undefined {
   if (metadata.annotations?.[REMEDIATE_MACHINE_ANNOTATION] !== undefined) {
     return {
       reason: "HasRemediateAnnotation",
@@ -84,7 +84,7 @@ function findSaid({ metadata, failureReason, failureMessage }: Machine): Fault |
   };
 }
 
-/** Why the machine is not looked at yet. The first machine of a control plane may be what keeps it from being initialised. */
+/** Why the machine is not judged yet. The first control plane machine may be the reason why the control plane is not initialized. */
 function findWait({ isControlPlane }: Machine, cluster: Cluster | undefined): string | undefined {
   if (cluster === undefined) return undefined;
   if (!cluster.controlPlaneInitialized && !isControlPlane) return "the cluster's control plane is not initialized yet";
@@ -96,7 +96,7 @@ function judgeStartup(target: Target, timeoutMs: number, conditionMs: number, no
   if (timeoutMs === 0) {
     return conditionMs === Infinity
       ? { state: "unsettled", reason }
-      : { state: "waiting", reason: "an unhealthy condition stands", untilMs: conditionMs };
+      : { state: "waiting", reason: "an unhealthy condition is active", untilMs: conditionMs };
   }
   const sinceMs = startupSinceMs(target);
   // Without any time there is no proof that it has had its time.
@@ -150,7 +150,7 @@ function tell(where: "Machine" | "Node", { type, status, durationMs }: Unhealthy
   return `Condition ${type} on ${where} is reporting status ${status} for more than ${formatDuration(durationMs)}`;
 }
 
-/** A fault of the machine's conditions beside another one lends its reason to both. */
+/** If the machine has a fault of its own, its reason stands for both faults. */
 function unhealthy(
   faults: readonly string[],
   machineFaults: readonly string[],

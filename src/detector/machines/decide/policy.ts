@@ -16,14 +16,14 @@ export interface MachinePolicy {
   /** Whether a machine is one of its targets. */
   covers: (machine: Machine) => boolean;
   trigger: UnhealthyLimit;
-  /** The template of its requests; undefined where it names none. */
+  /** The template of its requests; undefined if it names none. */
   step: Step | undefined;
   attemptBudget: AttemptBudget;
   /** Whether no Machine is deleted while another one that it covers is being deleted. */
   oneAtATime: boolean;
 }
 
-/** @returns what is wrong with the spec, in words, where it cannot be used. */
+/** @returns what is wrong with the spec, in words, if it cannot be used. */
 export function compileMachinePolicy(kind: MachineHealthCheckKind, check: MachineHealthCheck): MachinePolicy | string {
   const { spec, metadata } = check;
   const trigger = compileUnhealthyLimit(spec);
@@ -39,7 +39,8 @@ export function compileMachinePolicy(kind: MachineHealthCheckKind, check: Machin
   }
   const budgetText = metadata.annotations?.[ATTEMPT_BUDGET];
   const attemptBudget = budgetText === undefined ? DEFAULT_ATTEMPT_BUDGET : parseAttemptBudget(budgetText);
-  if (attemptBudget === undefined) return `annotation ${ATTEMPT_BUDGET}: ${budgetText ?? ""} is none such as 5/24h`;
+  if (attemptBudget === undefined)
+    return `annotation ${ATTEMPT_BUDGET}: ${budgetText ?? ""} must have the form 5/24h: 1 to 50 attempts in 1m to 168h`;
   const oneAtATime = metadata.annotations?.[ONE_MACHINE_AT_A_TIME] ?? "false";
   if (oneAtATime !== "true" && oneAtATime !== "false") {
     return `annotation ${ONE_MACHINE_AT_A_TIME}: "${oneAtATime}" is neither "true" nor "false"`;

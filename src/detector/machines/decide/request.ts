@@ -5,7 +5,7 @@ import { apiVersionOf } from "../../../kube/resource.ts";
 import type { NewRemediation, Template } from "../../shared/model/template.ts";
 
 /**
- * The remediation request for a machine, by the contract that infrastructure providers' remediators rely on: it bears the
+ * The remediation request for a machine, by the contract that infrastructure providers' remediators rely on: it has the
  * machine's name, so that a machine never has two of one kind, and is the machine's own.
  */
 export function buildRequest(template: Template, machine: Machine): NewRemediation {

@@ -10,16 +10,16 @@ export type ObservedNode =
   | { state: "there"; node: Node }
   /** The machine names one that its cluster does not have. */
   | { state: "gone" }
-  /** Its cluster cannot be looked at. It is not the same as gone: nothing may follow from it. */
+  /** Its cluster cannot be reached. That is not the same as gone, and proves nothing. */
   | { state: "unknown"; reason: string };
 
 /** All that the health of one machine is judged by. */
 export interface Target {
   machine: Machine;
-  /** The Cluster that the machine is of; undefined where the kind knows none (OKD). */
+  /** The Cluster that the machine is of; undefined if the kind knows none (OKD). */
   cluster: Cluster | undefined;
   node: ObservedNode;
-  /** Since when a condition of the Node counts as standing, on the clock of `nowMs`; undefined where it does not tell. */
+  /** Since when a condition of the Node counts as standing, on the clock of `nowMs`; undefined if it has no transition time. */
   nodeSinceMs: (condition: NodeCondition) => number | undefined;
 }
 

@@ -11,13 +11,13 @@ export interface UnhealthyLimitVerdict {
   allowed: boolean;
   /** How many more machines may become unhealthy before nothing starts any more. */
   remaining: number;
-  /** Upstream's words, where it is not allowed. */
+  /** Upstream's words, if it is not allowed. */
   message: string;
 }
 
 const RANGE = /^\[([0-9]{1,9})-([0-9]{1,9})\]$/;
 
-/** @returns what is wrong with it, in words, where it cannot be understood. */
+/** @returns what is wrong with it, in words, if it cannot be understood. */
 export function compileUnhealthyLimit(
   spec: Pick<MachineHealthCheckSpec, "unhealthyInRange" | "unhealthyLessThanOrEqualTo">,
 ): UnhealthyLimit | string {
@@ -25,13 +25,13 @@ export function compileUnhealthyLimit(
   if (range !== undefined) {
     const match = RANGE.exec(range);
     const [low, high] = [Number(match?.[1]), Number(match?.[2])];
-    if (match === null) return `the range of unhealthy machines ${range} is none such as [3-5]`;
+    if (match === null) return `the range of unhealthy machines ${range} must have the form [3-5]`;
     if (high < low) return `the range of unhealthy machines ${range} ends before it begins`;
     return { kind: "range", min: low, max: high, text: range };
   }
   const amount = parseAmount(max);
   if (amount === undefined)
-    return `the number of unhealthy machines ${max} is neither a number nor a share such as 40%`;
+    return `the number of unhealthy machines ${max} must be a number or a percentage such as 40%`;
   return { kind: "max", amount, text: String(max) };
 }
 

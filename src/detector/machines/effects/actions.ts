@@ -17,11 +17,11 @@ import { buildRequest, machineUidOf } from "../decide/request.ts";
 import type { MachineHealth, ObservedNode } from "../decide/target.ts";
 import type { MachineEvent } from "../snapshot/observe.ts";
 
-/** How soon a machine is looked at again whose view was seen to be behind: by then the watch has caught up. */
+/** How soon a machine is evaluated again after a live read differed from the watch, which has caught up then. */
 const STALE_RETRY_MS = 1_000;
-/** How soon machines are counted anew of which a live list of their nodes showed too many unhealthy. */
+/** How soon machines are counted again after a live list of their nodes showed too many unhealthy ones. */
 const RECOUNT_MS = 5_000;
-/** How soon a request is tried again that the API server refused for good reason. */
+/** How soon a request is tried again that the API server refused permanently. */
 const REFUSED_RETRY_MS = 15_000;
 
 export interface MachineActionDeps {
@@ -42,11 +42,11 @@ export type SingleMachineAction = Exclude<MachineAction, { type: "recordAttempts
 export interface MachineActionContext {
   check: MachineHealthCheck;
   covers: (machine: Machine) => boolean;
-  /** How a machine is, by what was read of it now. */
+  /** Judges a machine by what was just read of it. */
   judge: (machine: Machine, cluster: Cluster | undefined, node: ObservedNode) => MachineHealth;
-  /** Reads a machine's node now, as `judge` wants it. */
+  /** Reads a machine's node live, in the form that `judge` takes. */
   readNode: (machine: Machine, cluster: Cluster | undefined, signal: AbortSignal) => Promise<ObservedNode>;
-  /** Why the threshold lets nothing start by the nodes as they are now, in words: the view of them may be behind. */
+  /** Why the threshold allows no remediation by a live list of the nodes, in words; the watch may be behind. */
   findObjection: (signal: AbortSignal) => Promise<string | undefined>;
   /** Whether a remediation of the machine may still start: the decision is some requests old by then. */
   mayStart: (machine: Machine) => boolean;
@@ -57,7 +57,7 @@ export interface MachineActionContext {
  * may be behind, and a remediation of a machine that is well again powers off a healthy host.
  *
  * @returns an event for each thing that was done, as it is done.
- * @throws KubeError where it failed; the reconcile goes on with the others and comes back to this one.
+ * @throws KubeError if it failed; the reconcile continues with the others and retries this one.
  */
 export async function* runAction(
   deps: MachineActionDeps,
@@ -69,18 +69,18 @@ export async function* runAction(
   if (objection !== undefined) {
     deps.logger.warn(
       { machine: nameOf(action.machine), reason: objection },
-      "nothing starts: a live list of the nodes",
+      "no remediation starts: a live list of the nodes leaves no room",
     );
     yield deferred(deps, action.machine, { reason: objection, cause: "threshold" }, RECOUNT_MS);
     return;
   }
-  // The last look: what takes its time comes before it.
+  // The last check: what takes time comes before it.
   const live = await readLive(deps, context, action.machine, signal);
   if (live === undefined) return;
   const needed = action.type === "conditions" ? action.health : action.type === "withdraw" ? "healthy" : "unhealthy";
   if (live.health.state !== needed) {
-    const reason = "a live read shows it otherwise";
-    deps.logger.info({ machine: nameOf(action.machine), action: action.type }, `left alone: ${reason}`);
+    const reason = "a live read differs from the watched state";
+    deps.logger.info({ machine: nameOf(action.machine), action: action.type }, `nothing is done: ${reason}`);
     yield deferred(deps, action.machine, { reason, cause: "staleView" }, STALE_RETRY_MS);
     return;
   }
@@ -137,7 +137,7 @@ interface Live {
   health: MachineHealth;
 }
 
-/** @returns undefined where it is gone, another one, or no target any more. */
+/** @returns undefined if it is gone, another one, or no target any more. */
 async function readLive(
   deps: MachineActionDeps,
   context: MachineActionContext,
@@ -167,7 +167,7 @@ async function* request(
 ): AsyncGenerator<MachineEvent, void> {
   const { client, logger, remediations } = deps;
   const { namespace, name, uid } = machine.metadata;
-  // Nothing is awaited between this last look and the request.
+  // Nothing is awaited between this last check and the request.
   if (!context.mayStart(machine)) return;
   try {
     const created = await client.create<KubeObject>(template.type, buildRequest(template, machine), {}, signal);
@@ -176,7 +176,7 @@ async function* request(
     logger.info({ ...fields, remediation: created.metadata.uid }, "created a remediation request");
   } catch (error) {
     if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
-      // Not this machine's fault, and not to be mended by trying again at once: people must read of it.
+      // Not this machine's fault, and a retry at once does not help: the operator must know.
       yield deferred(deps, machine, { reason: error.message, cause: "refused" }, REFUSED_RETRY_MS);
       return;
     }
@@ -186,7 +186,7 @@ async function* request(
       remediations.wrote(found, undefined);
       return;
     }
-    const reason = `a ${template.type.kind} of its name exists, and is not the machine's own`;
+    const reason = `a ${template.type.kind} with its name exists and does not belong to the Machine`;
     yield deferred(deps, machine, { reason, cause: "refused" }, REFUSED_RETRY_MS);
   }
 }
@@ -202,7 +202,7 @@ async function withdraw(
     await client.delete(state.type, keyOf(object), { guard: { uid } }, signal);
     logger.info({ machine: nameOf(object), kind: object.kind, remediation: uid }, "deleted a remediation request");
   } catch (error) {
-    // Gone, or another of the same name by now: either way ours is no more.
+    // Gone, or replaced by another one with the same name: either way ours does not exist any more.
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;
   }
   remediations.deletionOrdered(object);
@@ -216,7 +216,7 @@ async function* writeConditions(
   signal: AbortSignal,
 ): AsyncGenerator<MachineEvent, void> {
   const { wanted, unwanted, marks } = action;
-  // That starts something, and is as late to be called off.
+  // This starts a remediation, so it needs the same last check.
   if (starts(action) && !context.mayStart(live.machine)) return;
   const changes = changeConditions(live.raw, wanted, unwanted, deps.nowMs());
   const operations = changes.flatMap(({ path, conditions }) => setField(live.raw, path, conditions));
@@ -257,11 +257,11 @@ async function* deleteMachine(
   try {
     await client.delete(machineType, keyOf(machine), { guard: { uid, resourceVersion } }, signal);
   } catch (error) {
-    // Changed or gone since it was read: it is looked at again.
+    // Changed or gone since it was read: the next evaluation decides again.
     if (isKubeError(error, "Aborted", "Conflict", "NotFound") || !(error instanceof Error)) throw error;
     const { message } = error;
     yield { type: "deletionFailed", machine, message };
-    // Another machine has its turn meanwhile.
+    // Another machine can be deleted meanwhile.
     yield deferred(deps, machine, { reason: message, cause: "deletionRefused" }, REFUSED_RETRY_MS);
     return;
   }
@@ -269,7 +269,7 @@ async function* deleteMachine(
   yield { type: "deleted", machine };
 }
 
-/** Whether the machine as it is now is to be treated so: it may be on its way out, or somebody has taken its owner off. */
+/** Whether this remedy still applies to the machine as it is now: it may be terminating, or have lost its owner. */
 function isStillRemedy(
   { kind }: MachineActionDeps,
   { check }: MachineActionContext,
@@ -313,7 +313,7 @@ async function readIfThere(
   }
 }
 
-/** Keeps a machine from a remediation for a while. */
+/** Defers the remediation of a machine. */
 function deferred(
   { nowMs }: MachineActionDeps,
   machine: Machine,

@@ -17,7 +17,7 @@ export interface LastLookDeps {
   remediations: RemediationStore;
 }
 
-/** What is known right before an action that starts a remediation. */
+/** The last check right before an action that starts a remediation. */
 export class LastLook {
   readonly #deps: LastLookDeps;
   /** Machines whose remediation is being started, by UID: two reconciles must not both start one. */
@@ -55,7 +55,7 @@ export class LastLook {
     };
   }
 
-  /** Why the threshold lets nothing start by the nodes as they are now, in words, where the view of them may be behind. */
+  /** Why the threshold allows no remediation by a live list of the nodes, in words; the watch may be behind. */
   async #findObjection(
     check: MachineHealthCheck,
     { compiled }: MachineCheckState,
@@ -71,8 +71,8 @@ export class LastLook {
   }
 
   /**
-   * Whether a remediation that was decided on may still start: same spec, not paused, the threshold deferrals as things are now,
-   * and neither the machine nor another one of its control plane has one. One that may counts as started at once.
+   * Whether a remediation that was decided on may still start: same spec, not paused, the threshold holds as things are now,
+   * and neither the machine nor another one of its control plane has one. A machine that may start counts as started at once.
    */
   #mayStart(check: MachineHealthCheck, state: MachineCheckState, machine: Machine): boolean {
     const { store, states, remediations } = this.#deps;
@@ -87,7 +87,7 @@ export class LastLook {
     if (!judgeUnhealthyLimit(policy.trigger, size, size - healthy).allowed) return false;
     if (states.blockedBy(current) !== undefined || states.nodesOf(current)?.unreachable !== undefined) return false;
     if (this.#starting.has(uid)) return false;
-    // Looked for by its name, which a request of the machine bears: this is asked for each of very many machines.
+    // Looked up by name, which a request shares with its machine: this runs once for each of very many machines.
     if (remediations.named({ namespace, name }).some(({ object }) => machineUidOf(object) === uid)) return false;
     if (policy.step !== undefined && machine.isControlPlane && this.#isControlPlaneBusy(current, state, uid))
       return false;

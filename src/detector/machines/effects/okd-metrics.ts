@@ -46,7 +46,7 @@ export class OkdMetrics implements MachineMetrics {
     for (const metric of [this.#covered, this.#deleted, this.#shortCircuit]) metric.remove(labels);
   }
 
-  /** Takes the metrics out of the registry, for the next term of leadership to put them in anew. */
+  /** Removes the metrics from the registry; the next term of leadership registers them again. */
   close(): void {
     for (const name of [COVERED, DELETED, SHORT_CIRCUIT]) this.#registry.removeSingleMetric(name);
   }

@@ -17,7 +17,7 @@ type Store = HealthCheckStore<MachineHealthCheck>;
  * Stores what has changed of the status and its conditions. The health check is read first: the view keeps no more of it than
  * decisions need.
  *
- * @throws KubeError, Conflict where the health check is another one or another version now.
+ * @throws KubeError, Conflict if the health check is another one or another version now.
  */
 export async function storeStatus(
   store: Store,

@@ -18,19 +18,19 @@ export interface Compiled {
   tracker: MachineTracker;
 }
 
-/** What the agent remembers of one MachineHealthCheck; its deferrals go by the UIDs of machines. */
+/** What the agent remembers of one MachineHealthCheck; its deferrals are by the UIDs of machines. */
 export interface MachineCheckState extends CheckState {
   /** The compiled spec and the machines it covers, or what is wrong with it. */
   readonly compiled: Compiled | { problem: string };
 }
 
-/** How the world looks that a health check's machines are in. */
+/** What the machines of a health check are judged by. */
 export interface MachineJudgment {
   kind: MachineHealthCheckKind;
   nowMs: () => number;
-  /** The Cluster of a health check; undefined where its kind knows none. */
+  /** The Cluster of a health check; undefined if its kind knows none. */
   clusterOf: (check: MachineHealthCheck) => Cluster | undefined;
-  /** The nodes of its machines; undefined where there are none yet. */
+  /** The nodes of its machines; undefined if there are none yet. */
   nodesOf: (check: MachineHealthCheck) => ClusterNodes | undefined;
 }
 
@@ -61,7 +61,7 @@ export function stateKey({ metadata, apiVersion }: MachineHealthCheck): string {
   return JSON.stringify([metadata.uid, metadata.generation, apiVersion, metadata.annotations?.[ATTEMPT_BUDGET]]);
 }
 
-/** How a machine is, by what is handed in of it. */
+/** Judges a machine by the given cluster and node. */
 export function judgeNow(
   { kind, nowMs, nodesOf }: MachineJudgment,
   check: MachineHealthCheck,
@@ -74,14 +74,14 @@ export function judgeNow(
   return kind.judge({ machine, cluster, node: ownNodeOf(machine, node), nodeSinceMs }, check.spec, nowMs());
 }
 
-/** A namesake of the machine's node tells nothing of the machine. */
+/** A node with the same name but another providerID says nothing about the machine. */
 function ownNodeOf(machine: Machine, observed: ObservedNode): ObservedNode {
   if (observed.state !== "there" || mayBeNodeOf(observed.node, machine)) return observed;
-  const reason = `Node ${observed.node.metadata.name} has another providerID than the machine: look whether the kubeconfig leads to the machine's cluster`;
+  const reason = `Node ${observed.node.metadata.name} has a different providerID than the Machine: check whether the kubeconfig leads to the Machine's cluster`;
   return { state: "unknown", reason };
 }
 
-/** What the view of its cluster's nodes shows of a machine's node. Before there is an API server there is no node either. */
+/** The machine's node in the watched nodes of its cluster. Before the cluster has an API server it has no nodes either. */
 function hostOf({ nodesOf }: MachineJudgment, check: MachineHealthCheck, { nodeName }: Machine): ObservedNode {
   const nodes = nodesOf(check);
   return nodeName === undefined || nodes === undefined ? { state: "none" } : nodes.nodeNamed(nodeName);

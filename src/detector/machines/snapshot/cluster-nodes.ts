@@ -17,7 +17,7 @@ export interface ClusterNodesDeps {
   clock: Clock;
   /** The clock that machines are judged by. */
   times: MonotonicTimes;
-  /** Is told of each change that bears on a node's health; undefined: of any node. */
+  /** Is called with the node whose health may have changed; undefined: any node. */
   onChange: (nodeName: string | undefined) => void;
 }
 
@@ -46,7 +46,7 @@ export class ClusterNodes {
     const { connection, ref } = this.#deferred;
     if (connection.state === "connected") return undefined;
     const cluster = `cluster ${ref.namespace}/${ref.name}`;
-    return connection.state === "away" ? `${cluster}: ${connection.message}` : `${cluster} is being connected to`;
+    return connection.state === "away" ? `${cluster}: ${connection.message}` : `connecting to ${cluster}`;
   }
 
   /** Whether there are nodes, and none of these names, of which there is one at least. */
@@ -68,12 +68,12 @@ export class ClusterNodes {
     return node === undefined ? { state: "gone" } : { state: "there", node };
   }
 
-  /** Lists the nodes unless the view is proven to show how they are. @throws KubeError where they cannot be listed. */
+  /** Lists the nodes unless the view is proven to show how they are. @throws KubeError if they cannot be listed. */
   async confirm(signal: AbortSignal): Promise<void> {
     if (this.#deferred.connection.state === "connected") await this.#heard?.currentNodes.confirm(signal);
   }
 
-  /** What was listed a moment ago; undefined where nothing was. */
+  /** What was listed a moment ago; undefined if nothing was. */
   get listed(): ListedNodes | undefined {
     return this.#heard?.currentNodes.listed;
   }
@@ -98,7 +98,7 @@ export class ClusterNodes {
       );
       return { state: "there", node: { ...live, status: { ...live.status, conditions } } };
     } catch (error) {
-      // Only the cluster's own word that there is none counts.
+      // Only a NotFound from the cluster itself proves that the node is gone.
       if (isKubeError(error, "NotFound")) return { state: "gone" };
       throw error;
     }
@@ -132,7 +132,7 @@ export class ClusterNodes {
     const { clock } = this.#deps;
     const times = new MonotonicTimes(clock, runtime.clockOffset?.());
     const freshness = new ViewFreshness();
-    // The nodes that are there already: nobody saw when their conditions changed.
+    // Nodes that exist already: when their conditions changed was not observed.
     let isNews = false;
     const unsubscribe = nodes.subscribe((change) => {
       if (!isNews) return;

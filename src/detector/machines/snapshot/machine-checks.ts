@@ -17,7 +17,7 @@ import { takeMachineSnapshot } from "./snapshot.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import type { ObservedNode } from "../decide/target.ts";
 
-/** Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute where nothing changes. */
+/** Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute even when nothing changes. */
 const VIEW_STALE_MS = 180_000;
 
 export interface MachineChecksDeps {
@@ -28,12 +28,12 @@ export interface MachineChecksDeps {
   clusters: WorkloadClusters;
   checks: Watched<MachineHealthCheck>;
   machines: Watched<Machine>;
-  /** Undefined where the kind knows none. */
+  /** Undefined if the kind knows none. */
   clusterObjects: Watched<Cluster> | undefined;
   remediations: RemediationStore;
-  /** Since when the FencingTarget of the machine's node has said that its host can be fenced. */
+  /** Since when the FencingTarget of the machine's node has been Ready, so that its host can be fenced. */
   fenceableSinceMs: (machine: Machine) => number | undefined;
-  /** Is told which health check's decision may have changed, by `namespace/name`. */
+  /** Is called with the `namespace/name` of a health check whose decision may have changed. */
   onChange: (check: string) => void;
 }
 
@@ -65,7 +65,7 @@ export class MachineChecks {
     deps.clusterObjects?.subscribe((change) => this.#onCluster(change));
   }
 
-  /** The state of this very health check and spec; a new one where there is none. */
+  /** The state of this very health check and spec; a new one if there is none. */
   of(check: MachineHealthCheck): MachineCheckState {
     return this.#states.of(check);
   }
@@ -85,7 +85,7 @@ export class MachineChecks {
     }
   }
 
-  /** The Cluster of a health check; undefined where there is none. */
+  /** The Cluster of a health check; undefined if there is none. */
   clusterOf(check: MachineHealthCheck): Cluster | undefined {
     return this.#deps.clusterObjects?.get(clusterRef(check));
   }
@@ -94,7 +94,7 @@ export class MachineChecks {
     return this.#nodes.get(keyText(clusterRef(check)));
   }
 
-  /** Sees to it that the nodes of a health check's cluster are seen, once there is an API server to see them by. */
+  /** Ensures that the nodes of a health check's cluster are watched, once its API server exists. */
   holdNodes(check: MachineHealthCheck, cluster: Cluster | undefined): ClusterNodes | undefined {
     const known = this.nodesOf(check);
     if (known !== undefined || (cluster !== undefined && !cluster.controlPlaneInitialized)) return known;
@@ -103,13 +103,13 @@ export class MachineChecks {
     const onChange = (nodeName: string | undefined): void => this.#judge(key, nodeName);
     const nodes = new ClusterNodes({ ...this.#deps, onChange }, ref);
     this.#nodes.set(key, nodes);
-    // Whatever its machines were judged by before, it was without their nodes.
+    // Its machines were judged without their nodes before.
     this.#judge(key);
     return nodes;
   }
 
   /**
-   * @param template what its template has resolved to; undefined where it names none.
+   * @param template what its template has resolved to; undefined if it names none.
    * @param starting machines whose remediation is being started at this moment.
    */
   snapshot(
@@ -139,7 +139,7 @@ export class MachineChecks {
     });
   }
 
-  /** How many targets are healthy by a list of nodes of this moment; undefined where there is none. */
+  /** How many targets are healthy by a list of nodes of this moment; undefined if there is none. */
   healthyByList(check: MachineHealthCheck, { tracker }: Compiled): number | undefined {
     const listed = this.nodesOf(check)?.listed;
     if (listed === undefined) return undefined;
@@ -160,9 +160,9 @@ export class MachineChecks {
     if (this.clusterOf(check)?.metadata.deletionTimestamp !== undefined) return "the cluster is being deleted";
     const lastMs = Math.min(machines.lastContactMs, clusterObjects?.lastContactMs ?? Infinity);
     const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;
-    if (isStale) return "the API server has not told of machines for minutes";
+    if (isStale) return "the API server has reported nothing about Machines for 3 minutes";
     return this.#isStrangeCluster(check)
-      ? "the cluster has nodes, but none that a Machine names: look whether the kubeconfig leads to another cluster"
+      ? "the cluster has Nodes, but none that a Machine names: check whether the kubeconfig leads to another cluster"
       : undefined;
   }
 
@@ -203,12 +203,12 @@ export class MachineChecks {
   }
 
   #onCluster(change: Change<Cluster>): void {
-    // Its status tells much that is of no interest here.
+    // Most changes of its status do not matter here.
     if (change.type === "updated" && factsOf(change.previous) === factsOf(change.object)) return;
     this.#judge(nameOf(change.object));
   }
 
-  /** Judges the machines of a cluster again. @param nodeName of that node alone, where it is given. */
+  /** Judges the machines of a cluster again. @param nodeName only those of that node, if it is given. */
   #judge(cluster: string, nodeName?: string): void {
     for (const check of this.#deps.checks.values()) {
       if (keyText(clusterRef(check)) !== cluster) continue;
@@ -231,7 +231,7 @@ function clusterRef({ metadata, spec }: MachineHealthCheck): ClusterRef {
   return { namespace: metadata.namespace, name: spec.clusterName };
 }
 
-/** What of a Cluster bears on its machines. */
+/** The fields of a Cluster that matter for its machines. */
 function factsOf({ metadata, paused, ...rest }: Cluster): string {
   const { infrastructureReady, infrastructureReadySince, controlPlaneInitialized, controlPlaneInitializedSince } = rest;
   const ready = [infrastructureReady, infrastructureReadySince, controlPlaneInitialized, controlPlaneInitializedSince];

@@ -79,7 +79,7 @@ export class MachineTracker {
     for (const name of Array.from(this.#targets.keys())) this.#judgeAgain(name);
   }
 
-  /** Judges again those whose time is over by now. */
+  /** Judges those machines again whose time is over. */
   advance(nowMs: number): void {
     for (const name of Array.from(this.#notable)) {
       const { health } = this.#targets.get(name) ?? {};

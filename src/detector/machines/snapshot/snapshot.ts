@@ -24,7 +24,7 @@ export interface MachineSnapshotSources {
   starting: readonly Machine[];
   /** Another health check that finds the machine unhealthy; its name. */
   isUnhealthyToOthers: (machine: Machine) => string | undefined;
-  /** Since when the FencingTarget of the machine's node has said that its host can be fenced. */
+  /** Since when the FencingTarget of the machine's node has been Ready, so that its host can be fenced. */
   fenceableSinceMs: (machine: Machine) => number | undefined;
   attemptsOf: (key: string) => readonly CountedAttempt[];
   isHistoryFull: boolean;
@@ -32,7 +32,7 @@ export interface MachineSnapshotSources {
   unreachable: string | undefined;
 }
 
-/** Puts together all that bears on one health check now. */
+/** Gathers everything that a decision about one health check depends on. */
 export function takeMachineSnapshot(world: MachineSnapshotSources): MachineSnapshot {
   const { check, policy, tracker, template, isHistoryFull, blocked, unreachable } = world;
   const namespace = check.metadata.namespace;
@@ -47,7 +47,7 @@ export function takeMachineSnapshot(world: MachineSnapshotSources): MachineSnaps
     if (tracked === undefined) return [];
     const { machine, health } = tracked;
     const own = byMachine.get(machine.metadata.uid) ?? [];
-    // What has the name that a request would get, or remediates the machine at another's word.
+    // It has the name that a request would get, or it remediates the machine for another controller.
     const peerCheck = [...(byName.get(name) ?? []), ...(byOwner.get(machine.metadata.uid) ?? [])].find(
       ({ object }) => machineUidOf(object) !== machine.metadata.uid,
     );
@@ -59,7 +59,7 @@ export function takeMachineSnapshot(world: MachineSnapshotSources): MachineSnaps
         requests: own,
         foreign:
           peerCheck &&
-          `${peerCheck.object.kind} ${peerCheck.object.metadata.name} is there, and no health check has made it`,
+          `${peerCheck.object.kind} ${peerCheck.object.metadata.name} exists, and no health check created it`,
         neededBy: own.length > 0 ? world.isUnhealthyToOthers(machine) : undefined,
         controlPlaneBusy: busy.find(
           ({ metadata, clusterName }) => clusterName === machine.clusterName && metadata.name !== name,
@@ -91,7 +91,7 @@ function ownerOf({ metadata }: KubeObject): OwnerReference | undefined {
   return metadata.ownerReferences?.find(({ kind }) => kind === "Machine");
 }
 
-/** The control plane machines in remediation, whichever health check saw to it. */
+/** The control plane machines that are being remediated, for whichever health check. */
 function busyControlPlanes(
   { machineOf, starting, check }: MachineSnapshotSources,
   requests: readonly Remediation[],

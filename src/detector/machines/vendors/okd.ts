@@ -32,7 +32,7 @@ export const OKD_CHECKS: MachineHealthCheckKind = {
   healthConditions: () => [],
 };
 
-/** Upstream's order: a failed machine needs no look at its Node. */
+/** Upstream's order: a failed machine is unhealthy whatever its Node reports. */
 export function judgeOkdMachine(target: Target, checks: Checks, nowMs: number): MachineHealth {
   const { phase } = target.machine;
   if (phase !== FAILED) return judgeNode(target, checks, nowMs);
@@ -43,7 +43,7 @@ export function judgeOkdMachine(target: Target, checks: Checks, nowMs: number): 
   };
 }
 
-/** What OKD does: a template's request, else power fencing where the health check asks for it, else deletion. */
+/** What OKD does: a template's request, else power fencing if the health check asks for it, else deletion. */
 export function chooseRemedy(check: MachineHealthCheck, machine: Machine): Remedy {
   if (check.spec.template !== undefined) return { type: "request" };
   const { annotations, deletionTimestamp, ownerReferences = [] } = machine.metadata;
@@ -52,12 +52,11 @@ export function chooseRemedy(check: MachineHealthCheck, machine: Machine): Remed
   if (wantsExternalRemediation(check) && machine.phase !== FAILED) {
     return annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] === undefined
       ? { type: "annotate", annotation: EXTERNAL_REMEDIATION_ANNOTATION }
-      : { type: "none", reason: "external remediation has been asked for" };
+      : { type: "none", reason: "external remediation is already requested" };
   }
-  if (machine.isControlPlane)
-    return skip("SkippedMaster", "it is of the control plane, whose machines are never deleted");
+  if (machine.isControlPlane) return skip("SkippedMaster", "control plane Machines are never deleted");
   if (!ownerReferences.some(({ controller }) => controller === true)) {
-    return skip("SkippedNoController", "it has no controller owner, so nobody would make a new one");
+    return skip("SkippedNoController", "it has no controller owner, so nothing would create a new one");
   }
   return { type: "delete" };
 }

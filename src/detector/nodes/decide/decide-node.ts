@@ -43,7 +43,7 @@ const CONTROL_PLANE_RETRY_MS = 60_000;
 /**
  * Decides for one node.
  *
- * @returns its entry in the status; undefined where there is nothing to say of it.
+ * @returns its entry in the status; undefined if there is nothing to say of it.
  */
 export function planNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyNode | undefined {
   const { snapshot, nowMs, decision } = evaluation;
@@ -55,7 +55,7 @@ export function planNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyNod
   recordAttempts(evaluation, facts);
   const entry = planByState(evaluation, facts, records);
   recordInFlight(evaluation, facts, entry?.remediations ?? []);
-  // A lease that we asked for may be deferred though no CR came of it.
+  // We may hold a lease for which no CR was created.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
   if (entry === undefined && leased) {
     decision.actions.push({ type: "releaseLease", nodeName: facts.name });
@@ -104,10 +104,10 @@ function planGone(evaluation: Evaluation, facts: NodeFacts, records: Remediation
     else remove(evaluation, remediation, "nodeGone");
   }
   if (kept) {
-    verdict(evaluation, facts, "nodeDeletionExpected", "The node is gone, as its remediation said it would be");
+    verdict(evaluation, facts, "nodeDeletionExpected", "The Node was deleted, as its remediation announced");
     return entryOf(facts, giveUpOverdue(evaluation, facts, records));
   }
-  verdict(evaluation, facts, "nodeGone", "The node is gone: its remediations are being deleted");
+  verdict(evaluation, facts, "nodeGone", "The Node was deleted: its remediations are being deleted");
   return entryOf(facts, records);
 }
 
@@ -130,12 +130,12 @@ function planHealthy(
   const conditionsHealthyTimestamp = facts.previous?.conditionsHealthyTimestamp ?? toTime(nowMs);
   const entry: UnhealthyNode = { ...entryOf(facts, records), conditionsHealthyTimestamp };
   const untilMs = healthyDelayMs < 0 ? Infinity : (parseTimeMs(conditionsHealthyTimestamp) ?? nowMs) + healthyDelayMs;
-  // A CR that is going already was released before; the delay does not bring it back.
+  // A CR that is terminating was released before; the delay does not restore it.
   const present = facts.remediations.filter(({ terminating }) => !terminating);
   if (!confirmed && nowMs < untilMs && present.length > 0) {
     for (const remediation of present) markDelay(evaluation, remediation, conditionsHealthyTimestamp);
     if (untilMs < Infinity) checkAgain(evaluation, untilMs);
-    const until = untilMs < Infinity ? `until ${toTime(untilMs)}` : "until a person confirms its health";
+    const until = untilMs < Infinity ? `until ${toTime(untilMs)}` : "until the operator confirms its health";
     verdict(evaluation, facts, "healthyDelayed", `Healthy again; its remediations stay ${until}`);
     return { ...entry, healthyDelayed: true };
   }
@@ -144,16 +144,21 @@ function planHealthy(
   return entry;
 }
 
-/** Relabelled away from this health check: nothing new starts, and what is half done is not torn down. */
+/** Relabelled away from this health check: no new remediation starts, and one in progress is not deleted. */
 function planRelabelled(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
   const updated = giveUpOverdue(evaluation, facts, records);
   const isOver = (remediation: Remediation) =>
     remediation.succeeded === "True" || remediation.succeeded === "False" || remediation.timedOut !== undefined;
   if (facts.remediations.every(isOver)) {
     for (const remediation of facts.remediations) remove(evaluation, remediation, "nodeNotSelected");
-    verdict(evaluation, facts, "notSelected", "No longer selected, and its remediation is over: it is being deleted");
+    verdict(
+      evaluation,
+      facts,
+      "notSelected",
+      "No longer selected, and its remediation has finished and is being deleted",
+    );
   } else {
-    const reason = `Node ${facts.name} is no longer selected; its remediation runs on to its end`;
+    const reason = `Node ${facts.name} is no longer selected; its remediation continues until it finishes`;
     verdict(evaluation, facts, "notSelected", reason);
     announce(evaluation, {
       key: `${facts.name}/notSelected`,
@@ -175,12 +180,12 @@ function planSoonUnhealthy(
 ): UnhealthyNode | undefined {
   checkAgain(evaluation, untilMs);
   warnOfSkew(evaluation, facts);
-  const reason = `Unhealthy from ${toTime(untilMs)} on, unless its conditions change`;
+  const reason = `Unhealthy at ${toTime(untilMs)} unless its conditions change`;
   verdict(
     evaluation,
     facts,
     "soonUnhealthy",
-    notSkipped === undefined ? reason : `${reason}; not sooner, since ${notSkipped}`,
+    notSkipped === undefined ? reason : `${reason}; not earlier, because ${notSkipped}`,
   );
   clearDelay(evaluation, facts);
   const next = nextStep(evaluation.snapshot.policy.steps, records);
@@ -215,9 +220,14 @@ function planUnhealthy(
     holdLease(evaluation, facts, node, next.step);
     if (running.succeeded === "True") reportSuccess(evaluation, facts, running);
     else
-      verdict(evaluation, facts, "remediating", `${running.object.kind} ${running.object.metadata.name} is under way`);
+      verdict(
+        evaluation,
+        facts,
+        "remediating",
+        `${running.object.kind} ${running.object.metadata.name} is in progress`,
+      );
   } else if (running !== undefined) {
-    // A relapse while the CR of the recovery before is still being undone. The next one starts from nothing.
+    // A relapse while the CR of the previous recovery is still being undone. The next remediation starts from the beginning.
     verdict(evaluation, facts, "waiting", "Its last remediation is still being deleted");
   } else {
     start(evaluation, facts, node, next, skipped);
@@ -260,27 +270,27 @@ function start(
   }
   const isTerminating = node.status.conditions?.some(({ type }) => type === TERMINATING) === true;
   if (isTerminating && snapshot.platform.hasTerminationHandler) {
-    const reason = `Skipped remediation of node ${name}: its cloud terminates it, which OKD's own health check sees to`;
+    const reason = `Skipped remediation of node ${name}: its cloud provider terminates it, and OKD's own health check handles that`;
     return skip(evaluation, facts, "terminating", reason);
   }
   if (peerCheck !== undefined)
-    return skip(evaluation, facts, "peerCheck", `Skipped remediation of node ${name}: ${peerCheck}`);
+    return skip(evaluation, facts, "rival", `Skipped remediation of node ${name}: ${peerCheck}`);
   if (next === undefined || waitsForNextRound(evaluation, facts, next)) return undefined;
   if (isBudgetSpent(evaluation, facts)) return undefined;
   if (next.restartAtMs !== undefined && deleteFailedRound(evaluation, facts)) return undefined;
   const { step } = next;
   const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);
-  if (template === undefined) return verdict(evaluation, facts, "disabled", "Its template is not there");
+  if (template === undefined) return verdict(evaluation, facts, "disabled", "Its template does not exist");
   if (!template.manyPerNode) {
     const { kind } = template.type;
     if (snapshot.isForeign(template, name)) {
-      const reason = `Skipped remediation of node ${name}: a ${kind} of that name exists, and this health check does not own it`;
+      const reason = `Skipped remediation of node ${name}: a ${kind} with that name exists, and this health check does not own it`;
       return skip(evaluation, facts, "foreign", reason);
     }
     const left = facts.remediations.find(({ object }) => object.kind === kind && object.metadata.name === name);
     if (left !== undefined) {
       deleteFinished(evaluation, facts, left);
-      return verdict(evaluation, facts, "waiting", `An earlier ${kind} of that name has to go first`);
+      return verdict(evaluation, facts, "waiting", `An earlier ${kind} with that name must be deleted first`);
     }
   }
   if (isControlPlane(node) && [...controlPlaneBusy].some((busy) => busy !== name)) {
@@ -292,18 +302,18 @@ function start(
     checkAgain(evaluation, deferral.untilMs);
     const reason = `Skipped remediation of node ${name}: ${deferral.reason}`;
     return deferral.cause === "staleView"
-      ? verdict(evaluation, facts, "deferred", reason)
-      : skip(evaluation, facts, "deferred", reason);
+      ? verdict(evaluation, facts, "held", reason)
+      : skip(evaluation, facts, "held", reason);
   }
   if (isControlPlane(node)) controlPlaneBusy.add(name);
   decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), skipped });
   const why = skipped === undefined ? "" : `, before its duration is over: ${skipped.proof}`;
-  verdict(evaluation, facts, "create", `A ${template.type.kind} is created from ${template.name}${why}`);
+  verdict(evaluation, facts, "create", `Creating a ${template.type.kind} from ${template.name}${why}`);
 }
 
 /**
- * Gives up the attempts whose time is over or that failed, so that the next step may start. This goes on below the
- * threshold and while paused: an attempt's time does not stand still.
+ * Gives up attempts that timed out or failed, so that the next step may start. This continues below the threshold and during
+ * a pause: an attempt's time does not stop.
  *
  * An attempt counts as given up once its CR says so; until then the mark is tried again.
  */
@@ -356,7 +366,7 @@ function markDelay(evaluation: Evaluation, remediation: Remediation, since: stri
   evaluation.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: since });
 }
 
-// A relapse ends the delay: it starts anew with the next recovery.
+// A relapse ends the delay: it starts again with the next recovery.
 function clearDelay(evaluation: Evaluation, facts: NodeFacts): void {
   for (const remediation of facts.remediations) {
     if (remediation.object.metadata.annotations?.[HEALTHY_DELAY] === undefined || remediation.terminating) continue;

@@ -17,11 +17,11 @@ import type { Storm } from "./storm.ts";
 import { judgeStorm } from "./storm.ts";
 
 const DISABLED_RETRY_MS = 15_000;
-/** How soon nodes are counted anew of which a live list showed too few healthy: nothing may tell when more are. */
+/** How soon nodes are counted again after a live list showed too few healthy ones: no watch event may follow. */
 const RECOUNT_MS = 5_000;
 
 /**
- * Decides what one health check does now. It does no I/O and never looks at a clock: the same snapshot and time give the
+ * Decides what one health check does now. It does no I/O and never reads a clock: the same snapshot and time give the
  * same answer, here and in `explain`.
  *
  * At most as many remediations start as the threshold allows, since every node that has or gets one counts as not healthy.
@@ -54,7 +54,7 @@ export function decide(given: Snapshot, nowMs: number): Decision {
     decision.standing.push({ key: "skew", type: "Warning", reason: "ClockSkew", note: snapshot.clockSkew });
   }
   if (snapshot.hostProblem !== undefined) {
-    const note = `No duration is skipped, whatever hosts are off: ${snapshot.hostProblem}`;
+    const note = `Durations are not skipped, even for hosts that are off: ${snapshot.hostProblem}`;
     decision.standing.push({ key: "host", type: "Warning", reason: "OffProofUnavailable", note });
   }
   if (census !== seen) checkAgain(evaluation, nowMs + RECOUNT_MS);
@@ -65,7 +65,7 @@ export function decide(given: Snapshot, nowMs: number): Decision {
       previous,
       generation: snapshot.generation,
       // Its own phase says of the others.
-      deferred: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
+      gateReason: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
       counts: { observedNodes: census.selected, healthyNodes: census.healthy },
       unhealthyNodes: inStatusOrder(entries, previous),
       inFlight: evaluation.inFlight,
@@ -82,7 +82,7 @@ export function decide(given: Snapshot, nowMs: number): Decision {
   return { ...decision, gate, status };
 }
 
-/** What a health check shows whose spec cannot be understood. What it has under way is left alone. */
+/** The decision about a health check whose spec is invalid. Its remediations in progress are left alone. */
 export function decideInvalid(
   previous: NodeHealthCheckStatus,
   problem: string,
@@ -93,7 +93,7 @@ export function decideInvalid(
     {
       previous,
       generation,
-      deferred: undefined,
+      gateReason: undefined,
       counts: undefined,
       unhealthyNodes: previous.unhealthyNodes ?? [],
       inFlight: previous.inFlightRemediations ?? {},
@@ -129,7 +129,7 @@ function closedGate(
     reason: "RemediationSkipped",
     note,
   });
-  // Its own event and condition tell about a disabled health check.
+  // A disabled health check has an Event and a condition of its own.
   if (disabled !== undefined) return { outcome: "disabled", reason: disabled.message, announcement: undefined };
   if (policy.pauseRequests.length > 0) {
     const reason = `Postponing potential remediations because of pause requests: ${policy.pauseRequests.join(", ")}`;
@@ -141,8 +141,8 @@ function closedGate(
     return { outcome: "upgrading", reason, announcement: skipped("upgrading", "Normal", reason) };
   }
   if (blocked !== undefined) {
-    const reason = `Nothing new starts: ${blocked}`;
-    return { outcome: "blocked", reason, announcement: skipped("blocked", "Warning", reason) };
+    const reason = `No new remediation starts: ${blocked}`;
+    return { outcome: "standstill", reason, announcement: skipped("standstill", "Warning", reason) };
   }
   if (!allowance.isMet) {
     const reason = `Skipped remediation because the number of healthy nodes selected by the selector is ${census.healthy} and should equal or exceed ${allowance.required}`;
@@ -157,7 +157,7 @@ function closedGate(
 
 /**
  * Finds a remediation under way whose template was edited out of the spec. The CRD that ironfence ships refuses such an
- * edit; on another's it goes through, and the node would be remediated twice at once.
+ * edit. Another operator's CRD allows it, and the node would be remediated twice at once.
  */
 function findEdit({ nodes, policy }: Snapshot): Disabled | undefined {
   for (const { remediations } of nodes) {
@@ -166,21 +166,22 @@ function findEdit({ nodes, policy }: Snapshot): Disabled | undefined {
       if (terminating || timedOut !== undefined || succeeded === "True" || succeeded === "False") continue;
       if (isOfAnyStep(policy.steps, remediation)) continue;
       const { kind, metadata } = object;
-      const message = `spec must not change while a node is being remediated: ${kind} ${metadata.name} is under way, and no template of the spec is its own any more`;
+      const message = `spec must not change while a node is being remediated: ${kind} ${metadata.name} is in progress, and the spec no longer has its template`;
       return { reason: "SpecInvalid", message };
     }
   }
   return undefined;
 }
 
-/** A Metal3Remediation is served only where a Machine owns it, and only OKD's nodes name theirs: elsewhere each would fail. */
+/** A Metal3Remediation is served only if a Machine owns it, and only OKD's nodes name theirs: elsewhere each would fail. */
 function findTemplateWithoutMachine({ templates, platform }: Snapshot): Disabled | undefined {
   if (platform.isOkd || "reason" in templates) return undefined;
   const isMetal3 = ({ type }: Template): boolean =>
     type.group === INFRASTRUCTURE_GROUP && type.kind === METAL3_REMEDIATION_KIND;
   const template = [...templates.values()].find(isMetal3);
   if (template === undefined) return undefined;
-  const why = "a Metal3Remediation must be owned by a Machine, which a NodeHealthCheck finds on OKD only";
+  const why =
+    "a Metal3Remediation must be owned by a Machine, and only on OKD does a NodeHealthCheck know the Machine of a node";
   const next = "use a MachineHealthCheck with this template, or a BareMetalRemediationTemplate here";
   const message = `Remediation template is invalid: Metal3RemediationTemplate ${template.name}: ${why}: ${next}`;
   return { reason: "RemediationTemplateInvalid", message };
@@ -197,10 +198,10 @@ function findUpgrade({ platform, nodes }: Snapshot): string | undefined {
     const { [CURRENT_CONFIG]: current, [DESIRED_CONFIG]: desired = "" } = node?.metadata.annotations ?? {};
     return selected && health.state === "unhealthy" && desired !== "" && desired !== current;
   });
-  return changing === undefined ? undefined : `node ${changing.name} is being brought to another configuration`;
+  return changing === undefined ? undefined : `node ${changing.name} is being reconfigured`;
 }
 
-// Whoever has been unhealthy for longest comes first: it matters where one control plane node at a time may start.
+// The node that has been unhealthy for longest comes first: it matters if one control plane node at a time may start.
 function inOrder(nodes: readonly NodeFacts[]): NodeFacts[] {
   const since = ({ health }: NodeFacts) => (health.state === "unhealthy" ? health.sinceMs : Infinity);
   return [...nodes].sort((a, b) => {
@@ -234,14 +235,14 @@ const STORM_EVENTS: Readonly<Record<Storm["state"], Omit<NodeAnnouncement, "key"
   storm: {
     type: "Warning",
     reason: "StormRecoveryStarted",
-    note: "Too few nodes are healthy: nothing new starts until enough are, and the cooldown is over",
+    note: "Too few nodes are healthy: no new remediation starts until enough are healthy and the cooldown is over",
   },
   cooldown: {
     type: "Warning",
     reason: "StormRecoveryCooldownStarted",
-    note: "Enough nodes are healthy again: remediation goes on after the cooldown",
+    note: "Enough nodes are healthy again: remediation continues after the cooldown",
   },
-  calm: { type: "Normal", reason: "StormRecoveryEnded", note: "The storm is over: remediation goes on" },
+  calm: { type: "Normal", reason: "StormRecoveryEnded", note: "The storm is over: remediation continues" },
 };
 
 function stormTransitions(before: Storm, after: Storm): NodeAnnouncement[] {

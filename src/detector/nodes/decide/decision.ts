@@ -35,7 +35,7 @@ export type EventReason =
 
 export type NodeAnnouncement = Announcement<EventReason>;
 
-/** All that bears on one node under one health check. */
+/** Everything that a decision about one node depends on. */
 export interface NodeFacts {
   name: string;
   /** Undefined: there is no such node. */
@@ -43,41 +43,41 @@ export interface NodeFacts {
   /** Whether the health check's selector covers it. */
   selected: boolean;
   health: Health;
-  /** What the health check's status said of it. */
+  /** Its entry in the health check's status. */
   previous: UnhealthyNode | undefined;
   /** CRs for it that this health check owns. */
   remediations: readonly Remediation[];
   /** What this health check remembers of its attempts. */
   attempts: readonly CountedAttempt[];
-  /** What other health checks remember of theirs: they count for the budget too. */
+  /** The attempts that other health checks remember: they count against the budget, too. */
   attemptsOfOthers: readonly CountedAttempt[];
-  /** Who else cares for this node, in words: an older health check, or one with a remediation under way. */
+  /** Which other health check handles this node, in words: an older one, or one with a remediation in progress. */
   peerCheck: string | undefined;
   deferral: Deferral | undefined;
-  /** When our lease on the node wants to be renewed; undefined: not known to be deferred. */
+  /** When our lease on the node is due for renewal; undefined: not known to be held. */
   leaseRenewAtMs: number | undefined;
   /** What is wrong with its transition times, in words; `health` is judged with that in mind. */
   skew: string | undefined;
-  /** Since when its FencingTarget has said that the host can be fenced; undefined where it does not, or nobody asks. */
+  /** Since when its FencingTarget has been Ready; undefined if it is not, or if the health check does not use it. */
   fenceableSinceMs: number | undefined;
-  /** What is known of its host's power; undefined where the health check does not ask. */
+  /** What is known of its host's power; undefined if the health check does not ask. */
   host: ObservedHost | undefined;
 }
 
-/** The only condition that OKD's own health check for spot instances (machine-api-termination-handler) looks at. */
+/** The only condition that OKD's own health check for spot instances (machine-api-termination-handler) uses. */
 export const TERMINATING = "Terminating";
 
-/** What bears on remediation beside nodes and health checks, on clusters that have it. */
+/** What OKD itself reports that matters for remediation. */
 export interface PlatformFacts {
-  /** Whether this is OKD, which tells of upgrades. */
+  /** Whether this is OKD, which reports upgrades. */
   isOkd: boolean;
   /** Which ClusterVersion is being rolled out. */
   upgrading: string | undefined;
   /** OKD's own health checks would remediate the same nodes. */
   conflict: Disabled | undefined;
-  /** A health check for nodes that their cloud terminates is there: those are its own to care for. */
+  /** OKD's health check for nodes that their cloud provider terminates exists: it handles those nodes. */
   hasTerminationHandler: boolean;
-  /** What cannot be found out, in words: then nothing new may start. */
+  /** What cannot be read, in words: then no new remediation may start. */
   unknown: string | undefined;
 }
 
@@ -96,7 +96,7 @@ export interface Snapshot {
   selectedNodes: number;
   /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by a person. */
   nodes: readonly NodeFacts[];
-  /** The count of a live list, made because the view may be behind; undefined where there is none. */
+  /** The count of a live list, made because the view may be behind; undefined if there is none. */
   liveCensus: Census | undefined;
   /** Control plane nodes that any health check has in remediation. */
   controlPlaneBusy: ReadonlySet<string>;
@@ -114,7 +114,7 @@ export interface Snapshot {
   hostProblem: string | undefined;
 }
 
-/** `restarted`: another one takes its place, as where its list of steps has failed to the end and begins from the start. */
+/** `restarted`: another one takes its place, for example because every step has failed and the list starts again. */
 export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "restarted";
 
 export type Action =
@@ -122,7 +122,7 @@ export type Action =
   | { type: "create"; node: Node; template: Template; leaseDurationMs: number; skipped: Skipped | undefined }
   /** `value` undefined removes the annotation. */
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
-  /** `because` is what must deferral on a live read. */
+  /** `because` is what a live read must confirm. */
   | { type: "delete"; remediation: Remediation; because: DeletionReason }
   | RecordAttempts
   | { type: "renewLease"; node: Node; leaseDurationMs: number }
@@ -130,10 +130,10 @@ export type Action =
   /** Take the annotation off by which a person confirmed the node's health. */
   | { type: "consumeConfirmation"; node: Node };
 
-/** What deferrals for one node, and why; for logs, events and `explain`. */
+/** The decision about one node, and why; for logs, Events and `explain`. */
 export interface NodeVerdict {
   name: string;
-  /** One word for what is done: e.g. `remediating`, `create`, `excluded`. */
+  /** One word for what is done, for example `remediating`, `create`, `excluded`. */
   outcome: string;
   /** The reason, in a sentence. */
   reason: string;
@@ -142,15 +142,15 @@ export interface NodeVerdict {
 }
 
 export interface Decision {
-  /** Why nothing new may start, whatever the node; undefined where it may. */
+  /** Why nothing new may start, whatever the node; undefined if it may. */
   gate: { outcome: string; reason: string } | undefined;
   actions: Action[];
   status: NodeHealthCheckStatus;
   /** Wall-clock time at which the answer changes though nothing else does. */
   nextCheckMs: number | undefined;
-  /** Changes to tell once the status that shows them is stored. */
+  /** Changes to announce once the status that shows them is stored. */
   transitions: NodeAnnouncement[];
-  /** What stands as long as its key is among these. */
+  /** Announcements that stand for as long as their keys are among these. */
   standing: NodeAnnouncement[];
   nodes: NodeVerdict[];
 }

@@ -4,7 +4,7 @@ import type { Step } from "../../shared/model/template-reference.ts";
 import { remediationKind } from "../../shared/model/template-reference.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 
-/** Wait before the list of steps starts anew: it doubles with every round that failed. */
+/** Wait before the list of steps starts again: it doubles with every round that failed. */
 const RESTART_MIN_MS = 600_000;
 const RESTART_MAX_MS = 7_200_000;
 /** Rounds that are remembered: after these the wait does not grow any more. */
@@ -15,7 +15,7 @@ export interface NextStep {
   step: Step;
   /** How often every step has failed. */
   rounds: number;
-  /** When the list may start anew; undefined where `step` goes on with a list that has begun. */
+  /** When the list may start again; undefined if `step` continues a list that has begun. */
   restartAtMs: number | undefined;
   /** When the last step of the list that failed was given up; undefined as `restartAtMs`. */
   failedMs: number | undefined;
@@ -23,7 +23,7 @@ export interface NextStep {
 
 /**
  * The step to take for a node whose attempts so far are `records`: the first in order that has not timed out. Where one
- * template stands twice, each of its places needs a timed-out record of its own. Once all have, the list starts anew.
+ * template stands twice, each of its places needs a timed-out record of its own. Once all have, the list starts again.
  */
 export function nextStep(steps: readonly Step[], records: readonly RemediationRecord[]): NextStep | undefined {
   const spent = records.filter(({ timedOut }) => timedOut !== undefined);
@@ -45,7 +45,7 @@ export function restartWaitMs(rounds: number): number {
   return Math.min(RESTART_MIN_MS * 2 ** (rounds - 1), RESTART_MAX_MS);
 }
 
-/** Drops the oldest rounds: the list of attempts in the status must not grow for ever. */
+/** Drops the oldest rounds: the list of attempts in the status must not grow forever. */
 export function forgetRounds(steps: readonly Step[], records: RemediationRecord[]): RemediationRecord[] {
   const { rounds = 0 } = nextStep(steps, records) ?? {};
   if (rounds <= ROUNDS_KEPT_MAX) return records;
@@ -126,7 +126,7 @@ function newRecord(remediation: Remediation, nowMs: number): RemediationRecord {
 
 function withTimeOut(record: RemediationRecord, remediation: Remediation): RemediationRecord {
   if (record.timedOut !== undefined || remediation.timedOut === undefined) return record;
-  // The mark is for people and for the remediator; one that is not a time must not make the status unwritable.
+  // The mark is for the operator and the remediator; one that is not a time must not make the status invalid.
   return parseTimeMs(remediation.timedOut) === undefined ? record : { ...record, timedOut: remediation.timedOut };
 }
 

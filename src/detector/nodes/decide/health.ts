@@ -11,7 +11,7 @@ export interface HealthRule {
 /** How a node is by its conditions. "Soon unhealthy" is neither: a rule matches, and its duration is not over before `untilMs`. */
 export type Health =
   | { state: "healthy" }
-  /** `notSkipped`: why its duration is not skipped, where it would be if the host were proven off. */
+  /** `notSkipped`: why its duration is not skipped, if it would be if the host were proven off. */
   | { state: "soonUnhealthy"; rule: HealthRule; untilMs: number; notSkipped?: string }
   | { state: "unhealthy"; rule: HealthRule; sinceMs: number; skipped?: Skipped };
 
@@ -29,10 +29,10 @@ const HEALTHY: Health = { state: "healthy" };
 
 /**
  * Judges a node by its conditions at `nowMs`: unhealthy when one rule's duration is over, else soon unhealthy when one
- * matches. A condition that is absent matches nothing. Neither does one that does not tell since when it stands: its
+ * matches. A condition that is absent matches nothing. Neither does one without a transition time: its
  * duration can never be proven, and a power-off needs proof.
  *
- * @param sinceOf since when a condition counts as standing, on the same clock as `nowMs`; its transition time where absent.
+ * @param sinceOf since when a condition counts as standing, on the same clock as `nowMs`; by default its transition time.
  *
  * Transition times have whole seconds, rounded down, so a duration is over at most one second early and never late.
  */

@@ -27,9 +27,9 @@ export interface Policy {
   /** In the order in which they are tried. */
   steps: readonly Step[];
   attemptBudget: AttemptBudget;
-  /** Whether the steps are tried anew once the last has failed. */
+  /** Whether the steps are tried again after the last one has failed. */
   restartsSteps: boolean;
-  /** Whether the rest of a duration is skipped where the node is not Ready and its host is proven off. */
+  /** Whether the rest of a duration is skipped if the node is not Ready and its host is proven off. */
   skipsDurationIfOff: boolean;
 }
 
@@ -41,7 +41,7 @@ export const POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, START_ANEW
 const STEP_TIMEOUT_MIN_MS = 60_000;
 
 /**
- * Checks and compiles a spec as the API server deferrals it. The rules are those of the CRD that ironfence ships; they are
+ * Checks and compiles a spec as the API server holds it. The rules are those of the CRD that ironfence ships; they are
  * checked here as well because another health-check operator's CRD may be installed in its place, and has none of them.
  */
 export function compilePolicy(spec: unknown, annotations: Readonly<Record<string, string>> = {}): PolicyResult {
@@ -87,7 +87,7 @@ function compile(spec: NodeHealthCheckSpec, annotations: Readonly<Record<string,
 function attemptBudget(text: string | undefined): AttemptBudget {
   const budget = text === undefined ? DEFAULT_ATTEMPT_BUDGET : parseAttemptBudget(text);
   if (budget !== undefined) return budget;
-  throw new SpecError(`annotation ${ATTEMPT_BUDGET}: ${text} is not of the form 5/24h, of 1 to 50 in 1m to 168h`);
+  throw new SpecError(`annotation ${ATTEMPT_BUDGET}: ${text} must have the form 5/24h: 1 to 50 attempts in 1m to 168h`);
 }
 
 function flag(annotations: Readonly<Record<string, string>>, name: string, absent: boolean): boolean {
@@ -100,14 +100,14 @@ function flag(annotations: Readonly<Record<string, string>>, name: string, absen
 function compileThreshold(spec: NodeHealthCheckSpec): Threshold {
   const { minHealthy, maxUnhealthy } = spec;
   if (minHealthy !== undefined && maxUnhealthy !== undefined) {
-    throw new SpecError("spec.minHealthy and spec.maxUnhealthy exclude each other");
+    throw new SpecError("spec.minHealthy and spec.maxUnhealthy are mutually exclusive");
   }
   const [kind, value] =
     maxUnhealthy === undefined ? ["minHealthy" as const, minHealthy] : ["maxUnhealthy" as const, maxUnhealthy];
   if (value === undefined) return DEFAULT_THRESHOLD;
   const amount = parseAmount(value);
   if (amount === undefined)
-    throw new SpecError(`spec.${kind}: ${value} is neither a count nor a share from 0% to 100%`);
+    throw new SpecError(`spec.${kind}: ${value} must be a count or a percentage from 0% to 100%`);
   return { kind, amount };
 }
 
@@ -161,6 +161,6 @@ function duration(text: string, where: string): number {
 
 function signedDuration(text: string, where: string): number {
   const durationMs = parseDurationMs(text);
-  if (durationMs === undefined) throw new SpecError(`${where}: ${text} is no duration such as 300s or 1h30m`);
+  if (durationMs === undefined) throw new SpecError(`${where}: ${text} is not a duration such as 300s or 1h30m`);
   return durationMs;
 }

@@ -10,12 +10,12 @@ import { announce, checkAgain, skip, verdict } from "./evaluation.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { isOver } from "../../shared/model/remediation.ts";
 
-/** How soon it is looked again whether the status says that a round has failed. */
+/** How soon the status is checked again for the record that a round has failed. */
 const RECORD_WAIT_MS = 1_000;
 
 // How often a node is tried: its budget of attempts, and the rounds of its list of steps.
 
-/** Whether every step has failed, and the list does not start anew yet, or never will. */
+/** Whether every step has failed, and the list does not start again yet, or never will. */
 export function waitsForNextRound(evaluation: Evaluation, facts: NodeFacts, next: NextStep): boolean {
   const { nowMs, snapshot } = evaluation;
   const { failedMs, restartAtMs: dueMs } = next;
@@ -26,7 +26,7 @@ export function waitsForNextRound(evaluation: Evaluation, facts: NodeFacts, next
   const note = `Remediation timed out, and no template left to try for node ${name}`;
   announce(evaluation, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
   if (snapshot.policy.restartsSteps) checkAgain(evaluation, restartAtMs);
-  const until = snapshot.policy.restartsSteps ? `; the first is tried anew at ${toTime(restartAtMs)}` : "";
+  const until = snapshot.policy.restartsSteps ? `; the first template is tried again at ${toTime(restartAtMs)}` : "";
   const reason = `${note}${until}. To try again now: ironfence fence --node ${name}`;
   evaluation.failed.push({ name, reason });
   verdict(evaluation, facts, "noTemplateLeft", reason);
@@ -34,14 +34,14 @@ export function waitsForNextRound(evaluation: Evaluation, facts: NodeFacts, next
 }
 
 /**
- * When what a remediation failed for may have been mended: from then on its target says again that the host can be fenced, which
- * it did not at some time after the failure. Infinity where nothing says so.
+ * When the cause of a failed remediation may have been fixed: its target became Ready again after the failure. Infinity if
+ * it did not.
  */
 function fixedMs({ fenceableSinceMs = -Infinity }: NodeFacts, failedMs: number): number {
   return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;
 }
 
-/** Whether the node has been remediated so often that it is left for people. */
+/** Whether the node has used up its attempts. */
 export function isBudgetSpent(evaluation: Evaluation, facts: NodeFacts): boolean {
   const { attemptBudget } = evaluation.snapshot.policy;
   const remembered = [...facts.attempts, ...facts.attemptsOfOthers];
@@ -51,12 +51,12 @@ export function isBudgetSpent(evaluation: Evaluation, facts: NodeFacts): boolean
   checkAgain(evaluation, allowedMs);
   evaluation.budgetSpent.push(facts.name);
   const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
-  const reason = `Node ${facts.name} is left for people: it was remediated ${times} and is still unhealthy; nothing more is tried before ${toTime(allowedMs)}`;
+  const reason = `Giving up on node ${facts.name} until ${toTime(allowedMs)} unless the operator intervenes: it was remediated ${times} and is still unhealthy`;
   skip(evaluation, facts, "budgetSpent", reason);
   return true;
 }
 
-/** Has the remediations of the round that failed deleted, whose names the next round needs. @returns whether any is left. */
+/** Deletes the remediations of the round that failed: the next round needs their names. @returns whether any is left. */
 export function deleteFailedRound(evaluation: Evaluation, facts: NodeFacts): boolean {
   if (facts.remediations.length === 0) return false;
   for (const remediation of facts.remediations) deleteFinished(evaluation, facts, remediation);
@@ -64,7 +64,7 @@ export function deleteFailedRound(evaluation: Evaluation, facts: NodeFacts): boo
     evaluation,
     facts,
     "waiting",
-    "Every step has failed; the first is tried anew once their remediations are gone",
+    "Every step has failed; the first is tried again once their remediations are deleted",
   );
   return true;
 }
@@ -82,7 +82,7 @@ export function deleteFinished(evaluation: Evaluation, facts: NodeFacts, remedia
   else checkAgain(evaluation, evaluation.nowMs + RECORD_WAIT_MS);
 }
 
-/** Says that the only step of a health check without escalation has failed, why, and when it is tried again. */
+/** Reports that the only step of a health check without escalation has failed, why, and when it is tried again. */
 export function reportFailure(
   evaluation: Evaluation,
   facts: NodeFacts,
@@ -92,7 +92,7 @@ export function reportFailure(
   const { object, failure = "no reason given" } = remediation;
   const { restartMs } = retryOf(evaluation, facts, records, remediation);
   const byHand = `To try again now, delete it: ${deletionOf(object)}`;
-  let next = `Nothing more is tried by itself. ${byHand}`;
+  let next = `No retry is scheduled. ${byHand}`;
   if (evaluation.snapshot.policy.restartsSteps) {
     const isHeld = evaluation.gate !== undefined && restartMs <= evaluation.nowMs;
     next = isHeld ? notNow(evaluation.gate) : `The next try starts at ${toTime(restartMs)}. ${byHand}`;
@@ -103,7 +103,7 @@ export function reportFailure(
   verdict(evaluation, facts, "failed", reason);
 }
 
-/** Keeps the node among those whose remediation has failed where every step has, and nothing new may start. */
+/** Keeps the node among those whose remediation has failed if every step has, and nothing new may start. */
 export function reportFailureHeld(
   evaluation: Evaluation,
   { name }: NodeFacts,
@@ -113,14 +113,14 @@ export function reportFailureHeld(
   if (failedMs !== undefined) evaluation.failed.push({ name, reason: `Every step has failed. ${notNow(gate)}` });
 }
 
-/** Says that a remediation has succeeded though its node is unhealthy. */
+/** Reports that a remediation has succeeded though its node is unhealthy. */
 export function reportSuccess(evaluation: Evaluation, facts: NodeFacts, { object }: Remediation): void {
   const found = `${object.kind} ${nameOf(object)} has succeeded, but this health check still finds the node unhealthy`;
   verdict(evaluation, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
 }
 
 function notNow({ reason }: Gate): string {
-  return `It is not tried again now: ${reason}`;
+  return `No retry starts now: ${reason}`;
 }
 
 /** The command that deletes it. */
@@ -171,7 +171,7 @@ export function recordAttempts(evaluation: Evaluation, { name, remediations, att
   evaluation.decision.actions.push({ type: "recordAttempts", key: name, attempts });
 }
 
-/** Has a remediation deleted, once it is remembered. */
+/** Deletes a remediation once its attempt is remembered. */
 export function remove(evaluation: Evaluation, remediation: Remediation, because: DeletionReason): void {
   const { actions } = evaluation.decision;
   // Until an attempt is remembered its remediation is the only record of it.

@@ -23,16 +23,16 @@ export interface ProvenOff {
 export type ProvenOffVerdict = ProvenOff | { proven: false; why: string };
 
 /**
- * Whether the node's host is proven off, freshly, with nobody else at work on it.
+ * Whether the node's host is proven off by a fresh proof, and nothing else works on it.
  *
- * The age of a proof must be right by the clock and by when it was seen to come: the first is wrong where clocks are, the
- * second where a watch lags.
+ * The age of a proof must be right by the clock and by when it was seen to come: the first is wrong if clocks are, the
+ * second if a watch lags.
  */
 export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): ProvenOffVerdict {
   const { problem, stopped, targets } = host;
   const outage = outageOf(node);
   if (outage === undefined) return unproven("the node's condition Ready is neither False nor Unknown");
-  if (node.spec.unschedulable === true) return unproven("the node is cordoned, as for work on it");
+  if (node.spec.unschedulable === true) return unproven("the node is cordoned");
   if (problem !== undefined) return unproven(problem);
   if (stopped !== undefined) return unproven(stopped);
   const [first] = targets;
@@ -45,12 +45,12 @@ export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): P
   if (doubt !== undefined) return unproven(`${nameOf(target)} ${doubt}`);
   const { offProof } = target;
   if (offProof === undefined) return unproven(`${nameOf(target)} has no proof that the host is off`);
-  if (!isSameOutage(offProof, outage)) return unproven(`the proof of ${nameOf(target)} is of another outage`);
+  if (!isSameOutage(offProof, outage)) return unproven(`the off proof of ${nameOf(target)} is from another outage`);
   const ageMs = nowMs - (parseTimeMs(offProof.time) ?? -Infinity);
-  // One that was there before the watch began, or whose time is still to come, tells nothing of its age.
+  // A proof that existed before the watch began, or whose time is in the future, has no reliable age.
   const seenAgoMs = ageMs < -SKEW_NOTABLE_MS ? undefined : proofSeenAgoMs;
   const leftMs = PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity);
-  if (leftMs < 0) return unproven(`the proof of ${nameOf(target)}, of ${offProof.time}, is not fresh`);
+  if (leftMs < 0) return unproven(`the off proof of ${nameOf(target)}, from ${offProof.time}, is not fresh`);
   const proof = `${nameOf(target)} read its host Off twice in a row, at ${offProof.time}`;
   return { proven: true, proof, untilMs: nowMs + leftMs };
 }
@@ -75,17 +75,17 @@ function readyRule(rules: readonly HealthRule[], { status }: Node): HealthRule |
   return rules.find((rule) => rule.type === "Ready" && rule.status === ready?.status);
 }
 
-/** Why a FencingTarget's word is not to be relied on now. */
+/** Why a FencingTarget cannot be relied on now. */
 function doubtOf(target: ObservedTarget): string | undefined {
   const { maintenance, isOwned, isObserved, ready, identityVerified, powerState } = target;
   if (maintenance) return "is in maintenance";
-  if (isOwned) return "belongs to a remediation";
-  if (!isObserved) return "has changed since it was probed";
+  if (isOwned) return "is claimed by a remediation";
+  if (!isObserved) return "was edited after its last probe";
   if (ready?.status !== "True") return `is not Ready: ${ready?.message ?? "not probed yet"}`;
   if (identityVerified?.status !== "True") {
-    return `has not verified its host: ${identityVerified?.message ?? "not probed yet"}`;
+    return `has not verified the identity of its host: ${identityVerified?.message ?? "not probed yet"}`;
   }
-  return powerState === "Off" ? undefined : `reads its host ${powerState ?? "Unknown"}`;
+  return powerState === "Off" ? undefined : `reports power state ${powerState ?? "Unknown"}`;
 }
 
 function nameOf({ metadata }: KubeObject): string {

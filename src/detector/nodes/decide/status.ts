@@ -37,8 +37,8 @@ export interface StatusParts {
   /** Of the spec that this is about. */
   generation: number | undefined;
   /** Why nothing new starts though the health check is enabled, in words. */
-  deferred: string | undefined;
-  /** Undefined where the spec is too broken to count nodes: then nothing is said rather than zero. */
+  gateReason: string | undefined;
+  /** Undefined if the spec is too broken to count nodes: then no count is shown rather than zero. */
   counts: { observedNodes: number; healthyNodes: number } | undefined;
   unhealthyNodes: UnhealthyNode[];
   /** Nodes with a remediation under way, and when it started. */
@@ -47,7 +47,7 @@ export interface StatusParts {
   failed: readonly FailedNode[] | undefined;
   disabled: Disabled | undefined;
   storm: Storm;
-  /** Nodes that are left for people; undefined: as before. */
+  /** Nodes that have used up their attempts; undefined: as before. */
   budgetSpent: readonly string[] | undefined;
   /** Whether the storm guard is on. */
   stormGuard: boolean;
@@ -84,7 +84,7 @@ export function readStorm(status: NodeHealthCheckStatus): Storm {
   return findCondition(status.conditions, STORM_ACTIVE)?.status === "True" ? { state: "storm" } : { state: "calm" };
 }
 
-/** Whether the status says that the health check is disabled; undefined where it says nothing yet. */
+/** Whether the status says that the health check is disabled; undefined if it says nothing yet. */
 export function readDisabled(status: NodeHealthCheckStatus): boolean | undefined {
   const condition = findCondition(status.conditions, DISABLED);
   return condition === undefined ? undefined : condition.status === "True";
@@ -133,7 +133,7 @@ function stormConditions(conditions: Condition[], parts: StatusParts, nowMs: num
       status: active ? "True" : "False",
       reason: STORM_REASON,
       message: active
-        ? "Nothing new starts until enough nodes are healthy and the cooldown is over."
+        ? "No new remediation starts until enough nodes are healthy and the cooldown is over."
         : "The storm is over.",
     },
     nowMs,
@@ -144,7 +144,7 @@ function stormConditions(conditions: Condition[], parts: StatusParts, nowMs: num
       type: STORM_COOLDOWN_ACTIVE,
       status: cooling ? "True" : "False",
       reason: STORM_REASON,
-      message: cooling ? "Enough nodes are healthy again; waiting for the cooldown." : "There is no cooldown now.",
+      message: cooling ? "Enough nodes are healthy again; waiting for the cooldown." : "No cooldown is active.",
     },
     // The cooldown's start is its transition time, so that it survives a restart.
     storm.state === "cooldown" ? storm.sinceMs : nowMs,
@@ -159,11 +159,11 @@ function budgetCondition(conditions: Condition[], spent: readonly string[] | und
     {
       type: ATTEMPT_BUDGET_SPENT,
       status: spent.length > 0 ? "True" : "False",
-      reason: spent.length > 0 ? "NodesLeftForPeople" : "AttemptsLeft",
+      reason: spent.length > 0 ? "GivingUp" : "AttemptsLeft",
       message:
         spent.length > 0
-          ? `Remediated as often as the budget allows, and still unhealthy: ${namesOf(spent)}.`
-          : "No unhealthy node has spent its attempts.",
+          ? `Giving up until attempts leave the window or the operator intervenes: ${namesOf(spent)}.`
+          : "No unhealthy node has used up its attempts.",
     },
     nowMs,
   );
@@ -194,14 +194,14 @@ function failedCondition(
   if (failed.length === 0 && findCondition(conditions, REMEDIATION_FAILED) === undefined) return conditions;
   const sorted = failed.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const more = sorted.length > REASONS_MAX ? [`and ${sorted.length - REASONS_MAX} more`] : [];
-  const told = sorted.slice(0, REASONS_MAX).map(({ name, reason }) => `${name}: ${reason}`);
+  const shown = sorted.slice(0, REASONS_MAX).map(({ name, reason }) => `${name}: ${reason}`);
   return setCondition(
     conditions,
     {
       type: REMEDIATION_FAILED,
       status: failed.length > 0 ? "True" : "False",
       reason: failed.length > 0 ? "LastRemediationFailed" : "NoneFailed",
-      message: failed.length > 0 ? [...told, ...more].join("; ") : "No unhealthy node waits for another try.",
+      message: failed.length > 0 ? [...shown, ...more].join("; ") : "No unhealthy node waits for a retry.",
     },
     nowMs,
   );
@@ -229,12 +229,12 @@ function setCondition(
 
 // The first that fits.
 function phaseOf(parts: StatusParts): { phase: string; reason: string } {
-  const { disabled, pauseRequests, inFlight, failed = [], deferred, counts } = parts;
+  const { disabled, pauseRequests, inFlight, failed = [], gateReason, counts } = parts;
   if (disabled !== undefined) {
     return { phase: "Disabled", reason: `NHC is disabled: ${disabled.reason}: ${disabled.message}` };
   }
   if (pauseRequests.length > 0) return { phase: "Paused", reason: `NHC is paused: ${pauseRequests.join(",")}` };
-  const nothingNew = deferred === undefined ? "" : `. ${deferred}`;
+  const nothingNew = gateReason === undefined ? "" : `. ${gateReason}`;
   const remediating = Object.keys(inFlight).length;
   if (remediating > 0) return { phase: "Remediating", reason: `NHC is remediating ${remediating} nodes${nothingNew}` };
   const last = `the last remediation failed for ${namesOf(failed.map(({ name }) => name))}`;

@@ -43,7 +43,7 @@ export function judgeThreshold(threshold: Threshold, census: Census): Allowance 
  * Which of two counts of the same nodes counts.
  *
  * @param seen by the watched view.
- * @param live by a list of this moment; undefined where the view was fresh. It can only stop what the view would let start.
+ * @param live by a list of this moment; undefined if the view was fresh. It can only stop what the view would let start.
  */
 export function countThatCounts(threshold: Threshold, seen: Census, live: Census | undefined): Census {
   return live === undefined || judgeThreshold(threshold, live).isMet ? seen : live;

@@ -19,7 +19,7 @@ import type { NodeEvent } from "../snapshot/observe.ts";
 import type { NodeLeases } from "./node-lease.ts";
 import { leaseHolder } from "./node-lease.ts";
 
-/** How soon a lease is asked for again that somebody else deferrals. */
+/** How soon a lease is requested again that another holder has. */
 const LEASE_RETRY_MS = 15_000;
 
 export interface ActionDeps {
@@ -38,17 +38,17 @@ export interface ActionContext {
   tracker: NodeTracker;
   /** Whether this is OKD, which guards etcd's quorum. */
   isOkd: boolean;
-  /** Makes sure that the nodes are known as they are, by a list where the view may be behind. */
+  /** Makes sure that the nodes are known as they are, by a list if the view may be behind. */
   confirmNodes: (signal: AbortSignal) => Promise<void>;
   /** Whether a remediation may still start now: the decision is some requests old when its last action runs. */
   mayStart: () => boolean;
-  /** A node as it is known now, without a request: in the view, and in a list where there is a recent one; undefined: gone. */
+  /** A node as it is known now, without a request: in the view, and in a list if there is a recent one; undefined: gone. */
   nodesNamed: (nodeName: string) => readonly (Node | undefined)[];
   /** What is known of a node's host now, without a request. */
   hostOf: (nodeName: string) => ObservedHost;
 }
 
-/** Keeps a node from a remediation for a while. */
+/** Defers the remediation of a node. */
 export function deferred(
   deps: ActionDeps,
   nodeName: string,
@@ -68,12 +68,12 @@ export async function takeLease(
   const nodeName = node.metadata.name;
   const answer = await leases.take(node, leaseHolder(check), durationMs, signal);
   const nowMs = clock.nowMs();
-  if (answer.deferred) return { type: "leaseTaken", nodeName, renewAtMs: nowMs + renewLeaseAfterMs(durationMs) };
+  if (answer.held) return { type: "leaseTaken", nodeName, renewAtMs: nowMs + renewLeaseAfterMs(durationMs) };
   const deferral = { reason: answer.reason, cause: "lease", untilMs: nowMs + LEASE_RETRY_MS } as const;
   return { type: "leaseRefused", nodeName, deferral };
 }
 
-/** Reads a node now; undefined where there is none. */
+/** Reads a node now; undefined if there is none. */
 export async function readNode(deps: ActionDeps, name: string, signal: AbortSignal): Promise<Node | undefined> {
   try {
     return trimNode(await deps.client.get(NODES, { name }, signal));
@@ -83,7 +83,7 @@ export async function readNode(deps: ActionDeps, name: string, signal: AbortSign
   }
 }
 
-/** How the API server serves a remediation's kind; undefined where it cannot be seen now. */
+/** How the API server serves a remediation's kind; undefined if it cannot be seen now. */
 export function typeOf(deps: ActionDeps, { object }: Remediation): ResourceType | undefined {
   const state = deps.remediations.state(object.apiVersion, object.kind);
   return state.state === "watched" ? state.type : undefined;

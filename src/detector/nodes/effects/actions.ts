@@ -21,7 +21,7 @@ export type SingleAction = Exclude<Action, { type: "recordAttempts" }>;
  * may be behind, and a remediation of a node that is well again powers off a healthy host.
  *
  * @returns an event for each thing that was done, as it is done.
- * @throws KubeError where it failed; the reconcile goes on with the others and comes back to this one.
+ * @throws KubeError if it failed; the reconcile continues with the others and retries this one.
  */
 export function runAction(
   deps: ActionDeps,
@@ -111,7 +111,7 @@ async function* consumeConfirmation(
     await deps.client.patch(NODES, { name }, { uid }, operations, {}, signal);
     yield { type: "confirmationConsumed", nodeName: name };
   } catch (error) {
-    // Somebody else has removed it, or the node is gone.
+    // It was removed meanwhile, or the node is gone.
     if (!isKubeError(error, "NotFound", "Conflict", "Invalid")) throw error;
   }
 }

@@ -15,11 +15,11 @@ import type { ActionContext, ActionDeps } from "./action-context.ts";
 import { deferred, readNode, takeLease } from "./action-context.ts";
 import { findEtcdObjection } from "./etcd-guard.ts";
 
-/** How soon a node is looked at again whose view is behind: the watch has caught up then. */
+/** How soon a node is evaluated again after a live read differed from the watch, which has caught up then. */
 const STALE_RETRY_MS = 1_000;
-/** How soon a creation is tried again that the API server has refused for good reason. */
+/** How soon a creation is tried again that the API server refused permanently. */
 const REFUSED_RETRY_MS = 15_000;
-/** How soon a control plane node is looked at again that etcd cannot do without. */
+/** How soon a control plane node is evaluated again whose etcd member is needed for quorum. */
 export const ETCD_RETRY_MS = 60_000;
 
 const MACHINES: ResourceType = {
@@ -32,7 +32,7 @@ const MACHINES: ResourceType = {
 
 /**
  * Creates the remediation of a node. Everything that the decision rests on is read live first, then the node's lease is taken,
- * and right before the request everything is looked at once more.
+ * and everything is checked again right before the request.
  */
 export async function* createRemediation(
   deps: ActionDeps,
@@ -49,8 +49,16 @@ export async function* createRemediation(
     skipped === undefined ? undefined : deps.fencingTargets.readHost(name, signal),
   ]);
   const leave = (): NodeEvent => {
-    logger.info({ nodeHealthCheck: check.metadata.name, node: name }, "not remediated: a live read shows it otherwise");
-    return deferred(deps, name, { reason: "a live read shows it otherwise", cause: "staleView" }, STALE_RETRY_MS);
+    logger.info(
+      { nodeHealthCheck: check.metadata.name, node: name },
+      "not remediated: a live read differs from the watched state",
+    );
+    return deferred(
+      deps,
+      name,
+      { reason: "a live read differs from the watched state", cause: "staleView" },
+      STALE_RETRY_MS,
+    );
   };
   if (node === undefined || !stillNeeds(deps, context, action.node, node, host)) {
     yield leave();
@@ -68,10 +76,10 @@ export async function* createRemediation(
   yield lease;
   if (lease.type === "leaseRefused") return;
   await context.confirmNodes(signal);
-  // Nothing is awaited between this last look and the request. The live read may be seconds old by now.
+  // Nothing is awaited between this last check and the request. The live read may be seconds old already.
   if (!mayStart()) return;
   const lastHost = host && context.hostOf(name);
-  const isNeeded = context.nodesNamed(name).every((look) => stillNeeds(deps, context, action.node, look, lastHost));
+  const isNeeded = context.nodesNamed(name).every((found) => stillNeeds(deps, context, action.node, found, lastHost));
   if (!isNeeded) {
     yield leave();
     return;
@@ -97,36 +105,36 @@ export async function* createRemediation(
       remediations.wrote(trimRemediation(found), undefined);
       return;
     }
-    const reason = `a ${template.type.kind} of that name exists, and this health check does not own it`;
+    const reason = `a ${template.type.kind} with that name exists, and this health check does not own it`;
     yield deferred(deps, name, { reason, cause: "refused" }, REFUSED_RETRY_MS);
   }
 }
 
 /**
- * Whether the node, as it looks now, is the one that the decision was about and still wants a remediation.
+ * Whether the node, as it is now, is the one that the decision was about and still needs a remediation.
  *
- * @param look undefined: it is gone.
- * @param host what is known of its host, where the decision rests on that before the duration is over.
+ * @param found undefined: it is gone.
+ * @param host what is known of its host, if the decision skips the rest of the duration because of that.
  */
 function stillNeeds(
   deps: ActionDeps,
   context: ActionContext,
   decided: Node,
-  look: Node | undefined,
+  found: Node | undefined,
   host: ObservedHost | undefined,
 ): boolean {
-  if (look === undefined) return false;
+  if (found === undefined) return false;
   const { policy, tracker } = context;
-  const { uid, labels } = look.metadata;
+  const { uid, labels } = found.metadata;
   const nowMs = deps.clock.nowMs();
-  // What differs from what was decided on is judged by the next decision, once it was seen to change.
-  const seen = look.status.conditions?.filter((condition) =>
+  // A condition that differs is left out here: the next decision judges it, once its change was observed.
+  const seen = found.status.conditions?.filter((condition) =>
     decided.status.conditions?.some(
       ({ type, status, lastTransitionTime }) =>
         type === condition.type && status === condition.status && lastTransitionTime === condition.lastTransitionTime,
     ),
   );
-  const known: Node = { ...look, status: { ...look.status, ...(seen !== undefined && { conditions: seen }) } };
+  const known: Node = { ...found, status: { ...found.status, ...(seen !== undefined && { conditions: seen }) } };
   return (
     uid === decided.metadata.uid &&
     policy.selects(labels) &&
@@ -140,11 +148,11 @@ async function etcdObjection(client: KubeClient, nodeName: string, signal: Abort
     return await findEtcdObjection(client, nodeName, signal);
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    return `whether etcd keeps its quorum may not be read: ${error.message}`;
+    return `cannot check etcd quorum (forbidden): ${error.message}`;
   }
 }
 
-/** The node's Machine as an owner, where it lies in the CR's namespace: an owner anywhere else would get the CR collected. */
+/** The node's Machine as an owner, if it lies in the CR's namespace: an owner anywhere else would get the CR collected. */
 async function readMachine(
   deps: ActionDeps,
   node: Node,

@@ -24,12 +24,14 @@ export async function* deleteRemediation(
   const node = await readNode(deps, remediation.nodeName, signal);
   if (!(await mayDelete(deps, context, { remediation, because, node, type }, signal))) {
     // Whatever differs is on its way; the action comes back if it does not.
-    throw new Error(`${remediation.object.kind} ${key.name} is not deleted: a live read shows its node otherwise`);
+    throw new Error(
+      `${remediation.object.kind} ${key.name} is not deleted: a live read of its node differs from the watched state`,
+    );
   }
   try {
     await deps.client.delete(type, key, { guard: { uid: remediation.uid } }, signal);
   } catch (error) {
-    // Gone, or another of the same name by now: either way ours is no more.
+    // Gone, or replaced by another one with the same name: either way ours does not exist any more.
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;
   }
   deps.remediations.deletionOrdered(remediation.object);
@@ -56,7 +58,7 @@ async function mayDelete(
   }
   if (node !== undefined) return false;
   try {
-    // The CR says beforehand that its node will go, but the word may arrive after the node has.
+    // The CR announces that its Node will be deleted, but the watch may report that after the deletion.
     const live = await deps.client.get(type, keyOf(remediation.object), signal);
     const { nodeDeletionExpected, succeeded } = readRemediation(trimRemediation(live));
     return !nodeDeletionExpected || succeeded === "True";

@@ -5,7 +5,7 @@ import type { KubeClient } from "../../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { compileSelector, SelectorError } from "../../../api/label-selector.ts";
 
-/** Where OKD keeps etcd's members, a guard pod beside each, and one budget of disruptions for those. */
+/** Where OKD runs the etcd members, a guard pod for each, and one PodDisruptionBudget for the guard pods. */
 const ETCD_NAMESPACE = "openshift-etcd";
 const DISRUPTION_BUDGETS: ResourceType = {
   group: "policy",
@@ -21,11 +21,11 @@ interface DisruptionBudget extends KubeObject {
 }
 
 /**
- * Why an OKD control plane node must not go down now: etcd would lose its quorum, or nobody can tell. A node whose member is
- * down already, or that has none, costs nothing.
+ * Why an OKD control plane node must not go down now: etcd would lose its quorum, or that cannot be checked. A node whose
+ * member is down already, or that has none, costs nothing.
  *
- * @returns in words; undefined where the node may go down.
- * @throws KubeError Forbidden where that may not be read.
+ * @returns in words; undefined if the node may go down.
+ * @throws KubeError Forbidden if that may not be read.
  */
 export async function findEtcdObjection(
   client: KubeClient,
@@ -36,7 +36,7 @@ export async function findEtcdObjection(
   const { items: budgets } = await client.list<DisruptionBudget>(DISRUPTION_BUDGETS, inEtcd, signal);
   const [budget, ...others] = budgets;
   if (budget === undefined || others.length > 0) {
-    return `whether etcd keeps its quorum cannot be told by ${budgets.length} PodDisruptionBudgets in ${ETCD_NAMESPACE}: one is expected`;
+    return `cannot check etcd quorum: found ${budgets.length} PodDisruptionBudgets in ${ETCD_NAMESPACE}, expected one`;
   }
   if ((budget.status?.disruptionsAllowed ?? 0) > 0) return undefined;
   try {
@@ -49,7 +49,7 @@ export async function findEtcdObjection(
       : `etcd would lose its quorum: ${budget.metadata.name} allows no disruption`;
   } catch (error) {
     if (!(error instanceof SelectorError)) throw error;
-    return `whether etcd keeps its quorum cannot be told: ${budget.metadata.name}: ${error.message}`;
+    return `cannot check etcd quorum: ${budget.metadata.name}: ${error.message}`;
   }
 }
 

@@ -28,7 +28,7 @@ export class LastLook {
     this.#deps = deps;
   }
 
-  /** A node in the view, and in a list where there is a recent one; undefined: it is gone. */
+  /** A node in the view, and in a list if there is a recent one; undefined: it is gone. */
   nodesNamed(name: string): (Node | undefined)[] {
     const { nodes, currentNodes } = this.#deps;
     const { listed } = currentNodes;
@@ -37,7 +37,7 @@ export class LastLook {
   }
 
   /**
-   * Whether a remediation that was decided on may still start: same spec, no upgrade or conflict, and the threshold deferrals as
+   * Whether a remediation that was decided on may still start: same spec, no upgrade or conflict, and the threshold holds as
    * things are now, by the view and by a list.
    */
   mayStart(check: HealthCheckObject, state: NodeCheckState, { policy, tracker }: Compiled): boolean {
@@ -48,7 +48,7 @@ export class LastLook {
     if (!currentNodes.isKnown) return false;
     const nowMs = clock.nowMs();
     const { listed } = currentNodes;
-    // Asked for every creation, while nearly always nothing has changed but that there is one remediation more.
+    // Checked before every creation, when nearly always the only change is one more remediation.
     if (state.census?.countsVersion !== tracker.countsVersion || state.census.listed !== listed) {
       const platform = this.#deps.platform.read();
       if (platform === "pending" || (platform.upgrading ?? platform.conflict ?? platform.unknown) !== undefined)

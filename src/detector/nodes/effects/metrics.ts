@@ -32,19 +32,19 @@ export class DetectorMetrics {
     });
     this.#ongoing = new Gauge({
       name: ONGOING,
-      help: "1 for each remediation of an unhealthy node that goes on",
+      help: "1 for each remediation of an unhealthy node that is in progress",
       labelNames: LABELS,
       registers,
     });
     this.#durations = new CompactHistogram({
       name: DURATION,
-      help: "How long nodes were unhealthy, from the start of a remediation on",
+      help: "How long nodes were unhealthy, from the start of a remediation",
       buckets: [30, 60, 120, 180, 240, 300, 600, 1_200, 2_400, 3_600],
       registry,
     });
   }
 
-  /** Takes the metrics out of the registry, for the next term of leadership to put them in anew. */
+  /** Removes the metrics from the registry; the next term of leadership registers them again. */
   close(): void {
     for (const name of [OLD, ONGOING, DURATION]) this.#registry.removeSingleMetric(name);
   }

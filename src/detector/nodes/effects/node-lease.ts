@@ -10,12 +10,12 @@ import type { HealthCheckObject } from "../snapshot/health-check.ts";
 /** How long past its end another holder's lease is respected, since its clock and ours may differ. */
 const SKEW_MS = 15_000;
 
-export type LeaseAnswer = { deferred: true } | { deferred: false; reason: string };
+export type LeaseAnswer = { held: true } | { held: false; reason: string };
 
 /**
  * The lease of each node by which node-maintenance tools and remediators keep off each other (`node-<node>`, medik8s).
- * Where its namespace does not exist nobody can deferral a lease, so there is nothing to wait for: it is said once, and counts
- * as deferred. Where leases may not be written nobody knows, so it counts as taken.
+ * If its namespace does not exist, nothing can hold a lease: that is logged once, and the lease counts as held by us. If
+ * leases may not be written, the holder is unknown, so the lease counts as taken.
  */
 export class NodeLeases {
   readonly #client: KubeClient;
@@ -35,16 +35,15 @@ export class NodeLeases {
   async take(node: Node, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseAnswer> {
     try {
       await this.#client.create<Lease>(LEASES, this.#newLease(node, holder, durationMs), {}, signal);
-      return { deferred: true };
+      return { held: true };
     } catch (error) {
       if (isKubeError(error, "AlreadyExists")) return this.#takeExisting(node, holder, durationMs, signal);
-      if (isKubeError(error, "Forbidden"))
-        return { deferred: false, reason: `its lease cannot be taken: ${error.message}` };
+      if (isKubeError(error, "Forbidden")) return { held: false, reason: `cannot take its lease: ${error.message}` };
       if (!isKubeError(error, "NotFound")) throw error;
       if (!this.#warned)
         this.#logger.warn({ namespace: this.#namespace }, "the namespace of node leases does not exist");
       this.#warned = true;
-      return { deferred: true };
+      return { held: true };
     }
   }
 
@@ -57,7 +56,7 @@ export class NodeLeases {
       const { uid, resourceVersion } = lease.metadata;
       await this.#client.delete(LEASES, key, { guard: { uid, resourceVersion } }, signal);
     } catch (error) {
-      // Gone, or somebody else's by now.
+      // Gone, or taken by another holder meanwhile.
       if (!isKubeError(error, "NotFound", "Conflict")) throw error;
     }
   }
@@ -67,7 +66,7 @@ export class NodeLeases {
     try {
       const lease = await this.#client.get<Lease>(LEASES, key, signal);
       const taken = readTaken(lease, holder, this.#clock.nowMs());
-      if (taken !== undefined) return { deferred: false, reason: taken.reason };
+      if (taken !== undefined) return { held: false, reason: taken.reason };
       const { holderIdentity, leaseTransitions = 0 } = lease.spec;
       const isOurs = holderIdentity === holder;
       const now = toMicroTime(this.#clock.nowMs());
@@ -79,9 +78,9 @@ export class NodeLeases {
       };
       const { uid, resourceVersion } = lease.metadata;
       await this.#client.mergePatch<Lease>(LEASES, key, { uid, resourceVersion }, { spec }, {}, signal);
-      return { deferred: true };
+      return { held: true };
     } catch (error) {
-      if (isKubeError(error, "NotFound", "Conflict")) return { deferred: false, reason: "its lease has just changed" };
+      if (isKubeError(error, "NotFound", "Conflict")) return { held: false, reason: "its lease has just changed" };
       throw error;
     }
   }
@@ -108,7 +107,7 @@ export class NodeLeases {
   }
 }
 
-/** Whether somebody other than `holder` has the lease, and until when that counts; undefined where it is free for the taking. */
+/** Whether another holder than `holder` has the lease, and until when that counts; undefined if the lease is free. */
 export function readTaken(
   { spec }: Lease,
   holder: string,
@@ -127,7 +126,7 @@ export function leaseName(nodeName: string): string {
   return `node-${nodeName}`;
 }
 
-/** Who deferrals the leases of a health check's nodes. */
+/** Who holds the leases of a health check's nodes. */
 export function leaseHolder(check: HealthCheckObject): string {
   return `NodeHealthCheck-${check.metadata.name}`;
 }

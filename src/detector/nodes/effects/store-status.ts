@@ -8,7 +8,7 @@ import type { HealthCheckObject } from "../snapshot/health-check.ts";
 /**
  * Stores what has changed of the status.
  *
- * @throws KubeError, Conflict where the health check is another one or another version now.
+ * @throws KubeError, Conflict if the health check is another one or another version now.
  */
 export async function storeStatus(
   store: HealthCheckStore<HealthCheckObject>,

@@ -14,7 +14,7 @@ export interface Compiled {
   tracker: NodeTracker;
 }
 
-/** What the agent remembers of one NodeHealthCheck; its deferrals go by the names of nodes. */
+/** What the agent remembers of one NodeHealthCheck; its deferrals are by the names of nodes. */
 export interface NodeCheckState extends CheckState {
   readonly uid: string;
   /** The compiled spec and the nodes it covers, or what is wrong with it. */
@@ -23,7 +23,7 @@ export interface NodeCheckState extends CheckState {
   census: { census: Census; countsVersion: number; listed: ListedNodes | undefined } | undefined;
   /** Nodes that the last decision says something about; their changes matter though they may not be selected. */
   attention: ReadonlySet<string>;
-  /** When the leases that we deferral are due for renewal, by the names of nodes. */
+  /** When the leases that we hold are due for renewal, by the names of nodes. */
   leaseRenewals: Map<string, number>;
 }
 

@@ -4,10 +4,10 @@ import { trimMeta } from "../../../api/trim.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { field } from "../../shared/model/remediation.ts";
 
-/** A NodeHealthCheck as the API server deferrals it; its spec may be anything where another's CRD is installed. */
+/** A NodeHealthCheck as the API server stores it; its spec may be anything if another operator's CRD is installed. */
 export interface HealthCheckObject extends KubeObject {
   spec: unknown;
-  /** Empty where it cannot be read: what it recorded is then found again from the CRs. */
+  /** Empty if it cannot be read: what it recorded is then found again from the CRs. */
   status: NodeHealthCheckStatus;
 }
 
@@ -22,7 +22,7 @@ export function trimHealthCheck(raw: KubeObject): HealthCheckObject {
   };
 }
 
-/** Which of two health checks cares for a node that both select: the older one. */
+/** Which of two health checks handles a node that both select: the older one. */
 export function isOlder(a: HealthCheckObject, b: HealthCheckObject): boolean {
   const [createdA, createdB] = [a.metadata.creationTimestamp ?? "", b.metadata.creationTimestamp ?? ""];
   return createdA === createdB ? a.metadata.name < b.metadata.name : createdA < createdB;

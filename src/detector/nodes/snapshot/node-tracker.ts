@@ -6,7 +6,7 @@ import { judgeHealth } from "../decide/health.ts";
 import type { Policy } from "../decide/policy.ts";
 import type { ConditionTimes } from "../../shared/views/condition-times.ts";
 
-/** A wall clock that moves by more against the steady one was set. */
+/** If the wall clock differs from the monotonic one by more than this, it was set. */
 const CLOCK_SET_MS = 1_000;
 
 /**
@@ -16,7 +16,7 @@ const CLOCK_SET_MS = 1_000;
 export class NodeTracker {
   readonly #policy: Policy;
   readonly #times: ConditionTimes;
-  /** How far the wall clock was ahead of the steady one when nodes were last judged. */
+  /** How far the wall clock was ahead of the monotonic one when nodes were last judged. */
   #driftMs: number;
   readonly #selected = new Set<string>();
   /** Nodes that are not healthy, or that a person confirmed. */
@@ -73,7 +73,7 @@ export class NodeTracker {
     return wasSelected !== this.#selected.has(name) || before !== undefined || this.#notable.has(name);
   }
 
-  /** Judges again those whose condition's duration is over by now; after the wall clock was set, all that are waited for. */
+  /** Judges those nodes again whose duration is over; after the wall clock was set, all whose duration runs. */
   advance(nowMs: number): void {
     const driftMs = nowMs - this.#times.nowMs();
     const wasSet = Math.abs(driftMs - this.#driftMs) > CLOCK_SET_MS;

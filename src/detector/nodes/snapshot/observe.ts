@@ -10,7 +10,7 @@ export type NodeEvent =
   | { type: "leaseTaken"; nodeName: string; renewAtMs: number }
   /** Its release is on its way. */
   | { type: "leaseReleased"; nodeName: string }
-  /** Somebody else deferrals the lease; with a remediation under way nothing is deferred back, and the lease is asked for again. */
+  /** Another holder has the lease. A remediation that is in progress continues, and the lease is requested again. */
   | { type: "leaseRefused"; nodeName: string; deferral: Deferral }
   /** No remediation starts for now. */
   | { type: "deferred"; nodeName: string; deferral: Deferral }

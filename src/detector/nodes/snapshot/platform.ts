@@ -17,7 +17,7 @@ interface PlatformObject extends KubeObject {
   conditions: readonly { type: unknown; status: unknown }[];
 }
 
-/** Watches OKD's cluster version and health checks where there are any; elsewhere it costs one question each. */
+/** Watches OKD's cluster version and health checks if there are any; elsewhere it costs one question each. */
 export class Platform {
   readonly #kinds: DynamicKinds<PlatformObject>;
 

@@ -36,7 +36,7 @@ export interface World {
   /** The other health checks. */
   peers: readonly Peer[];
   nodes: Pick<Watched<Node>, "get">;
-  /** The nodes by a live list, where the view may be behind. */
+  /** The nodes by a live list, if the view may be behind. */
   listed: ListedNodes | undefined;
   /** Every remediation CR there is, whoever owns it. */
   remediations: readonly Remediation[];
@@ -56,7 +56,7 @@ export interface World {
 
 const HEALTHY: Health = { state: "healthy" };
 
-/** Puts together all that bears on one health check now. */
+/** Gathers everything that a decision about one health check depends on. */
 export function takeSnapshot(world: World, nowMs: number): Snapshot {
   const { check, policy, tracker, state, remediations } = world;
   tracker.advance(nowMs);
@@ -66,7 +66,7 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
     ...tracker.notable.keys(),
     ...previous.keys(),
     ...own.keys(),
-    // One that was well again by the time that its lease was taken has nothing but that.
+    // A node that recovered while its lease was being taken has only its lease.
     ...state.leaseRenewals.keys(),
   ]);
   const peerChecks = new PeerChecks(world);
@@ -130,7 +130,7 @@ function mayRetry(entry: UnhealthyNode | undefined): boolean {
   return entry?.remediations?.some(({ resource }) => resource.kind === kind) === true;
 }
 
-/** Counts a health check's nodes as they are at this moment, without all that a whole snapshot deferrals. */
+/** Counts a health check's nodes as they are at this moment, without a whole snapshot. */
 export function takeCensusNow(
   check: HealthCheckObject,
   tracker: NodeTracker,
@@ -161,7 +161,7 @@ export function takeLiveCensus(
   return takeCensusNow(check, tracker.over(listed.values(), nowMs), nodes, remediations, nowMs);
 }
 
-/** Who else cares for a node. */
+/** Which other health check handles a node. */
 class PeerChecks {
   readonly #world: World;
   /** Names of other health checks by node that they have a CR for. */
@@ -181,7 +181,7 @@ class PeerChecks {
     if (remediating !== undefined && remediating !== check.metadata.name) {
       return `NodeHealthCheck ${remediating} is remediating it`;
     }
-    // What this health check has begun it also finishes, whoever is older.
+    // A health check finishes what it has begun, even if another one is older.
     if (hasOwnRemediation) return undefined;
     const older = peers.find(
       (peer) =>

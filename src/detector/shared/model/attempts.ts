@@ -5,9 +5,9 @@ import { parseDurationMs } from "../../../runtime/duration.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { Remediation } from "./remediation.ts";
 
-// How often a node may be remediated before it is left for people. What counts stands in an annotation of the health check,
-// with the UID of each remediation: it outlives the agent, the remediations, the node's entry in the status, and a node
-// that a reprovision deletes.
+// How often a node may be remediated before the agent gives up on it. The attempts are stored in an annotation of the health
+// check, with the UID of each remediation. The annotation outlives the agent, the remediations, the node's entry in the
+// status, and a Node that a reprovision deletes.
 
 /** So many remediations of one node may start in any stretch of time that is so long. */
 export interface AttemptBudget {
@@ -21,7 +21,7 @@ export interface CountedAttempt {
   startedMs: number;
 }
 
-/** What deferrals where a health check says nothing. */
+/** The default. */
 export const DEFAULT_ATTEMPT_BUDGET: AttemptBudget = { max: 10, windowMs: 86_400_000 };
 
 /** The attempts that a health check remembers, by node or machine. */
@@ -37,7 +37,7 @@ const HISTORY_LENGTH_MAX = 160 * 1024;
 /** What one more attempt may take there: a node's name, a UID and a time. */
 const ATTEMPT_LENGTH_MAX = 400;
 
-/** Reads `5/24h`: at most 5 in any 24 hours. Undefined where it is no such thing, or beyond what is remembered. */
+/** Reads `5/24h`: at most 5 in any 24 hours. Undefined if it is no such thing, or beyond what is remembered. */
 export function parseAttemptBudget(text: string): AttemptBudget | undefined {
   const match = /^([1-9][0-9]?)\/(.+)$/.exec(text);
   const max = Number(match?.[1]);
@@ -78,19 +78,19 @@ export function mustRecord(
   return remediations.some(({ uid }) => recorded.has(uid) !== counted.has(uid));
 }
 
-/** When one more attempt may start: in the past where it may now. */
+/** When one more attempt may start: in the past if it may now. */
 export function attemptAllowedAtMs(budget: AttemptBudget, attempts: readonly CountedAttempt[]): number {
   const oldest = attempts.at(-budget.max);
   return oldest === undefined ? -Infinity : oldest.startedMs + budget.windowMs;
 }
 
-/** Whether it is over, and its remediator tells that it never sent a power order. Others' kinds do not tell: they count. */
+/** Whether it has finished, and its remediator reports that it never sent a power order. Other kinds do not report this, so they count. */
 function isFree({ object, succeeded, terminating, powerOrdered }: Remediation): boolean {
-  const tells = object.kind === BARE_METAL_REMEDIATIONS.kind && object.apiVersion.startsWith("ironfence.io/");
-  return tells && (terminating || succeeded === "False" || succeeded === "True") && !powerOrdered;
+  const reportsOrders = object.kind === BARE_METAL_REMEDIATIONS.kind && object.apiVersion.startsWith("ironfence.io/");
+  return reportsOrders && (terminating || succeeded === "False" || succeeded === "True") && !powerOrdered;
 }
 
-/** Reads what a health check remembers. People may have edited it: what cannot be read is left out. */
+/** Reads the attempts that a health check remembers. A user may have edited the annotation: what cannot be read is left out. */
 export function readAttempts({ metadata }: KubeObject): AttemptHistory {
   const text = metadata.annotations?.[REMEDIATION_ATTEMPTS];
   const book = new Map<string, CountedAttempt[]>();
@@ -105,8 +105,8 @@ export function isHistoryFull({ metadata }: KubeObject): boolean {
 }
 
 /**
- * What the annotation is to say once these nodes' attempts are what is given; undefined where nothing is left to remember.
- * The oldest are left out where all do not fit.
+ * What the annotation is to say once these nodes' attempts are what is given; undefined if nothing is left to remember.
+ * The oldest are left out if all do not fit.
  */
 export function writeAttempts(book: AttemptHistory, changes: AttemptHistory, nowMs: number): string | undefined {
   const entries = [...new Map([...book, ...changes])]

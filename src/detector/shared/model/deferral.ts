@@ -1,17 +1,17 @@
-/** Keeps a node or machine from a new remediation for a while, because of what happened when one was about to start. */
+/** Defers a new remediation of a node or machine, because of what was found when one was about to start. */
 export interface Deferral {
-  /** In words, e.g. who deferrals the node's lease. */
+  /** In words, for example who holds the node's lease. */
   reason: string;
   untilMs: number;
   cause: DeferralCause;
 }
 
 export type DeferralCause =
-  /** A live read differs from the view: it catches up within a second, so nobody is told. */
+  /** A live read differs from the watched object: the watch catches up within a second, so no Event is recorded. */
   | "staleView"
   /** A live list of the nodes leaves the threshold no room. */
   | "threshold"
-  /** Somebody else deferrals the node's lease. */
+  /** Another holder has the node's lease. */
   | "lease"
   /** etcd would lose its quorum. */
   | "etcd"

@@ -8,7 +8,7 @@ export interface ObservedTarget extends KubeObject {
   maintenance: boolean;
   /** Whether a remediation may be switching the host. */
   isOwned: boolean;
-  /** Whether its status tells of its present spec. */
+  /** Whether its status is about its present spec. */
   isObserved: boolean;
   powerState: string | undefined;
   ready: Condition | undefined;
@@ -16,7 +16,7 @@ export interface ObservedTarget extends KubeObject {
   offProof: OffProof | undefined;
 }
 
-/** A FencingTarget, and for how long its proof has been seen to be there; undefined: it was there before anybody looked. */
+/** A FencingTarget, and how long ago its proof was observed to arrive; undefined if the proof was there before the watch began. */
 export interface AgedTarget {
   target: ObservedTarget;
   proofSeenAgoMs: number | undefined;

@@ -17,7 +17,7 @@ import { parseTimeMs } from "../../../runtime/time.ts";
 
 /** A remediation CR of any kind, as the detector keeps it. */
 export interface RemediationObject extends KubeObject {
-  /** Those that health checks look at. */
+  /** The conditions that health checks use. */
   conditions: readonly {
     type: string;
     status: string;
@@ -25,7 +25,7 @@ export interface RemediationObject extends KubeObject {
     reason?: string;
     message?: string;
   }[];
-  /** Whether its remediator tells of a power order that was stored to be sent: `status.attempt.action` of a BareMetalRemediation. */
+  /** Whether its remediator reports a power order that was stored to be sent: `status.attempt.action` of a BareMetalRemediation. */
   powerOrdered: boolean;
   /** Whether it is a Metal3Remediation that has failed: that kind has no conditions. */
   phaseFailed: boolean;
@@ -49,7 +49,7 @@ export interface Remediation {
   failure: string | undefined;
   /** When it came to that status. */
   succeededSinceMs: number | undefined;
-  /** Whether its remediator tells of a power order; meaningless for kinds that tell nothing. */
+  /** Whether its remediator reports a power order; without meaning for kinds that do not report orders. */
   powerOrdered: boolean;
   /** Its remediator will delete the Node, which is no reason to delete the CR. */
   nodeDeletionExpected: boolean;
@@ -92,7 +92,7 @@ export function trimRemediation(raw: KubeObject): RemediationObject {
   };
 }
 
-/** When the status of an object was last written; undefined where nobody has noted it. */
+/** When the status of an object was last written; undefined if it is not recorded. */
 function statusWrittenAt({ metadata }: KubeObject): string | undefined {
   const entries = (metadata.managedFields ?? []).filter(({ subresource }) => subresource === "status");
   return entries
@@ -126,8 +126,8 @@ export function readRemediation(object: RemediationObject): Remediation {
 }
 
 /**
- * Whether anything differs that a health check looks at. A remediator stores every step that it takes, and most of them
- * are its own affair: they must cost nothing here.
+ * Whether anything differs that a health check uses. A remediator stores every step that it takes, and health checks need
+ * few of them: the others must cost nothing.
  */
 export function remediationDiffers(before: RemediationObject, after: RemediationObject): boolean {
   return !isDeepStrictEqual(unversioned(before), unversioned(after));
@@ -157,7 +157,7 @@ function unversioned(object: RemediationObject): RemediationObject {
   return { ...object, metadata: { ...object.metadata, resourceVersion: "" } };
 }
 
-/** Whether the health check of this UID made the CR. A name would not do: a new health check may bear an old one's. */
+/** Whether the health check of this UID made the CR. A name is not enough: a new health check may have the name of a deleted one. */
 export function isOwnedBy(object: KubeObject, uid: string): boolean {
   return (object.metadata.ownerReferences ?? []).some((owner) => owner.kind === HEALTH_CHECK_KIND && owner.uid === uid);
 }

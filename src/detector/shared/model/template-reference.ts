@@ -11,7 +11,7 @@ export interface TemplateReference {
 /** One remediation to try. */
 export interface Step {
   template: TemplateReference;
-  /** When the next step starts; absent where there is but one, which is never given up. */
+  /** When the next step starts; absent if there is but one, which is never given up. */
   timeoutMs?: number;
 }
 

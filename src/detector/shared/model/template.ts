@@ -48,7 +48,7 @@ export function trimTemplate(raw: KubeObject): TemplateObject {
   };
 }
 
-/** @returns what is wrong with it, in words, where no CR can be made from it. */
+/** @returns what is wrong with it, in words, if no CR can be made from it. */
 export function readTemplate(object: TemplateObject, type: ResourceType): Template | string {
   const { name, namespace, annotations } = object.metadata;
   const remediationSpec = field(field(object.spec, "template"), "spec");
@@ -57,7 +57,7 @@ export function readTemplate(object: TemplateObject, type: ResourceType): Templa
   }
   const number = findInexactNumber(remediationSpec);
   if (number !== undefined) {
-    return `${object.kind} ${name} has the number ${number} in spec.template.spec, which cannot be copied exactly: beyond 2^53 write it as a string`;
+    return `${object.kind} ${name} has the number ${number} in spec.template.spec, which cannot be copied exactly: write numbers beyond 2^53 as strings`;
   }
   const manyPerNode = annotations?.[MULTIPLE_TEMPLATES_SUPPORT] !== undefined;
   const metadata = field(field(object.spec, "template"), "metadata");
@@ -85,7 +85,7 @@ function findInexactNumber(value: unknown): number | undefined {
 
 /**
  * The CR for a node, by the contract that remediators of any vendor rely on. Owners must lie in the CR's namespace or in
- * none, or Kubernetes collects the CR: hand in the node's Machine only where it does.
+ * none, or Kubernetes collects the CR: hand in the node's Machine only if it does.
  */
 export function buildRemediation(
   template: Template,

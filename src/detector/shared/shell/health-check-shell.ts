@@ -34,7 +34,7 @@ export interface Reconcile<C extends KubeObject, A, E, D extends FamilyDecision<
   /**
    * Makes sure that a first decision that starts something does not rest on a view that is behind.
    *
-   * @returns undefined where that is so already; else what failed, and the shell decides again.
+   * @returns undefined if that is so already; else what failed, and the shell decides again.
    */
   confirm?: (decision: D, signal: AbortSignal) => Promise<readonly unknown[] | undefined>;
   /** Is called before any of the actions run. */
@@ -45,7 +45,7 @@ export interface Reconcile<C extends KubeObject, A, E, D extends FamilyDecision<
   observe: (event: E) => readonly Announcement[];
   /** Is called once an action has ended, whether it succeeded or not. */
   end: (action: A) => void;
-  /** @throws KubeError, Conflict where the health check is another one or another version now. */
+  /** @throws KubeError, Conflict if the health check is another one or another version now. */
   storeStatus: (check: C, decision: D, nowMs: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -65,11 +65,11 @@ export interface HealthCheckFamily<C extends KubeObject, A, E, D extends FamilyD
   /** Actions of one reconcile that run at a time: many nodes may die at once. */
   actionsParallelMax: number;
   store: HealthCheckStore<C>;
-  /** Now, on the clock that decisions go by. */
+  /** Now, on the clock that decisions use. */
   nowMs: () => number;
-  /** Gathers what a decision needs; or says when to try again, where that is not known yet or nothing is to be decided. */
+  /** Gathers what a decision needs; or says when to try again, if that is not known yet or nothing is to be decided. */
   read: (check: C, signal: AbortSignal) => Promise<Reconcile<C, A, E, D> | Requeue>;
-  /** Is called where there is no such health check any more. */
+  /** Is called if there is no such health check any more. */
   forget: (name: string) => void;
   /** Names an action, so that one that failed is not run twice in one reconcile. */
   keyOf: (action: A | RecordAttempts) => string;
@@ -79,7 +79,7 @@ export interface HealthCheckFamily<C extends KubeObject, A, E, D extends FamilyD
 
 /**
  * Reconciles the health checks of one family: read, decide, run the actions, observe their events, decide again on what
- * has changed, store the status. Whatever a result means is said by `decide` and `observe`, which are pure.
+ * has changed, store the status. `decide` and `observe` say what a result means; both are pure.
  */
 export class HealthCheckShell<C extends KubeObject, A extends { type: string }, E, D extends FamilyDecision<A>> {
   readonly #family: HealthCheckFamily<C, A, E, D>;

@@ -56,7 +56,7 @@ export class HealthCheckStore<C extends KubeObject> {
    * Patches the health check.
    *
    * @param base the version that the operations were made for.
-   * @throws KubeError, Conflict where the health check is another one or another version now.
+   * @throws KubeError, Conflict if the health check is another one or another version now.
    */
   async patch(
     check: C,

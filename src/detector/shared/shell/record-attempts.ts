@@ -10,8 +10,8 @@ import { readAttempts, writeAttempts } from "../model/attempts.ts";
 /**
  * Has a health check remember attempts: those of all nodes that changed in one write, since thousands may at once.
  *
- * @returns the health check as the server deferrals it now; undefined where it says so already.
- * @throws KubeError, Conflict or Invalid where somebody else wrote the annotation meanwhile: it is decided on anew then.
+ * @returns the health check as the server holds it now; undefined if it has them already.
+ * @throws KubeError: Conflict or Invalid if another writer changed the annotation meanwhile; the next evaluation decides again.
  */
 export async function recordAttempts(
   client: KubeClient,

@@ -12,17 +12,17 @@ const LAG_MAX_MS = 5_000;
 export interface ConditionTimes {
   /** Now, on that clock. */
   nowMs(): number;
-  /** Undefined where the condition does not tell. */
+  /** Undefined if the condition has no transition time. */
   sinceMs(nodeName: string, condition: NodeCondition): number | undefined;
 }
 
 /**
  * Since when conditions stand. A transition time was written by another clock, the kubelet's or the control plane's, and is
- * read by ours: where one of them is wrong, a node that failed a moment ago seems to have failed long ago, and is fenced too
+ * read by ours: if one of them is wrong, a node that failed a moment ago seems to have failed long ago, and is fenced too
  * soon. Three rules, each of which can only make it later:
  *
  * - Time goes on by the monotonic clock: our wall clock is read once, so that setting it ages no condition.
- * - That one reading is put right by the API server's clock, where the two differ notably.
+ * - That one reading is put right by the API server's clock, if the two differ notably.
  * - A change that was seen to happen cannot have stood for longer than since it was seen, give or take `LAG_MAX_MS`.
  */
 export class MonotonicTimes implements ConditionTimes {
@@ -31,7 +31,7 @@ export class MonotonicTimes implements ConditionTimes {
   /** Conditions whose transition time is not believed, by node and type. */
   readonly #corrected = new Map<string, Map<string, { written: string; sinceMs: number; offMs: number }>>();
 
-  /** @param offset of the API server's clock; undefined where it is not known. */
+  /** @param offset of the API server's clock; undefined if it is not known. */
   constructor(clock: Clock, offset: ClockOffset | undefined) {
     this.#clock = clock;
     const correctionMs = offset !== undefined && isNotable(offset) ? offset.minMs : 0;
@@ -51,7 +51,7 @@ export class MonotonicTimes implements ConditionTimes {
   /**
    * Takes in a change of a node that happens now; what was there when watching began must not be handed in.
    *
-   * @returns how long ago the newest of its conditions says to have changed; undefined where none has.
+   * @returns how long ago the newest of its conditions says to have changed; undefined if none has.
    */
   observe(change: Change<Node>): number | undefined {
     const { name } = change.object.metadata;
@@ -72,16 +72,16 @@ export class MonotonicTimes implements ConditionTimes {
   }
 
   /**
-   * How far a node's transition times were off when they were seen, in words; undefined where all can be believed.
+   * How far a node's transition times were off when they were seen, in words; undefined if all can be believed.
    *
-   * @param matters whether anybody goes by a condition of that type.
+   * @param matters whether any rule is about conditions of that type.
    */
   skewOf(nodeName: string, matters: (conditionType: string) => boolean): string | undefined {
     for (const [type, { offMs }] of this.#corrected.get(nodeName) ?? []) {
       if (!matters(type)) continue;
       const seconds = Math.round(Math.abs(offMs) / 1_000);
-      const when = offMs > 0 ? `${seconds} s before it was seen` : `${seconds} s after it was seen`;
-      return `condition ${type} of node ${nodeName} says that it changed ${when}: clocks differ, or the news came late; its duration counts from when it was seen`;
+      const when = offMs > 0 ? `${seconds} s before it was observed` : `${seconds} s after it was observed`;
+      return `condition ${type} of node ${nodeName} reports that it changed ${when}: clocks differ, or the watch is late; its duration counts from the observation`;
     }
     return undefined;
   }

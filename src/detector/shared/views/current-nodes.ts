@@ -10,7 +10,7 @@ const LIST_AGE_MAX_MS = 200;
 /** Nodes as one list has shown them, by name. */
 export type ListedNodes = ReadonlyMap<string, Node>;
 
-/** The nodes as they are now: by the view where it is fresh, else by a live list, which passes and creations share. */
+/** The nodes as they are now: by the view if it is fresh, else by a live list, which evaluations and creations share. */
 export class CurrentNodes {
   readonly #runtime: Pick<KubeRuntime, "client" | "clock">;
   readonly #freshness: ViewFreshness;
@@ -27,13 +27,13 @@ export class CurrentNodes {
     return this.#freshness.isFresh(this.#runtime.clock.monotonicMs()) || this.listed !== undefined;
   }
 
-  /** What was listed a moment ago; undefined where nothing was. */
+  /** What was listed a moment ago; undefined if nothing was. */
   get listed(): ListedNodes | undefined {
     if (this.#listed === undefined) return undefined;
     return this.#runtime.clock.monotonicMs() - this.#listed.atMs <= LIST_AGE_MAX_MS ? this.#listed.nodes : undefined;
   }
 
-  /** Lists the nodes unless they are known. @throws KubeError where they cannot be listed. */
+  /** Lists the nodes unless they are known. @throws KubeError if they cannot be listed. */
   async confirm(signal: AbortSignal): Promise<void> {
     if (this.isKnown) return;
     this.#reading ??= this.#read(signal).finally(() => {

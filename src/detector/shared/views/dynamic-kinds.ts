@@ -25,7 +25,7 @@ export interface DynamicKindsOptions<T extends KubeObject> {
   trim: (raw: KubeObject) => T;
   /** Called when a kind's state changes, and for every change of an object of a watched kind. */
   onChange: (change: Change<T> | undefined) => void;
-  /** How often a kind that is not served is asked for again; as others that could not be watched where absent. */
+  /** How often a kind that is not served is looked up again; `KIND_RETRY_MS` by default. */
   absentRetryMs?: number;
 }
 
@@ -96,7 +96,7 @@ export class DynamicKinds<T extends KubeObject> {
       .then((state) => this.#settle(entry, state))
       .catch((error: unknown) => {
         if (signal.aborted) return;
-        this.#runtime.logger.warn({ err: error, apiVersion, kind }, "cannot find out about a kind");
+        this.#runtime.logger.warn({ err: error, apiVersion, kind }, "cannot discover or watch a kind");
         this.#settle(entry, entry.state);
       });
     this.#starting.add(work);

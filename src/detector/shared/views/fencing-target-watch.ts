@@ -19,13 +19,13 @@ import type { ObservedHost, AgedTarget, ObservedTarget } from "../model/observed
 /** A target, and when its proof was seen to come. */
 interface Seen {
   target: ObservedTarget;
-  /** Monotonic; undefined where the proof was there when watching began. */
+  /** Monotonic; undefined if the proof was there when watching began. */
   proofSeenAtMs: number | undefined;
 }
 
 /**
  * What FencingTargets and the stop switch of the agent's own namespace say of hosts' power. They are the only ground that the
- * two halves of ironfence share here, and nothing is watched before somebody asks.
+ * two halves of ironfence share here, and nothing is watched before the first question.
  */
 export class FencingTargetWatch {
   readonly #runtime: KubeRuntime;
@@ -35,7 +35,7 @@ export class FencingTargetWatch {
   /** By node, then by UID. */
   readonly #seen = new Map<string, Map<string, Seen>>();
 
-  /** @param onChange is told the node whose host it concerns; undefined: any. */
+  /** @param onChange is called with the node whose host has changed; undefined: any node. */
   constructor(
     runtime: KubeRuntime,
     namespace: string,
@@ -72,7 +72,7 @@ export class FencingTargetWatch {
   /** Why no host can be known to be off, in words. */
   get problem(): string | undefined {
     const isAbsent = this.#targetState().state === "absent";
-    return isAbsent ? "the API server knows no FencingTargets: apply deploy/crds" : this.refusal;
+    return isAbsent ? "the API server does not serve FencingTargets: apply deploy/crds" : this.refusal;
   }
 
   hostOf(nodeName: string): ObservedHost {
@@ -91,7 +91,7 @@ export class FencingTargetWatch {
     };
   }
 
-  /** Since when the only FencingTarget of a node has said that its host can be fenced, on the clock of the agent that probes. */
+  /** Since when the only FencingTarget of a node has been Ready, so that its host can be fenced; on the clock of the agent that probes. */
   fenceableSinceMs(nodeName: string): number | undefined {
     if (this.#targetState().state !== "watched") return undefined;
     const [seen, ...others] = this.#seen.get(nodeName)?.values() ?? [];
@@ -99,7 +99,7 @@ export class FencingTargetWatch {
     return ready?.status === "True" ? parseTimeMs(ready.lastTransitionTime) : undefined;
   }
 
-  /** As `hostOf`, with every object read anew: what a watch shows may be behind. */
+  /** Like `hostOf`, with every object read live: a watch may be behind. */
   async readHost(nodeName: string, signal: AbortSignal): Promise<ObservedHost> {
     const host = this.hostOf(nodeName);
     try {

@@ -1,8 +1,8 @@
 import type { Node, NodeCondition } from "../../../api/core.ts";
 
 /**
- * Whether anything differs that a health check looks at. Kubelets report every few seconds, and nearly all of it is news of
- * no interest: those reports must cost nothing.
+ * Whether anything differs that a health check uses. Kubelets report every few seconds, and nearly all reports change
+ * nothing that matters here: those must cost nothing.
  */
 export function differs(before: Node, after: Node): boolean {
   const { metadata: a } = before;

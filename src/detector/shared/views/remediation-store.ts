@@ -21,7 +21,7 @@ export class RemediationStore {
   /** CRs whose deletion was ordered, and which the watch may still show as if nothing had been. */
   readonly #deleted = new Set<string>();
 
-  /** @param onChange told of all that a health check looks at; of undefined where a kind can be seen now, or no longer. */
+  /** @param onChange called for each change that health checks use; with undefined when a kind begins or ceases to be watched. */
   constructor(
     runtime: KubeRuntime,
     onChange: (change: Change<RemediationObject> | undefined) => void,
@@ -75,12 +75,12 @@ export class RemediationStore {
 
   /** Takes in that a CR's deletion was ordered: it counts as terminating from now on. */
   deletionOrdered({ apiVersion, kind, metadata }: RemediationObject): void {
-    // The watch may have told of its end before the answer came: nothing would tell of it again.
+    // The watch may have reported its deletion before the response arrived, and would not report it again.
     const { through } = this.#views.get(kindKey(apiVersion, kind)) ?? {};
     if (through?.hasEnded(metadata.uid) === false) this.#deleted.add(metadata.uid);
   }
 
-  /** Reads live what was written a while ago and has not come back: a CR that is gone must not count for ever. */
+  /** Reads live what was written a while ago and did not arrive by the watch: a CR that is gone must not count forever. */
   async checkUnseen(signal: AbortSignal): Promise<void> {
     const beforeMs = this.#runtime.clock.monotonicMs() - UNSEEN_MAX_MS;
     for (const [key, { through }] of this.#views) {
@@ -96,7 +96,7 @@ export class RemediationStore {
         }
         this.#runtime.logger.debug(
           { key, name: object.metadata.name },
-          "read a remediation that the watch did not show",
+          "read a remediation that the watch did not report",
         );
       }
     }

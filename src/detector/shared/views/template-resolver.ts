@@ -11,17 +11,17 @@ import type { RemediationStore } from "./remediation-store.ts";
 import type { Template, TemplateObject, TemplateProblem } from "../model/template.ts";
 import { readTemplate, trimTemplate } from "../model/template.ts";
 
-/** What to do where a role does not reach to a vendor's kinds. */
+/** What to do if a role does not reach to a vendor's kinds. */
 const GRANT_HINT =
-  'lend the rights on its kinds with a ClusterRole labelled rbac.ext-remediation/aggregate-to-ext-remediation: "true"';
+  'grant RBAC permissions on its kinds with a ClusterRole that is labeled rbac.ext-remediation/aggregate-to-ext-remediation: "true"';
 
 /** How old the answer to a GET may be, for templates that may not be watched. */
 const FETCHED_MAX_MS = 15_000;
 
-/** The templates of a health check; `pending` where it is being found out how they are served. */
+/** The templates of a health check; `pending` if it is being found out how they are served. */
 export type Resolution = ReadonlyMap<Step, Template> | TemplateProblem | "pending";
 
-/** Finds the templates that steps name, of any kind. They are watched; where a role grants only `get`, they are read. */
+/** Finds the templates that steps name, of any kind. They are watched; if a role grants only `get`, they are read. */
 export class TemplateResolver {
   readonly #runtime: KubeRuntime;
   readonly #kinds: DynamicKinds<TemplateObject>;
@@ -69,14 +69,14 @@ export class TemplateResolver {
       return invalid(notServed(remediationKind(reference), apiVersion, remediations.served));
     }
     if (remediations.state === "forbidden") {
-      return invalid(`remediations of its kind may not be watched: ${remediations.message}; ${GRANT_HINT}`);
+      return invalid(`cannot watch remediations of its kind: ${remediations.message}; ${GRANT_HINT}`);
     }
     const { type } = state;
     if (type.namespaced && namespace === undefined)
-      return invalid(`${kind} ${name} is namespaced, and no namespace is given`);
+      return invalid(`${kind} ${name} is namespaced, but no namespace is set`);
     const key = type.namespaced && namespace !== undefined ? { namespace, name } : { name };
     const object = state.state === "watched" ? state.view.get(key) : await this.#fetch(type, key, signal);
-    if (object instanceof KubeError) return invalid(`it may not be read: ${object.message}; ${GRANT_HINT}`);
+    if (object instanceof KubeError) return invalid(`cannot read it: ${object.message}; ${GRANT_HINT}`);
     if (object === undefined) {
       const others = state.state === "watched" ? [...state.view.values()] : [];
       return notFound(`${kind} ${keyText(key)} not found${missingHint(key, others)}`);
@@ -120,11 +120,11 @@ function findClash(templates: readonly Template[]): TemplateProblem | undefined 
 }
 
 function notServed(kind: string, apiVersion: string, served: string | undefined): string {
-  const other = served === undefined ? "" : `, only of ${served}: write that version into the template's reference`;
+  const other = served === undefined ? "" : `, only of ${served}: set that version in the template reference`;
   return `this cluster serves no ${kind} of ${apiVersion}${other}`;
 }
 
-/** Template kinds that a health check may mean where it misspells one. */
+/** Template kinds that a health check may mean if it misspells one. */
 const KNOWN_KINDS = [
   "BareMetalRemediationTemplate",
   "SelfNodeRemediationTemplate",

@@ -4,7 +4,7 @@ const SILENCE_MAX_MS = 2_000;
 const LAG_MAX_MS = 2_000;
 
 /**
- * Whether a watched view of nodes can be taken for how things are. A watch that is deferred back does not say so: it shows how
+ * Whether a watched view of nodes can be taken for how things are. A watch that is held back does not say so: it shows how
  * things were. Only a change that was seen as it happened proves that the view is up to date, and that proof ends with the
  * first silence in which the watch may have fallen behind. Events come in their order, so one that is late means that all
  * that come after it may be.
@@ -19,7 +19,7 @@ export class ViewFreshness {
    * Takes in that an event was seen.
    *
    * @param nowMs monotonic.
-   * @param lagMs how long ago what it tells of happened; undefined where it does not say.
+   * @param lagMs how long ago the reported change happened; undefined if the event does not say.
    */
   heard(nowMs: number, lagMs: number | undefined): void {
     if (!this.isFresh(nowMs)) this.#isProven = false;

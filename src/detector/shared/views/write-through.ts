@@ -70,7 +70,7 @@ export class WriteThrough<T extends KubeObject> {
     else this.#written.set(uid, { object, replaced, atMs });
   }
 
-  /** Whether the watch told lately that the object of this UID is gone. */
+  /** Whether the watch reported recently that the object with this UID is gone. */
   hasEnded(uid: string): boolean {
     return this.#deleted.has(uid);
   }
@@ -80,7 +80,7 @@ export class WriteThrough<T extends KubeObject> {
     return [...this.#written.values()].filter(({ atMs }) => atMs < beforeMs).map(({ object }) => object);
   }
 
-  /** Drops what was written: the watch alone tells of this object from now on. */
+  /** Drops what was written: from now on only the watch counts for this object. */
   forget(uid: string): void {
     this.#written.delete(uid);
   }

@@ -91,17 +91,17 @@ describe("what a MachineHealthCheck does about its machines", () => {
       assert.deepEqual(deedsOf(decideFor([factsOf({ machine, requests: [request], attempts })])), ["renew m0"]);
     });
 
-    it("within the budget, and not while the threshold deferrals, the machine goes, or a control plane machine is busy", () => {
+    it("within the budget, and not while the threshold holds, the machine goes, or a control plane machine is busy", () => {
       const spent = failed(2, 10, { attempts: ATTEMPTS(10) });
-      assert.match(decideFor([spent]).machines[0]?.reason ?? "", /not tried again now: left for people/);
+      assert.match(decideFor([spent]).machines[0]?.reason ?? "", /No retry starts now: giving up until/);
       const gone = failed(2, 10);
       const { machine } = gone;
       const metadata = { ...machine.metadata, deletionTimestamp: toTime(T0) };
       const going = decideFor([{ ...gone, machine: { ...machine, metadata } }]);
-      assert.match(going.machines[0]?.reason ?? "", /not tried again now: it is being deleted already/);
+      assert.match(going.machines[0]?.reason ?? "", /No retry starts now: it is already being deleted/);
       const plane = { ...machine, isControlPlane: true };
       const busy = decideFor([{ ...gone, machine: plane, controlPlaneBusy: "m9" }]);
-      assert.match(busy.machines[0]?.reason ?? "", /control plane machine m9/);
+      assert.match(busy.machines[0]?.reason ?? "", /control plane Machine m9/);
       const deferred = decideFor([gone], { blocked: "the view is stale" });
       for (const decision of [decideFor([spent]), going, busy, deferred]) {
         assert.deepEqual(

@@ -46,7 +46,7 @@ describe("a machine of Cluster API", () => {
     assert.deepEqual(waiting.state === "waiting" && waiting.untilMs, T0 + MINUTE);
   });
 
-  it("is unhealthy at once by the annotation remediate-machine, whatever else deferrals", () => {
+  it("is unhealthy at once by the annotation remediate-machine, whatever else holds", () => {
     const machine = machineOf("m0", { metadata: { annotations: { "cluster.x-k8s.io/remediate-machine": "" } } });
     const unknown = { state: "unknown" as const, reason: "unreachable" };
     assert.deepEqual(verdict(judge({ machine, node: unknown, cluster: clusterOf({ initializedMs: -1 }) })), [

@@ -41,7 +41,7 @@ describe("decide: who gets a remediation", () => {
   const excluded = { "remediation.medik8s.io/exclude-from-remediation": "true" };
   const cases: [string, NodeFacts[], Parameters<typeof snapshotOf>[2], Record<string, string>][] = [
     ["an unhealthy node", [unhealthy("a")], {}, { a: "create" }],
-    ["none while the view is stale", [unhealthy("a")], { blocked: "no news" }, { a: "blocked" }],
+    ["none while the view is stale", [unhealthy("a")], { blocked: "no news" }, { a: "standstill" }],
     [
       "none where a live list shows too few healthy nodes",
       [unhealthy("a")],
@@ -55,13 +55,13 @@ describe("decide: who gets a remediation", () => {
       { a: "disabled" },
     ],
     ["not an excluded one", [unhealthy("a", {}, excluded)], {}, { a: "excluded" }],
-    ["not one that another health check cares for", [unhealthy("a", { peerCheck: "x" })], {}, { a: "peerCheck" }],
+    ["not one that another health check cares for", [unhealthy("a", { peerCheck: "x" })], {}, { a: "rival" }],
     ["not one with a foreign CR", [unhealthy("a")], { isForeign: () => true }, { a: "foreign" }],
     [
       "not one that is deferred",
       [unhealthy("a", { deferral: { reason: "lease", untilMs: T0 + 1, cause: "lease" } })],
       {},
-      { a: "deferred" },
+      { a: "held" },
     ],
     [
       "one whose deferral is over",
@@ -248,7 +248,7 @@ describe("decide: the list of steps starts anew", () => {
     it(`${minutes} minutes after it has failed ${rounds} times, and no sooner`, () => {
       const early = after(rounds, minutes * MINUTE_MS - 1_000);
       assert.deepEqual([early.nodes[0]?.outcome, early.actions, early.nextCheckMs], ["noTemplateLeft", [], T0 + 1_000]);
-      assert.match(early.nodes[0]?.reason ?? "", /anew at 20/);
+      assert.match(early.nodes[0]?.reason ?? "", /again at 20/);
       const due = after(rounds, minutes * MINUTE_MS);
       assert.deepEqual(
         due.actions.map((action) => (action.type === "create" ? action.template.type.kind : action.type)),
@@ -271,7 +271,7 @@ describe("decide: the list of steps starts anew", () => {
 
   it("and says until then what is tried when, and how to try at once", () => {
     const { nodes, status } = after(1, 1_000);
-    assert.match(nodes[0]?.reason ?? "", /anew at 20\S+\. To try again now: ironfence fence --node a$/);
+    assert.match(nodes[0]?.reason ?? "", /again at 20\S+\. To try again now: ironfence fence --node a$/);
     assert.equal(status.reason, "NHC is enabled; the last remediation failed for a");
   });
 
@@ -331,7 +331,7 @@ describe("decide: attempt budget", () => {
       ],
     );
     const condition = status.conditions?.find(({ type }) => type === "AttemptBudgetSpent");
-    assert.deepEqual([condition?.status, condition?.reason], ["True", "NodesLeftForPeople"]);
+    assert.deepEqual([condition?.status, condition?.reason], ["True", "GivingUp"]);
     assert.match(condition?.message ?? "", /: a\.$/);
   });
 
@@ -628,10 +628,7 @@ describe("decide: status", () => {
     assert.ok(standing.some(({ reason, note }) => reason === "RemediationFailed" && note === sentence));
     const recovered = decide(snapshotOf(policyOf(), [], { status }), T0).status;
     assert.equal(recovered.conditions?.find(({ type }) => type === "RemediationFailed")?.status, "False");
-    assert.equal(
-      told({ "ironfence.io/start-anew": "false" })?.reason,
-      `${why}. Nothing more is tried by itself. ${now}`,
-    );
+    assert.equal(told({ "ironfence.io/start-anew": "false" })?.reason, `${why}. No retry is scheduled. ${now}`);
   });
 
   it("says of a remediation that failed that nothing may start, while that is so and its pause is over", () => {
@@ -639,7 +636,7 @@ describe("decide: status", () => {
     const paused = policyOf({ pauseRequests: ["x"] });
     const first = decide(snapshotOf(paused, [unhealthy("a", { remediations: [failed] })]), T0);
     const told = ({ status }: Decision) => status.conditions?.find(({ type }) => type === "RemediationFailed");
-    const why = "It is not tried again now: Postponing potential remediations because of pause requests: x";
+    const why = "No retry starts now: Postponing potential remediations because of pause requests: x";
     assert.deepEqual([first.nodes[0]?.outcome, told(first)?.status], ["failed", "True"]);
     assert.equal(first.nextCheckMs, T0 + 48 * 3_600_000, "nothing but its age changes with time");
     assert.equal(told(first)?.message, `a: X fencing/a has failed (no reason given). ${why}`);

@@ -51,7 +51,7 @@ describe("policy", () => {
     ],
     ["no unhealthy condition at all", { unhealthyConditions: [] }, /unhealthyConditions/],
     ["a negative storm cooldown", { stormCooldownDuration: "-1s" }, /stormCooldownDuration/],
-    ["minHealthy and maxUnhealthy", { minHealthy: 1, maxUnhealthy: 1 }, /exclude each other/],
+    ["minHealthy and maxUnhealthy", { minHealthy: 1, maxUnhealthy: 1 }, /mutually exclusive/],
     ["a negative minHealthy", { minHealthy: -3 }, /minHealthy: -3/],
     ["minHealthy over 100 %", { minHealthy: "101%" }, /minHealthy: 101%/],
     ["maxUnhealthy over 100 %", { maxUnhealthy: "200%" }, /maxUnhealthy: 200%/],

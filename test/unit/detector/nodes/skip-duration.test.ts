@@ -92,22 +92,22 @@ describe("no duration is skipped", () => {
       "under the stop switch",
       failed(),
       hostOf({ stopped: "paused by ConfigMap x" }),
-      /not sooner, since paused by ConfigMap x/,
+      /not earlier, because paused by ConfigMap x/,
     ],
     ["under a target in maintenance", failed(), hostOf({}, { maintenance: true }), /fencing\/t1 is in maintenance/],
     ["of a cordoned node", failed({ spec: { unschedulable: true } }), hostOf(), /the node is cordoned/],
-    ["while a remediation owns the host", failed(), hostOf({}, { isOwned: true }), /belongs to a remediation/],
+    ["while a remediation owns the host", failed(), hostOf({}, { isOwned: true }), /is claimed by a remediation/],
     [
       "where another host answers",
       failed(),
       hostOf({}, { identityVerified: conditionOf("IdentityVerified", "False", "another host answers") }),
-      /has not verified its host: another host answers/,
+      /has not verified the identity of its host: another host answers/,
     ],
     [
       "where the check of the identity was waved",
       failed(),
       hostOf({}, { identityVerified: conditionOf("IdentityVerified", "Unknown", "not checked") }),
-      /has not verified its host: not checked/,
+      /has not verified the identity of its host: not checked/,
     ],
     [
       "by a target that is ambiguous",
@@ -119,7 +119,7 @@ describe("no duration is skipped", () => {
       "by a target that was edited since",
       failed(),
       hostOf({}, { isObserved: false }),
-      /has changed since it was probed/,
+      /was edited after its last probe/,
     ],
     ["by a target that was never probed", failed(), hostOf({}, { ready: undefined }), /not probed yet/],
     [
@@ -129,23 +129,28 @@ describe("no duration is skipped", () => {
       /several FencingTargets name the node: .*t1, .*t2/,
     ],
     ["where none names it", failed(), hostOf({ targets: [] }), /no FencingTarget names the node/],
-    ["where targets cannot be seen", failed(), hostOf({ problem: "no CRD" }), /since no CRD/],
+    ["where targets cannot be seen", failed(), hostOf({ problem: "no CRD" }), /because no CRD/],
     [
       "of a host that was read Off once only",
       failed(),
       hostOf({}, { offProof: undefined }),
       /no proof that the host is off/,
     ],
-    ["of a host that was switched on again", failed(), hostOf({}, { powerState: "On" }), /reads its host On/],
-    ["of a host whose power is not known", failed(), hostOf({}, { powerState: undefined }), /reads its host Unknown/],
+    ["of a host that was switched on again", failed(), hostOf({}, { powerState: "On" }), /reports power state On/],
+    [
+      "of a host whose power is not known",
+      failed(),
+      hostOf({}, { powerState: undefined }),
+      /reports power state Unknown/,
+    ],
     [
       "by a proof of an outage before",
       failed(),
       hostOf({}, proofOf({ notReadySince: toTime(FAILED_MS - SECOND_MS) })),
-      /of another outage/,
+      /from another outage/,
     ],
-    ["by a proof of another Node of that name", failed(), hostOf({}, proofOf({ nodeUID: "x" })), /of another outage/],
-    ["by a proof of another boot", failed(), hostOf({}, proofOf({ bootID: "b1" })), /of another outage/],
+    ["by a proof of another Node of that name", failed(), hostOf({}, proofOf({ nodeUID: "x" })), /from another outage/],
+    ["by a proof of another boot", failed(), hostOf({}, proofOf({ bootID: "b1" })), /from another outage/],
     [
       "by a proof that is old by its time",
       failed(),
@@ -205,28 +210,28 @@ describe("no duration is skipped", () => {
 
 describe("a skipped duration changes nothing else", () => {
   const controlPlane = { "node-role.kubernetes.io/control-plane": "" };
-  it("the threshold deferrals", () => {
+  it("the threshold holds", () => {
     const strict = policyOf({ unhealthyConditions: RULES, minHealthy: "100%" }, { [SKIP_DURATION_IF_OFF]: "true" });
     const facts = factsOf(strict, failed(), T0, { host: hostOf() });
     assert.equal(decide(snapshotOf(strict, [facts]), T0).nodes[0]?.outcome, "threshold");
   });
-  it("the label that excludes a node deferrals", () => {
+  it("the label that excludes a node holds", () => {
     const node = failed({}, { "remediation.medik8s.io/exclude-from-remediation": "true" });
     assert.equal(outcomeOf(node, hostOf()), "excluded");
   });
-  it("one control plane node at a time deferrals", () => {
+  it("one control plane node at a time holds", () => {
     const busy = { controlPlaneBusy: new Set(["z"]) };
     assert.equal(outcomeOf(failed({}, controlPlane), hostOf(), {}, busy), "controlPlane");
   });
-  it("the lease of a maintenance tool deferrals", () => {
+  it("the lease of a maintenance tool holds", () => {
     const deferral = { reason: "taken", untilMs: T0 + SECOND_MS, cause: "lease" as const };
-    assert.equal(outcomeOf(failed(), hostOf(), { deferral }), "deferred");
+    assert.equal(outcomeOf(failed(), hostOf(), { deferral }), "held");
   });
-  it("a stale view, and an older health check, deferral", () => {
-    assert.equal(outcomeOf(failed(), hostOf(), {}, { blocked: "no news" }), "blocked");
-    assert.equal(outcomeOf(failed(), hostOf(), { peerCheck: "x" }), "peerCheck");
+  it("a stale view, and an older health check, hold", () => {
+    assert.equal(outcomeOf(failed(), hostOf(), {}, { blocked: "no news" }), "standstill");
+    assert.equal(outcomeOf(failed(), hostOf(), { peerCheck: "x" }), "rival");
   });
-  it("an upgrade that shows by the node alone deferrals", () => {
+  it("an upgrade that shows by the node alone holds", () => {
     const node = failed();
     node.metadata.annotations = { [CURRENT_CONFIG]: "a", [DESIRED_CONFIG]: "b" };
     const platform = { isOkd: true, upgrading: undefined, hasTerminationHandler: false };
@@ -277,7 +282,7 @@ describe("the setting", () => {
     const { standing } = decideOn(nodeOf("a", "True", FAILED_MS), hostOf(), {}, { hostProblem: "no CRD" });
     assert.deepEqual(
       standing.map(({ reason, note }) => [reason, note]),
-      [["OffProofUnavailable", "No duration is skipped, whatever hosts are off: no CRD"]],
+      [["OffProofUnavailable", "Durations are not skipped, even for hosts that are off: no CRD"]],
     );
   });
 });

@@ -24,7 +24,7 @@ describe("storm guard", () => {
     ["the cooldown ends", { state: "cooldown", sinceMs: T0 }, 60_000, true, T0 + 60_000, { state: "calm" }],
     ["a new breach ends the cooldown", { state: "cooldown", sinceMs: T0 }, 60_000, false, T0 + 1, { state: "storm" }],
   ];
-  for (const [name, before, cooldownMs, deferrals, nowMs, after] of cases) {
-    it(name, () => assert.deepEqual(judgeStorm(before, cooldownMs, deferrals, nowMs), after));
+  for (const [name, before, cooldownMs, isMet, nowMs, after] of cases) {
+    it(name, () => assert.deepEqual(judgeStorm(before, cooldownMs, isMet, nowMs), after));
   }
 });

@@ -52,7 +52,7 @@ describe("how long a condition has stood", () => {
     assert.equal(await stateAfter(100), "unhealthy");
     assert.match(
       times.skewOf("a", all) ?? "",
-      /condition Ready of node a says that it changed 600 s before it was seen/,
+      /condition Ready of node a reports that it changed 600 s before it was observed/,
     );
   });
 
@@ -60,7 +60,7 @@ describe("how long a condition has stood", () => {
     const { stateAfter, times } = watching(T0 + 600_000);
     assert.equal(await stateAfter(9_900), "soonUnhealthy");
     assert.equal(await stateAfter(100), "unhealthy");
-    assert.match(times.skewOf("a", all) ?? "", /600 s after it was seen/);
+    assert.match(times.skewOf("a", all) ?? "", /600 s after it was observed/);
     assert.equal(
       times.skewOf("a", (type) => type === "DiskPressure"),
       undefined,

@@ -40,7 +40,7 @@ describe("a template", () => {
     it(`with a number that would be altered on its way is refused in words (${number})`, () => {
       const problem = read(`{"template":{"spec":{"a":[{"serial":${number}}]}}}`);
       assert.ok(typeof problem === "string");
-      assert.match(problem, /cannot be copied exactly: beyond 2\^53 write it as a string/);
+      assert.match(problem, /cannot be copied exactly: write numbers beyond 2\^53 as strings/);
     });
   }
 });
