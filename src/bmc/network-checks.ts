@@ -4,6 +4,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { TLSSocket } from "node:tls";
+import { parseTimeMs } from "../runtime/time.ts";
 import { tooOld, versionOptions } from "./redfish/tls.ts";
 import type { DeviceTls } from "./redfish/tls.ts";
 
@@ -38,6 +39,8 @@ export interface TlsFinding {
   detail: string;
   /** Of the certificate that the device has shown and has the key of, in the form that `sha256Fingerprint` takes. */
   sha256Fingerprint: string;
+  /** The last moment at which the certificate is valid, by its own words. */
+  validUntilMs: number | undefined;
 }
 
 /** Makes a TLS handshake and reads the certificate. It sends no request, and so no password. */
@@ -66,24 +69,25 @@ function judgeCertificate(socket: TLSSocket, tls: DeviceTls): TlsFinding {
   const certificate = new X509Certificate(raw);
   const sha256Fingerprint = certificate.fingerprint256;
   const shown = `${describe(certificate)}, SHA-256 ${sha256Fingerprint}`;
+  const found = { sha256Fingerprint, validUntilMs: parseTimeMs(certificate.validTo) };
   if (tls.sha256Fingerprint !== undefined) {
     return sameFingerprint(tls.sha256Fingerprint, sha256Fingerprint)
-      ? { trust: "Trusted", detail: `the pinned certificate (${shown})`, sha256Fingerprint }
-      : { trust: "Untrusted", detail: `not the pinned certificate, but ${shown}`, sha256Fingerprint };
+      ? { trust: "Trusted", detail: `the pinned certificate (${shown})`, ...found }
+      : { trust: "Untrusted", detail: `not the pinned certificate, but ${shown}`, ...found };
   }
-  if (socket.authorized) return { trust: "Trusted", detail: shown, sha256Fingerprint };
+  if (socket.authorized) return { trust: "Trusted", detail: shown, ...found };
   if (tls.insecureSkipVerify) {
     return {
       trust: "Unchecked",
       detail: `any certificate is accepted (insecureSkipVerify); it is ${shown}`,
-      sha256Fingerprint,
+      ...found,
     };
   }
   // Node gives the code as a string, though the type says Error.
   const why = String(socket.authorizationError).replace(/^Error: /, "");
   const next =
     "compare this SHA-256 with what the BMC's own console shows, then pin it, or name the CA bundle that signed it";
-  return { trust: "Untrusted", detail: `not trusted (${why}): ${shown}; ${next}`, sha256Fingerprint };
+  return { trust: "Untrusted", detail: `not trusted (${why}): ${shown}; ${next}`, ...found };
 }
 
 function describe(certificate: X509Certificate): string {

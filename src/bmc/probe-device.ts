@@ -271,7 +271,8 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : "failed";
 }
 
-function endpointOf(address: BmcAddress): Endpoint {
+/** Where the device at an address listens. */
+export function endpointOf(address: BmcAddress): Endpoint {
   if (address.protocol === "ipmi") return address;
   const url = new URL(address.origin);
   const defaultPort = url.protocol === "http:" ? 80 : 443;

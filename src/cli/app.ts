@@ -16,6 +16,7 @@ import { deviceProblem, pageOf } from "../remediator/machine/model/reasons.ts";
 import type { CliContext } from "./context.ts";
 import { withoutControls } from "./context.ts";
 import { bmcCommands } from "./bmc.ts";
+import { checkCommand } from "./check/command.ts";
 import { completionCommand } from "./completion.ts";
 import { explainCommands } from "./explain.ts";
 import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE, Refusal } from "./failures.ts";
@@ -38,6 +39,7 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
       routes: {
         run: runCommand,
         status: statusCommand,
+        check: checkCommand,
         pause: pauseCommand,
         resume: resumeCommand,
         explain: explainCommands,
@@ -53,6 +55,7 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
           "ironfence finds unhealthy nodes, powers their hosts off through their BMCs, proves that they are off, releases",
           "their workloads, powers them on again and returns the nodes to service. It escalates if that does not help.",
           "",
+          "`ironfence check` shows whether every node could be fenced now, and `ironfence check --pre` whether you can install it.",
           "Start the agent with `ironfence run`. `ironfence status` shows what it does, and `ironfence explain` shows why. Stop",
           "every new power-off with `ironfence pause`. By hand: `ironfence probe` checks whether a host could be fenced, `ironfence fence` has the agent do",
           "it, `ironfence power` reads or changes one host's power. `ironfence help COMMAND` has examples; `ironfence version` prints",

@@ -32,12 +32,13 @@ export function withCluster<T>(
 export function withRuntime<T>(
   context: CliContext,
   options: ClusterOptions,
-  work: (runtime: KubeRuntime, cluster: ClusterName) => Promise<T>,
+  work: (runtime: KubeRuntime, cluster: ClusterName, transport: KubeTransport) => Promise<T>,
 ): Promise<T> {
   const { clock, random } = context;
   return withTransport(context, options, (transport, cluster) => {
     const names = { controllerName: "ironfence.io/cli", instance: "cli" };
-    return work(createKubeRuntime({ transport, clock, random, logger: createLogger("warn"), ...names }), cluster);
+    const runtime = createKubeRuntime({ transport, clock, random, logger: createLogger("warn"), ...names });
+    return work(runtime, cluster, transport);
   });
 }
 

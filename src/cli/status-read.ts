@@ -62,7 +62,7 @@ export interface Overview {
   nowMs: number;
   agent: Agent;
   /** Why no power-off is sent; undefined where the switch is off. */
-  stopSwitch: { paused: boolean; reason?: string; until?: string } | { problem: string };
+  stopSwitch: { paused: boolean; reason?: string; since?: string; until?: string } | { problem: string };
   nodes: Listed<Node>;
   healthChecks: Listed<NodeHealthCheck>;
   /** Of every kind that is served. */
@@ -151,8 +151,13 @@ async function readSwitch(
     const present = await findObject<ConfigMap>(runtime.client, CONFIG_MAPS, key, signal);
     const pause = stoppedBy(present, serverTimeMs(runtime));
     if (pause === undefined) return { paused: false };
-    const until = present?.data?.["until"];
-    return { paused: true, reason: pause.reason, ...(until !== undefined && { until }) };
+    const { since, until } = present?.data ?? {};
+    return {
+      paused: true,
+      reason: pause.reason,
+      ...(since !== undefined && { since }),
+      ...(until !== undefined && { until }),
+    };
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
     return { problem: error.message };

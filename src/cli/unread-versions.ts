@@ -28,6 +28,40 @@ const KINDS: Readonly<Record<Family, readonly KindVersions[]>> = {
 /** How often kinds are looked for that are not served, or in no version that is read. */
 const RETRY_MS = 60_000;
 
+/** How the API server serves one kind that a family reads. */
+export interface FamilyKind {
+  family: Family;
+  kind: KindVersions;
+  /** `read`: in a version that ironfence reads. `unread`: in other versions only. `absent`: not at all. */
+  state: "read" | "unread" | "absent";
+  /** The version of that state; empty if the kind is absent. */
+  version: string;
+}
+
+/** Finds out how each kind of the families is served. @throws KubeError if the API server cannot be asked. */
+export async function readFamilyKinds(
+  { client }: Pick<KubeRuntime, "client">,
+  families: Iterable<Family>,
+  signal: AbortSignal,
+): Promise<FamilyKind[]> {
+  const found: FamilyKind[] = [];
+  for (const family of families) {
+    for (const kind of KINDS[family]) {
+      const read = await findServed({ client }, kind, signal);
+      const served = read ?? (await client.discover(kind.group, kind.kind, signal));
+      const state = read !== undefined ? "read" : served !== undefined ? "unread" : "absent";
+      found.push({ family, kind, state, version: served?.version ?? "" });
+    }
+  }
+  return found;
+}
+
+/** What is wrong with a kind that is served in other versions only. */
+export function unreadVersionText({ family, kind, version }: FamilyKind): string {
+  const served = `${kind.kind} is served as ${kind.group}/${version}, and ironfence reads ${kind.versions.join(" and ")}`;
+  return `${served}: family ${family} does nothing. Upgrade its provider, or take the family out of --families`;
+}
+
 /**
  * Kinds of the families that the API server serves in no version that ironfence reads, such as cluster.x-k8s.io/v1alpha4: in words,
  * with the versions on both sides. A kind that is not served at all is none of them, since its CRD may come later.
@@ -35,25 +69,13 @@ const RETRY_MS = 60_000;
  * @throws KubeError where the API server cannot be asked.
  */
 export async function findUnreadVersions(
-  { client }: Pick<KubeRuntime, "client">,
+  runtime: Pick<KubeRuntime, "client">,
   families: Iterable<Family>,
   signal: AbortSignal,
 ): Promise<{ unread: string[]; areAllServed: boolean }> {
-  const unread: string[] = [];
-  let areAllServed = true;
-  for (const family of families) {
-    for (const kind of KINDS[family]) {
-      if ((await findServed({ client }, kind, signal)) !== undefined) continue;
-      areAllServed = false;
-      const other = await client.discover(kind.group, kind.kind, signal);
-      if (other === undefined) continue;
-      const served = `${kind.kind} is served as ${kind.group}/${other.version}, and ironfence reads ${kind.versions.join(" and ")}`;
-      unread.push(
-        `${served}: family ${family} does nothing. Upgrade its provider, or take the family out of --families`,
-      );
-    }
-  }
-  return { unread, areAllServed };
+  const found = await readFamilyKinds(runtime, families, signal);
+  const unread = found.filter(({ state }) => state === "unread").map(unreadVersionText);
+  return { unread, areAllServed: found.every(({ state }) => state === "read") };
 }
 
 export interface UnreadVersionsDeps {

@@ -7,7 +7,7 @@ export const COMPONENTS = ["detector", "remediator"] as const;
 export type Component = (typeof COMPONENTS)[number];
 
 /** Kinds of other projects, each of which another controller acts on by default. */
-const FAMILIES = [
+export const FAMILIES = [
   "node-health-check",
   "machine-health-check",
   "okd-machine-health-check",

@@ -65,6 +65,20 @@ export const NAMESPACES = define({
   },
 });
 
+/** apps/v1. No controller makes pods of it. */
+export const DEPLOYMENTS = define({
+  group: "apps",
+  kind: "Deployment",
+  plural: "deployments",
+  namespaced: true,
+  shortNames: ["deploy"],
+  hasStatus: true,
+  strategy: {
+    generationOf: (object) => object["spec"],
+    prepareCreate: (object) => ({ ...object, spec: { replicas: 1, ...objectOf(object["spec"]) }, status: {} }),
+  },
+});
+
 /** apps/v1 */
 export const STATEFUL_SETS = define({
   group: "apps",

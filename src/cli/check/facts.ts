@@ -1,0 +1,123 @@
+import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { ClockOffset } from "../../kube/clock-offset.ts";
+import type { Lease } from "../../kube/lease-record.ts";
+import type { PermissionReview } from "../../kube/permission-review.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { ServerVersion } from "../../kube/server-version.ts";
+import type { ClusterName } from "../cluster.ts";
+import type { Overview } from "../status-read.ts";
+import type { FamilyKind } from "../unread-versions.ts";
+
+/** Why something may not be read, with the permission that is missing. */
+export interface Unread {
+  unread: string;
+}
+
+/** What was read, or why it may not be. */
+export type Fact<T> = T | Unread;
+
+export function isUnread(fact: unknown): fact is Unread {
+  return typeof fact === "object" && fact !== null && "unread" in fact;
+}
+
+/** What every run reads. */
+export interface ApiFacts {
+  cluster: ClusterName;
+  namespace: string;
+  /** The time by the clock of the API server, as far as that is known. */
+  nowMs: number;
+  server: ServerVersion;
+  /** How far the clock of the API server is ahead of the clock of this machine; undefined if its answers do not show it. */
+  clockOffset: ClockOffset | undefined;
+  /** The agents' leases, in whichever namespace. */
+  leases: Fact<readonly Lease[]>;
+}
+
+/** What `--pre` reads, before an installation. */
+export interface PreFacts extends ApiFacts {
+  /** Whether ValidatingAdmissionPolicies are served in v1. */
+  servesAdmissionPolicies: boolean;
+  /** Of all families. */
+  familyKinds: readonly FamilyKind[];
+  /** The CRD of NodeHealthCheck; undefined if there is none. */
+  healthCheckCrd: Fact<KubeObject | undefined>;
+  /** Of the user who asks. */
+  permissions: Fact<readonly PermissionReview[]>;
+  ports: Fact<readonly PortFinding[]>;
+}
+
+/** Whether one BMC can be reached from this machine. */
+export interface PortFinding {
+  /** The object that names the BMC, such as `FencingTarget ironfence-system/worker-1`. */
+  owner: string;
+  address: string;
+  /** `unchecked`: there is no TCP port, since IPMI uses UDP. */
+  state: "open" | "closed" | "unchecked";
+  /** Why it is closed; empty otherwise. */
+  why: string;
+}
+
+/** What a run after the installation reads. */
+export interface Facts extends ApiFacts {
+  overview: Overview;
+  /** Those whose CRDs ironfence ships. */
+  customResources: Fact<readonly CustomResource[]>;
+  admission: Fact<Admission>;
+  deployments: Fact<readonly Deployment[]>;
+  /** Of the agent's service account. */
+  permissions: Fact<readonly GrantedPermission[]>;
+  serviceAccount: string;
+  /** Of the leader's families. */
+  familyKinds: readonly FamilyKind[];
+  /** Those that health checks name. */
+  templates: readonly TemplateFact[];
+  /** Undefined without `--live`. */
+  certificates: readonly CertificateFact[] | undefined;
+}
+
+/** A CRD that ironfence ships, as the cluster has it. */
+export interface CustomResource {
+  kind: string;
+  isInstalled: boolean;
+  /** Whether the CRD has the label of ironfence, and is not one of another operator. */
+  isOwn: boolean;
+  /** Fields of this version that the cluster drops, such as `status.offProof`. */
+  missingFields: readonly string[];
+}
+
+/** Admission policies of ironfence, by name. */
+export interface Admission {
+  policies: ReadonlySet<string>;
+  /** Policies that a binding with the action Deny puts into force. */
+  enforced: ReadonlySet<string>;
+}
+
+export interface Deployment extends KubeObject {
+  spec?: {
+    replicas?: number;
+    template?: { spec?: { serviceAccountName?: string; containers?: { image?: string }[] } };
+  };
+  status?: { observedGeneration?: number; replicas?: number; updatedReplicas?: number; readyReplicas?: number };
+}
+
+/** A permission that the manifests in one folder grant. */
+export interface GrantedPermission extends PermissionReview {
+  folder: string;
+}
+
+/** A remediation template that health checks name. */
+export interface TemplateFact {
+  /** Kind and name. */
+  text: string;
+  healthChecks: readonly string[];
+  /** What is wrong; undefined if the template is there. */
+  problem: string | Unread | undefined;
+}
+
+/** Until when the certificate of a BMC is valid. */
+export interface CertificateFact {
+  target: FencingTarget;
+  address: string;
+  /** Undefined if the certificate was not shown. */
+  validUntilMs: number | undefined;
+}

@@ -1,0 +1,92 @@
+import { pageOf, REASONS } from "../../../remediator/machine/model/reasons.ts";
+import type { Problem } from "../../status-problems.ts";
+import { problemsOf, shorten } from "../../status-problems.ts";
+import type { Overview } from "../../status-read.ts";
+import type { Finding } from "../check.ts";
+import { cannotCheck } from "../check.ts";
+import type { Facts } from "../facts.ts";
+
+// `ironfence status` and `ironfence check` report the same problems: status object by object, check sorted under its checks.
+
+/** The check under which a problem appears: by kind and reason, else by kind. */
+const CHECK_OF: ReadonlyMap<string, string> = new Map([
+  ["Cluster", "custom-resources"],
+  ["Agent AnotherInstallation", "one-installation"],
+  ["Agent NoAgent", "leader"],
+  ["Agent NotReady", "agent-ready"],
+  ["StopSwitch", "pause"],
+  ["FencingTarget Maintenance", "maintenance"],
+  ["FencingTarget WrongNamespace", "target-namespaces"],
+  ["FencingTarget", "fencing-targets"],
+  ["Node NoTarget", "nodes-covered"],
+  ["NodeHealthCheck RemediationTemplateNotFound", "templates"],
+  ["NodeHealthCheck RemediationTemplateInvalid", "templates"],
+  ["NodeHealthCheck", "health-checks"],
+  ["BareMetalRemediation", "remediations"],
+]);
+
+/** The id of the check that reports a problem; undefined for sections that cannot be read, which each check reports itself. */
+export function checkOf({ kind, reason }: Pick<Problem, "kind" | "reason">): string | undefined {
+  return CHECK_OF.get(`${kind} ${reason}`) ?? CHECK_OF.get(kind);
+}
+
+/** The problems that one check reports. Pure. */
+export function problemsUnder(id: string, { overview }: Pick<Facts, "overview">): Problem[] {
+  return problemsOf(overview).filter((problem) => checkOf(problem) === id);
+}
+
+/** The same as findings, those with one reason together. */
+export function findingsOf(id: string, facts: Pick<Facts, "overview">): Finding[] {
+  return groupByReason(problemsUnder(id, facts));
+}
+
+/** One finding for each reason: a rack whose switch is down is one line. */
+export function groupByReason(problems: readonly Problem[]): Finding[] {
+  return [...Map.groupBy(problems, ({ severity, reason }) => `${severity} ${reason}`).values()].map((same) => {
+    const [first] = same;
+    const level = first?.severity === "error" ? "failed" : "warning";
+    const names = same.flatMap(({ name }) => name ?? []);
+    const whose = names.length === 0 ? "" : `${shorten(names)}: `;
+    const count = same.length === 1 ? "" : ` (${same.length})`;
+    const page = first === undefined ? undefined : pageOfReason(first);
+    const message = `${first?.reason ?? ""}${count}: ${whose}${first?.message ?? ""}`;
+    return { level, message, ...(page !== undefined && { page }) };
+  });
+}
+
+/** Where the reason of an object has an entry; undefined if it has none. */
+function pageOfReason({ kind, reason }: Problem): string | undefined {
+  if (kind === "BareMetalRemediation") return pageOfRemediation(reason);
+  // A reason that no probe has written stands on the page of its check.
+  return kind === "FencingTarget" && reason !== NOT_PROBED
+    ? `docs/reference/target-reasons.md#${reason.toLowerCase()}`
+    : undefined;
+}
+
+function pageOfRemediation(text: string): string | undefined {
+  const reason = REASONS.find((known) => known === text);
+  return reason === undefined ? undefined : pageOf(reason);
+}
+
+/** Of a target whose status has no condition yet. */
+export const NOT_PROBED = "NotProbed";
+
+type Section = "nodes" | "healthChecks" | "machineHealthChecks" | "bareMetalHosts" | "remediations" | "targets";
+
+/** Why a check cannot say anything: sections that may not be read, and kinds that are not served. */
+export function gapsIn(overview: Overview, sections: readonly Section[]): Finding[] {
+  return sections.flatMap((name) => {
+    const section = overview[name];
+    if (section === undefined) return [cannotCheck(`the cluster does not serve ${KINDS[name]}`)];
+    return Array.isArray(section) ? [] : [cannotCheck(section.problem)];
+  });
+}
+
+const KINDS: Readonly<Record<Section, string>> = {
+  nodes: "Node",
+  healthChecks: "NodeHealthCheck",
+  machineHealthChecks: "MachineHealthCheck",
+  bareMetalHosts: "BareMetalHost",
+  remediations: "BareMetalRemediation",
+  targets: "FencingTarget",
+};

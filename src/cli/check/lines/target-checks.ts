@@ -1,0 +1,219 @@
+import { readBareMetalHost } from "../../../api/metal3.ts";
+import type { FencingTarget } from "../../../api/fencing-target.ts";
+import { maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/power-path.ts";
+import { HostIndex } from "../../../remediator/hosts/bare-metal-host/host-index.ts";
+import { DEFAULT_PROBE_INTERVALS } from "../../../remediator/probes/probe-schedule.ts";
+import { readyOf } from "../../../remediator/probes/target-status.ts";
+import { localNode } from "../../../nodes/subject.ts";
+import { formatDuration } from "../../../runtime/duration.ts";
+import { parseTimeMs, toTime } from "../../../runtime/time.ts";
+import type { Problem } from "../../status-problems.ts";
+import { itemsOf, shorten, uncoveredOf } from "../../status-problems.ts";
+import type { Check, Finding } from "../check.ts";
+import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
+import type { CertificateFact, Facts } from "../facts.ts";
+import { findingsOf, gapsIn, groupByReason, NOT_PROBED, problemsUnder } from "./problem-findings.ts";
+
+/** A certificate that ends sooner should be renewed before a night on call. */
+const CERTIFICATE_DAYS_MIN = 21;
+const DAY_MS = 86_400_000;
+/** The agent writes the time of a probe at most this often. */
+const PROBE_TIME_WRITE_MS = 3_600_000;
+
+/** Whether each node has a host that can be powered off, and whether anything holds power-offs. */
+export const TARGET_CHECKS: readonly Check<Facts>[] = [
+  { id: "pause", category: "Holds", title: "no pause holds power-offs", run: judgePause },
+  { id: "maintenance", category: "Holds", title: "no host is in maintenance", run: judgeMaintenance },
+  {
+    id: "fencing-targets",
+    category: "Fencing targets",
+    title: "the host of every FencingTarget can be powered off",
+    run: judgeTargets,
+  },
+  {
+    id: "probe-age",
+    category: "Fencing targets",
+    title: "every FencingTarget was probed lately",
+    applies: ({ overview }) => itemsOf(overview.targets).length > 0,
+    run: judgeProbeAges,
+  },
+  {
+    id: "bare-metal-hosts",
+    category: "Fencing targets",
+    title: "the BareMetalHost of every node can be powered off",
+    applies: servesHosts,
+    run: judgeHosts,
+  },
+  {
+    id: "nodes-covered",
+    category: "Fencing targets",
+    title: "every node has a FencingTarget or a BareMetalHost",
+    run: judgeCoverage,
+  },
+  {
+    id: "target-namespaces",
+    category: "Fencing targets",
+    title: "no FencingTarget is in a namespace where no agent reads it",
+    run: (facts) => {
+      const gaps = gapsIn(facts.overview, ["targets"]);
+      return gaps.length > 0 ? gaps : orOk(findingsOf("target-namespaces", facts), "there is none");
+    },
+  },
+  {
+    id: "bmc-certificates",
+    category: "Fencing targets",
+    title: `the certificates of BMCs are valid for at least ${CERTIFICATE_DAYS_MIN} days`,
+    applies: ({ certificates }) => certificates !== undefined,
+    run: ({ certificates = [], nowMs }) => judgeCertificates(certificates, nowMs),
+  },
+];
+
+function judgePause({ overview: { stopSwitch }, nowMs }: Facts): readonly Finding[] {
+  if ("problem" in stopSwitch) return [cannotCheck(stopSwitch.problem)];
+  if (!stopSwitch.paused) return [ok("there is none")];
+  const age = ageText(stopSwitch.since, nowMs);
+  return [
+    failed(`no power-off is sent${age}: ${stopSwitch.reason ?? "paused"}`, "end the pause with: ironfence resume"),
+  ];
+}
+
+function judgeMaintenance(facts: Facts): readonly Finding[] {
+  const gaps = gapsIn(facts.overview, ["targets"]);
+  if (gaps.length > 0) return gaps;
+  const resting = itemsOf(facts.overview.targets).filter(({ spec }) => spec.maintenance);
+  const hosts = servesHosts(facts) ? hostsOf(facts).flatMap(({ host }) => maintenanceOf(host) ?? []) : [];
+  return orOk(
+    [
+      ...resting.map((target) => {
+        const { spec, status, metadata } = target;
+        const ready = readyOf(status);
+        const age = ready?.reason === "Maintenance" ? ageText(ready.lastTransitionTime, facts.nowMs) : "";
+        return failed(
+          `node ${spec.nodeName} is in maintenance${age}, so its host is not powered off`,
+          `when the work is done: kubectl -n ${metadata.namespace ?? ""} patch fencingtarget ${metadata.name} --type merge -p '{"spec":{"maintenance":false}}'`,
+        );
+      }),
+      ...hosts.map((message) => failed(message)),
+    ],
+    "there is none",
+  );
+}
+
+function judgeTargets(facts: Facts): readonly Finding[] {
+  const gaps = gapsIn(facts.overview, ["targets"]);
+  if (gaps.length > 0) return gaps;
+  const targets = itemsOf(facts.overview.targets);
+  if (targets.length === 0 && !servesHosts(facts)) {
+    return [failed("there is no FencingTarget, so no node can be fenced", "create one for each node")];
+  }
+  const unprobed = targets.filter(({ spec, status }) => !spec.maintenance && readyOf(status) === undefined);
+  const problems: Problem[] = [...problemsUnder("fencing-targets", facts), ...unprobed.map(notProbed)];
+  const usable = targets.length - unprobed.length;
+  return orOk(groupByReason(problems), `${usable} of ${targets.length} can be, or are in maintenance`);
+}
+
+function notProbed({ metadata }: FencingTarget): Problem {
+  const message = "the agent has not probed it yet, so it is not known whether the host can be powered off";
+  const name = `${metadata.namespace ?? ""}/${metadata.name}`;
+  return { severity: "error", kind: "FencingTarget", name, reason: NOT_PROBED, message };
+}
+
+function judgeProbeAges({ overview, nowMs }: Facts): readonly Finding[] {
+  const gaps = gapsIn(overview, ["targets"]);
+  if (gaps.length > 0) return gaps;
+  const targets = itemsOf(overview.targets);
+  const devices = targets.reduce((count, { spec }) => count + spec.devices.length, 0);
+  const { quietMs, spacingMs } = DEFAULT_PROBE_INTERVALS;
+  const oldMs = PROBE_TIME_WRITE_MS + 2 * Math.max(quietMs, devices * spacingMs);
+  const old = targets.filter(({ status }) => {
+    const probedMs = parseTimeMs(status?.lastProbeTime);
+    // The owner of a host asks it, and no probe does.
+    return probedMs !== undefined && status?.owner === undefined && nowMs - probedMs > oldMs;
+  });
+  if (old.length === 0) return [ok(`none is older than ${formatDuration(oldMs)}`)];
+  const names = shorten(old.map(({ metadata }) => metadata.name));
+  const message = `${old.length} of ${targets.length} were not probed for ${formatDuration(oldMs)}: ${names}`;
+  return [
+    warning(
+      `${message}: what their status says may be over`,
+      "look at the log of the leader, or run ironfence check --live",
+    ),
+  ];
+}
+
+/** Whether the leader fences by BareMetalHosts. */
+function servesHosts({ overview: { agent } }: Facts): boolean {
+  return "families" in agent && agent.families.includes("bare-metal-host");
+}
+
+/** The host of each node that has no FencingTarget of its own. */
+function hostsOf({ overview }: Facts) {
+  const named = new Set(itemsOf(overview.targets).map(({ spec }) => spec.nodeName));
+  const index = new HostIndex();
+  for (const raw of itemsOf(overview.bareMetalHosts))
+    index.applyHost({ type: "added", object: readBareMetalHost(raw) });
+  return itemsOf(overview.nodes).flatMap((node) => {
+    const { name } = node.metadata;
+    const located = named.has(name) ? undefined : index.locate(localNode(name), node);
+    return located?.found === true ? [{ node: name, host: located.host }] : [];
+  });
+}
+
+function judgeHosts(facts: Facts): readonly Finding[] {
+  const gaps = gapsIn(facts.overview, ["bareMetalHosts", "nodes", "targets"]);
+  if (gaps.length > 0) return gaps;
+  const hosts = hostsOf(facts);
+  const problems = hosts.flatMap(({ node, host }): Problem[] => {
+    const refusal = refusalOf(host);
+    if (refusal === undefined) return [];
+    const { reason, message } = refusal;
+    return [{ severity: "error", kind: "BareMetalHost", name: node, reason, message }];
+  });
+  return orOk(groupByReason(problems), `${hosts.length} nodes have one, and each can be`);
+}
+
+const HOSTS = ["bareMetalHosts"] as const;
+
+function judgeCoverage(facts: Facts): readonly Finding[] {
+  const { overview } = facts;
+  const { bareMetalHosts } = overview;
+  // A cluster without the kind has no such host; one that may not be listed may be the host of any node.
+  const gaps = gapsIn(overview, ["nodes", "targets", "healthChecks", ...(bareMetalHosts === undefined ? [] : HOSTS)]);
+  if (gaps.length > 0) return gaps;
+  const { withoutTarget, withoutCheck } = uncoveredOf(overview);
+  const idle = withoutTarget.filter((name) => withoutCheck.includes(name));
+  const findings = findingsOf("nodes-covered", facts);
+  if (idle.length > 0) {
+    const message = `${idle.length} nodes have none, and no health check covers them either: ${shorten(idle)}`;
+    findings.push(warning(message, "create a FencingTarget for each node that is to be fenced"));
+  }
+  return orOk(findings, `${itemsOf(overview.nodes).length} nodes, each with one`);
+}
+
+function judgeCertificates(certificates: readonly CertificateFact[], nowMs: number): readonly Finding[] {
+  const ending = certificates.filter(
+    ({ validUntilMs }) => validUntilMs !== undefined && validUntilMs - nowMs < CERTIFICATE_DAYS_MIN * DAY_MS,
+  );
+  const silent = certificates.filter(({ validUntilMs }) => validUntilMs === undefined);
+  const unknown = `${shorten(silent.map(({ address }) => address))} completed no TLS handshake`;
+  return orOk(
+    [
+      ...ending.map(({ target, address, validUntilMs = 0 }) => {
+        const verb = validUntilMs < nowMs ? "has been invalid since" : "is valid only until";
+        const { namespace = "", name } = target.metadata;
+        return warning(
+          `the certificate of ${address} (FencingTarget ${namespace}/${name}) ${verb} ${toTime(validUntilMs)}`,
+          "install a new certificate on the BMC, and change tls.sha256Fingerprint if it is pinned",
+        );
+      }),
+      ...(silent.length === 0 ? [] : [cannotCheck(unknown)]),
+    ],
+    `${certificates.length} BMCs have one`,
+  );
+}
+
+/** ` for 3h12m0s`; empty if it is not known since when. */
+function ageText(since: string | undefined, nowMs: number): string {
+  const sinceMs = parseTimeMs(since);
+  return sinceMs === undefined ? "" : ` for ${formatDuration(Math.max(0, nowMs - sinceMs))}`;
+}

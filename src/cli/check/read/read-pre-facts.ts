@@ -1,0 +1,89 @@
+import { FENCING_TARGETS } from "../../../api/fencing-target.ts";
+import type { FencingTarget } from "../../../api/fencing-target.ts";
+import { readBareMetalHost } from "../../../api/metal3.ts";
+import { NODE_HEALTH_CHECKS } from "../../../api/node-health-check.ts";
+import { parseBmcAddress } from "../../../bmc/address.ts";
+import { checkName, checkTcp } from "../../../bmc/network-checks.ts";
+import { endpointOf } from "../../../bmc/probe-device.ts";
+import { FAMILIES } from "../../../config/parsers.ts";
+import { findObject } from "../../../kube/find-object.ts";
+import { reviewPermissions } from "../../../kube/permission-review.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { hostText } from "../../../remediator/hosts/bare-metal-host/power-path.ts";
+import { withDeadline } from "../../../runtime/deadline.ts";
+import { inParallel } from "../../../runtime/in-parallel.ts";
+import { listKind } from "../../status-foreign.ts";
+import { HOST_KIND } from "../../status-hosts.ts";
+import { readFamilyKinds } from "../../unread-versions.ts";
+import { CRDS, crdName } from "./custom-resources.ts";
+import type { PortFinding, PreFacts } from "../facts.ts";
+import { installerPermissions } from "./permissions.ts";
+import type { ReadDeps } from "./read-facts.ts";
+import { factOf, listAll, POLICIES, readApi } from "./read-facts.ts";
+
+/** All reads of the cluster together; connections to BMCs have deadlines of their own. */
+const READ_TIMEOUT_MS = 60_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const CONNECTIONS_AT_ONCE_MAX = 32;
+
+/** Reads what `--pre` looks at, once. @throws KubeError, DeadlineError if the API server does not answer. */
+export async function readPreFacts(deps: ReadDeps, signal: AbortSignal): Promise<PreFacts> {
+  const { runtime } = deps;
+  const facts = await withDeadline(runtime.clock, "reading the cluster", READ_TIMEOUT_MS, signal, (within) =>
+    readCluster(deps, within),
+  );
+  const { devices, ...rest } = facts;
+  const ports = "unread" in devices ? devices : await checkPorts(runtime, devices, signal);
+  return { ...rest, ports };
+}
+
+type Device = Pick<PortFinding, "owner" | "address">;
+type WithDevices = Omit<PreFacts, "ports"> & { devices: Device[] | { unread: string } };
+
+async function readCluster(deps: ReadDeps, signal: AbortSignal): Promise<WithDevices> {
+  const { client } = deps.runtime;
+  const { group, version, kind } = POLICIES;
+  const wanted = installerPermissions(deps.options.namespace);
+  const [policies, familyKinds, healthCheckCrd, permissions, devices] = await Promise.all([
+    client.discover(`${group}/${version}`, kind, signal),
+    readFamilyKinds({ client }, FAMILIES, signal),
+    factOf(() => findObject(client, CRDS, { name: crdName(NODE_HEALTH_CHECKS) }, signal)),
+    factOf(() => reviewPermissions(client, "self", wanted, signal)),
+    factOf(() => listDevices(deps, signal)),
+  ]);
+  const api = await readApi(deps, signal);
+  return { ...api, servesAdmissionPolicies: policies !== undefined, familyKinds, healthCheckCrd, permissions, devices };
+}
+
+async function listDevices({ runtime, options: { namespace } }: ReadDeps, signal: AbortSignal): Promise<Device[]> {
+  const { client } = runtime;
+  const targets = await listAll<FencingTarget>(client, FENCING_TARGETS, { namespace }, signal);
+  const hosts = (await listKind(client, HOST_KIND, signal)) ?? [];
+  return [
+    ...targets.flatMap(({ metadata, spec }) =>
+      spec.devices.map(({ address }) => ({ owner: `FencingTarget ${namespace}/${metadata.name}`, address })),
+    ),
+    ...hosts.map(readBareMetalHost).flatMap((host) => {
+      const { address } = host.bmc;
+      return address === undefined ? [] : [{ owner: hostText(host), address }];
+    }),
+  ];
+}
+
+function checkPorts(runtime: KubeRuntime, devices: readonly Device[], signal: AbortSignal): Promise<PortFinding[]> {
+  return inParallel(devices, CONNECTIONS_AT_ONCE_MAX, async (device): Promise<PortFinding> => {
+    try {
+      const address = parseBmcAddress(device.address);
+      if (address.protocol === "ipmi") return { ...device, state: "unchecked", why: "" };
+      const endpoint = endpointOf(address);
+      await withDeadline(runtime.clock, "connecting", CONNECT_TIMEOUT_MS, signal, async (within) => {
+        await checkName(endpoint);
+        await checkTcp(endpoint, within);
+      });
+      return { ...device, state: "open", why: "" };
+    } catch (error) {
+      signal.throwIfAborted();
+      return { ...device, state: "closed", why: error instanceof Error ? error.message : "failed" };
+    }
+  });
+}

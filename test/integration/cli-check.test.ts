@@ -1,0 +1,287 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
+import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
+import { DEPLOYMENTS } from "../../hack/kube-mock/kinds/plain.ts";
+import { createCertificateAuthority } from "../../hack/lib/pki.ts";
+import { createRack } from "../../hack/rack/rack.ts";
+import type { Rack } from "../../hack/rack/rack.ts";
+import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
+import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
+import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
+import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
+import { CONFIG_MAPS, NODES, SECRETS } from "../../src/api/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import type { CheckResult } from "../../src/cli/check/check.ts";
+import { createLiveProbes } from "../../src/cli/check/read/live-probes.ts";
+import { EXIT_FAILURE, EXIT_USAGE } from "../../src/cli/failures.ts";
+import { readOverview } from "../../src/cli/status-read.ts";
+import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import { loadCluster } from "../../src/kube/credentials.ts";
+import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { readyOf } from "../../src/remediator/probes/target-status.ts";
+import { Secret } from "../../src/runtime/secret.ts";
+import { systemClock, systemRandom } from "../../src/runtime/system.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { installHealthy, NAMESPACE, NODE_NAMES, setTargetReady } from "./check-fixture.ts";
+import { cli } from "./cli-fixture.ts";
+import type { CliOptions, CliResult } from "./cli-fixture.ts";
+
+// `ironfence check` over HTTPS, as users run it.
+
+const DEPS = { clock: systemClock, random: systemRandom };
+const PASSWORD = "correct-horse";
+
+describe("ironfence check", () => {
+  let folder: string;
+  let kube: KubeMock;
+  let kubeconfig: string;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "ironfence-check-"));
+    kube = await startKubeMock({ ...DEPS, tls: true, token: "let-me-in" });
+    kubeconfig = join(folder, "kubeconfig");
+    writeFileSync(kubeconfig, kube.kubeconfig);
+    await installHealthy(kube.server);
+  });
+  after(async () => {
+    await kube.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const check = (flags: readonly string[] = [], options: CliOptions = {}): Promise<CliResult> =>
+    cli(["check", ...flags, "--kubeconfig", kubeconfig], options);
+  const results = async (...flags: string[]): Promise<Map<string, CheckResult>> => {
+    const { out } = await check([...flags, "-o", "json"]);
+    const { checks } = JSON.parse(out) as { checks: CheckResult[] };
+    return new Map(checks.map((result) => [result.id, result]));
+  };
+
+  it("passes every line where each node could be fenced, and writes nothing but reviews", async () => {
+    const writes: string[] = [];
+    const stop = kube.server.onRequest(({ method, path }) => {
+      if (method !== "GET") writes.push(path);
+    });
+    const { out, err, code } = await check();
+    stop();
+    assert.equal(code, 0, out + err);
+    const lines = out.split("\n").filter((line) => /^\S/.test(line) && !/^[A-Z]/.test(line));
+    assert.ok(lines.length > 20, out);
+    for (const line of lines) assert.match(line, /^√ /);
+    assert.ok(writes.length > 40);
+    for (const path of writes) assert.match(path, /subjectaccessreviews$/);
+  });
+
+  it("passes before an installation as well, and warns about BMCs that it cannot reach from here", async () => {
+    const { out, code } = await check(["--pre"]);
+    assert.equal(code, 0, out);
+    assert.match(out, /^√ the API server enforces admission policies: /m);
+    assert.match(out, /^√ you may install everything .*: you have all \d+ permissions/m);
+    assert.match(out, /^ {4}‼ 3 of 3 BMCs cannot be reached: .*ECONNREFUSED 127\.0\.0\.1:1$/m);
+    assert.equal((await check(["--pre", "--fail-on", "warning"])).code, EXIT_FAILURE, "warnings fail if they shall");
+    assert.equal((await check(["--pre", "--live"])).code, EXIT_USAGE);
+  });
+
+  it("exits with 1, and shows what was found, what to do, and the page", async () => {
+    setTargetReady(kube.server, "worker-2", "False", "AuthenticationFailed", "the BMC refused user or password");
+    const { out, err, code } = await check();
+    assert.equal(code, EXIT_FAILURE);
+    assert.equal(err, "ironfence: not passed: fencing-targets\n");
+    const failing = out.slice(out.indexOf("× the host of every")).split("\n").slice(0, 4);
+    assert.deepEqual(failing, [
+      "× the host of every FencingTarget can be powered off",
+      "    × AuthenticationFailed: ironfence-system/worker-2: the BMC refused user or password",
+      "      see docs/reference/target-reasons.md#authenticationfailed",
+      "    see docs/reference/checks.md#fencing-targets",
+    ]);
+    setTargetReady(kube.server, "worker-2", "True", "Usable", "the host can be fenced");
+    assert.equal((await check()).code, 0);
+  });
+
+  it("finds a template that was deleted before any agent has noticed, and a pause", async () => {
+    const templates = kube.server.collection(BARE_METAL_REMEDIATION_TEMPLATES);
+    const key = { namespace: NAMESPACE, name: "reboot" };
+    templates.delete(key);
+    kube.server
+      .collection(CONFIG_MAPS)
+      .create({ metadata: { namespace: NAMESPACE, name: "ironfence-pause" }, data: { paused: "true" } });
+    const found = await results();
+    assert.match(
+      found.get("templates")?.findings[0]?.message ?? "",
+      /reboot of NodeHealthCheck workers: there is no such/,
+    );
+    assert.equal(found.get("pause")?.level, "failed");
+    templates.create({ metadata: key, spec: { template: { spec: {} } } });
+    kube.server.collection(CONFIG_MAPS).delete({ namespace: NAMESPACE, name: "ironfence-pause" });
+    assert.equal((await check()).code, 0);
+  });
+
+  for (const [resource, id] of [
+    ["deployments", "replicas"],
+    ["subjectaccessreviews", "agent-permissions"],
+    ["customresourcedefinitions", "custom-resources"],
+    ["validatingadmissionpolicies", "admission-policies"],
+    ["leases", "leader"],
+    ["nodes", "leftovers"],
+    ["fencingtargets", "fencing-targets"],
+    ["baremetalremediations", "remediations"],
+    ["nodehealthchecks", "health-checks"],
+    ["baremetalremediationtemplates", "templates"],
+    ["configmaps", "pause"],
+  ]) {
+    it(`says which permission is missing where ${resource} may not be read, and does not pass it`, async () => {
+      const match = { resource: resource ?? "", verbs: ["list", "get", "create"] as const };
+      const give = kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
+      const found = await results();
+      give();
+      assert.equal(found.get(id ?? "")?.level, "warning");
+      assert.match(found.get(id ?? "")?.findings[0]?.message ?? "", /^cannot be checked: .*403/);
+    });
+  }
+
+  it("waits until the checks pass, and says on the way for which", async () => {
+    const deployments = kube.server.collection(DEPLOYMENTS);
+    const key = { namespace: NAMESPACE, name: "ironfence" };
+    deployments.mergePatch(key, { status: { readyReplicas: 0 } }, "status");
+    const waiting = check(["--wait", "30s"]);
+    await delay(1_500);
+    deployments.mergePatch(key, { status: { readyReplicas: 2 } }, "status");
+    const { out, code } = await waiting;
+    assert.equal(code, 0, out);
+  });
+
+  it("ends its waiting with the last report", async () => {
+    setTargetReady(kube.server, "worker-2", "False", "Unreachable", "no connection");
+    const startMs = performance.now();
+    const { out, code } = await check(["--wait", "4s"]);
+    assert.equal(code, EXIT_FAILURE);
+    assert.ok(performance.now() - startMs < 10_000);
+    assert.equal(out.match(/^× the host of every/gm)?.length, 1, "one report, the last");
+    setTargetReady(kube.server, "worker-2", "True", "Usable", "the host can be fenced");
+  });
+
+  it("reports an API server that does not answer, or does not let it in, as a check that failed", async () => {
+    const stranger = join(folder, "stranger");
+    writeFileSync(stranger, kube.kubeconfig.replace("let-me-in", "not-the-token"));
+    const { out, code, err } = await cli(["check", "--kubeconfig", stranger]);
+    assert.equal(code, EXIT_FAILURE);
+    assert.match(out, /^× the API server answers, in a version that ironfence supports\n {4}× .*401/m);
+    assert.doesNotMatch(out + err, /not-the-token/);
+    assert.match(out, /renew the credentials/);
+  });
+
+  it("prints JUnit's XML for a pipeline, and colors on a terminal alone", async () => {
+    const { out } = await check(["-o", "junit"]);
+    assert.match(
+      out,
+      /^<\?xml version="1\.0" encoding="UTF-8"\?>\n<testsuites name="ironfence check" tests="\d+" failures="0">\n/,
+    );
+    assert.ok(!(await check()).out.includes("\u001b"));
+    assert.equal((await check(["-o", "xml"])).code, EXIT_USAGE);
+    const byVariable = await check([], { env: { IRONFENCE_OUTPUT: "table" } });
+    assert.match(byVariable.out, /^Kubernetes API$/m, "the variable is that of every command");
+  });
+});
+
+describe("ironfence check --live", () => {
+  let folder: string;
+  let kube: KubeMock;
+  let kubeconfig: string;
+  let rack: Rack;
+  let redfish: RedfishMock;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "ironfence-check-live-"));
+    rack = createRack({ ...DEPS, hosts: NODE_NAMES.map((name) => ({ name })) });
+    const authority = await createCertificateAuthority(systemClock, "test BMCs");
+    const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
+    redfish = await startRedfishMock({ ...DEPS, rack, tls, username: "fencing", password: new Secret(PASSWORD) });
+    kube = await startKubeMock({ ...DEPS, tls: true });
+    kubeconfig = join(folder, "kubeconfig");
+    writeFileSync(kubeconfig, kube.kubeconfig);
+    await installHealthy(kube.server, { device: { tls: { caSecretRef: { name: "bmc" } } } });
+    const base64 = (text: string): string => Buffer.from(text).toString("base64");
+    kube.server.collection(SECRETS).create({
+      metadata: { namespace: NAMESPACE, name: "bmc", annotations: { [ALLOWED_ADDRESSES]: "https://127.0.0.1:*" } },
+      data: { username: base64("fencing"), password: base64(PASSWORD), "ca.crt": base64(authority.certPem) },
+    });
+    for (const { name, spec } of rack.hosts) {
+      const address = redfish.url.replace(/^https/, "redfish") + redfish.systemPath(name);
+      const { systemUUID } = spec;
+      const device = { address, credentialsSecretRef: { name: "bmc" }, tls: { caSecretRef: { name: "bmc" } } };
+      const targets = kube.server.collection(FENCING_TARGETS);
+      targets.mergePatch({ namespace: NAMESPACE, name }, { spec: { devices: [device], identity: { systemUUID } } });
+      const nodeInfo = { status: { nodeInfo: { systemUUID } } };
+      kube.server.collection(NODES).mergePatch({ name }, nodeInfo, "status");
+    }
+  });
+  after(async () => {
+    await kube.close();
+    await redfish.close();
+    rack.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  const live = (...flags: string[]): Promise<CliResult> =>
+    cli(["check", "--live", ...flags, "--kubeconfig", kubeconfig]);
+
+  it("asks each BMC now, reads its certificate, and believes no older status", async () => {
+    setTargetReady(kube.server, "worker-1", "False", "Unreachable", "an hour ago");
+    const { out, err, code } = await live();
+    assert.equal(code, 0, out + err);
+    assert.match(out, /^√ the host of every FencingTarget can be powered off: 3 of 3 can be/m);
+    assert.match(out, /^√ the certificates of BMCs are valid for at least 21 days: 1 BMCs have one$/m);
+    setTargetReady(kube.server, "worker-1", "True", "Usable", "the host can be fenced");
+  });
+
+  it("finds a password that the BMC refuses now, and sends it once however long it waits", async () => {
+    const secrets = kube.server.collection(SECRETS);
+    const key = { namespace: NAMESPACE, name: "bmc" };
+    secrets.mergePatch(key, { data: { password: Buffer.from("wrong").toString("base64") } });
+    const before = redfish.requests.length;
+    const { out, code } = await live("--wait", "7s");
+    assert.equal(code, EXIT_FAILURE);
+    assert.match(out, /^ {4}× AuthenticationFailed \(3\): .*refused user or password/m);
+    const logins = redfish.requests
+      .slice(before)
+      .filter(({ method, path }) => method === "POST" && path.endsWith("/Sessions"));
+    assert.equal(logins.length, 1, "one for each BMC");
+    secrets.mergePatch(key, { data: { password: Buffer.from(PASSWORD).toString("base64") } });
+    assert.equal((await live()).code, 0);
+  });
+
+  it("does not send a refused password again after minutes of waiting, which would lock the account", async () => {
+    const secrets = kube.server.collection(SECRETS);
+    const key = { namespace: NAMESPACE, name: "bmc" };
+    secrets.mergePatch(key, { data: { password: Buffer.from("wrong").toString("base64") } });
+    let aheadMs = 0;
+    const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+    const cluster = await loadCluster({ kubeconfig });
+    const transport = createHttpTransport(cluster, { clock });
+    const names = { controllerName: "ironfence.io/cli", instance: "cli" };
+    const runtime = createKubeRuntime({ ...DEPS, clock, transport, logger: createLogger("silent"), ...names });
+    const options = { namespace: NAMESPACE, leaseName: "ironfence", kubeconfig, context: undefined };
+    const { signal } = new AbortController();
+    const overview = await readOverview(runtime, options, { server: "", source: "" }, signal);
+    const probe = createLiveProbes(runtime, NAMESPACE);
+    const before = redfish.requests.length;
+    for (let minute = 0; minute < 5; minute += 1) {
+      const { targets } = await probe(overview, signal);
+      assert.deepEqual(
+        new Set(targets.map(({ status }) => readyOf(status)?.reason)),
+        new Set(["AuthenticationFailed"]),
+      );
+      aheadMs += 60_000;
+    }
+    const logins = redfish.requests
+      .slice(before)
+      .filter(({ method, path }) => method === "POST" && path.endsWith("/Sessions"));
+    assert.equal(logins.length, 1);
+    await transport.close();
+    secrets.mergePatch(key, { data: { password: Buffer.from(PASSWORD).toString("base64") } });
+  });
+});

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { Check } from "../../../src/cli/check/check.ts";
+import { CATEGORIES, runChecks } from "../../../src/cli/check/check.ts";
+import { CHECKS } from "../../../src/cli/check/lines/checks.ts";
+import { PRE_CHECKS } from "../../../src/cli/check/lines/pre-checks.ts";
+import { checkOf } from "../../../src/cli/check/lines/problem-findings.ts";
+import { pageOf } from "../../../src/cli/check/render.ts";
+import { target, withOverview } from "../cli/check/facts-fixture.ts";
+
+// The lines of `ironfence check`, the sections of docs/reference/checks.md and the reasons of objects belong together.
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+const PAGE = "docs/reference/checks.md";
+
+const ALL: readonly Pick<Check<never>, "id" | "category">[] = [...CHECKS, ...PRE_CHECKS];
+const IDS = new Set(ALL.map(({ id }) => id));
+
+/** What a section of the page says, under its category and the id of its check. */
+function sections(): { category: string; id: string; text: string }[] {
+  return read(PAGE)
+    .split(/^## /m)
+    .slice(1)
+    .flatMap((part) => {
+      const [category = ""] = part.split("\n");
+      return part
+        .split(/^### /m)
+        .slice(1)
+        .map((section) => ({ category, id: section.split("\n")[0] ?? "", text: section }));
+    });
+}
+
+/** Reasons of FencingTargets that have an entry. */
+function reasonsOfTargets(): string[] {
+  return [...read("docs/reference/target-reasons.md").matchAll(/^### (\w+)$/gm)].map(([, reason = ""]) => reason);
+}
+
+/** Reasons with which a target is usable. */
+const USABLE = new Set(["Usable", "Answering", "Matched", "VerificationDisabled"]);
+
+describe("the page of the checks", () => {
+  it("has one section for each check, under its category, and no other", () => {
+    const found = sections().map(({ category, id }) => `${category}: ${id}`);
+    const wanted = new Set(ALL.map(({ category, id }) => `${category}: ${id}`));
+    assert.deepEqual([...found].sort(), [...wanted].sort());
+    assert.deepEqual([...new Set(sections().map(({ category }) => category))], [...CATEGORIES]);
+  });
+
+  it("says in each section what the check means, what causes it, and how to fix it", () => {
+    for (const { id, text } of sections()) {
+      for (const word of ["Meaning", "Cause", "Fix"])
+        assert.match(text, new RegExp(`^- \\*\\*${word}\\*\\*: `, "m"), id);
+    }
+  });
+
+  it("is where the command sends its reader", () => {
+    for (const id of IDS) assert.equal(pageOf(id), `${PAGE}#${id}`);
+  });
+});
+
+describe("the reasons of objects", () => {
+  it("each appear in a line of the checks if a target is not Ready because of them", () => {
+    const reasons = reasonsOfTargets().filter((reason) => !USABLE.has(reason));
+    assert.ok(reasons.length > 30, String(reasons.length));
+    for (const reason of reasons) {
+      const broken = target("n1", { status: "False", reason }, { maintenance: reason === "Maintenance" });
+      const results = runChecks(CHECKS, withOverview({ targets: [broken, target("n2"), target("n3")] }));
+      const failing = results.filter(({ level }) => level === "failed");
+      const id = reason === "Maintenance" ? "maintenance" : "fencing-targets";
+      assert.deepEqual(
+        failing.map((result) => result.id),
+        [id],
+        reason,
+      );
+      const [finding] = failing[0]?.findings ?? [];
+      if (reason === "Maintenance") continue;
+      assert.match(finding?.message ?? "", new RegExp(`^${reason}: `));
+      assert.equal(finding?.page, `docs/reference/target-reasons.md#${reason.toLowerCase()}`);
+    }
+  });
+
+  it("of every problem that status reports lead to a check", () => {
+    const source = read("src/cli/status-problems.ts");
+    const kinds = new Set(
+      [...source.matchAll(/kind: "(\w+)"|const kind = "(\w+)"/g)].map(([, one, other]) => one ?? other),
+    );
+    // Each check reports by itself what may not be read.
+    kinds.delete("Status");
+    const reasons = [...source.matchAll(/reason: "(\w+)"/g)].map(([, reason = ""]) => reason);
+    assert.ok(kinds.size >= 7 && reasons.length >= 12, [...kinds].join(" "));
+    for (const kind of kinds) {
+      const leads = reasons.some((reason) => IDS.has(checkOf({ kind: kind ?? "", reason }) ?? ""));
+      assert.ok(leads, kind ?? "");
+    }
+  });
+});
