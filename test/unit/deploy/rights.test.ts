@@ -29,9 +29,13 @@ const all = manifestsOf("deploy/**/role-*.yaml");
 const agents = all.filter(
   ({ kind, metadata: { name } }) =>
     kind.endsWith("Role") &&
-    !["ironfence-operator", "ironfence-view", "ironfence-bare-metal-remediation", "ironfence-metrics-reader"].includes(
-      name,
-    ),
+    ![
+      "ironfence-operator",
+      "ironfence-view",
+      "ironfence-bare-metal-remediation",
+      "ironfence-check",
+      "ironfence-metrics-reader",
+    ].includes(name),
 );
 const rules = agents.flatMap(({ metadata, rules: held }) =>
   (held ?? []).flatMap((rule) => rule.resources.map((resource) => ({ role: metadata, resource, ...rule }))),
