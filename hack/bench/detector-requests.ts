@@ -3,7 +3,7 @@ import type { ApiServer, RequestRecord } from "../kube-mock/api-server.ts";
 /** A collection's path ends with its plural: `/api/v1/nodes`, `/apis/GROUP/VERSION[/namespaces/NAMESPACE]/PLURAL`. */
 const PATH = /^\/api(?:s\/[^/]+)?\/[^/]+(?:\/namespaces\/[^/]+(?=\/))?\/([^/?]+)(\/[^/?]+)?(\/[^/?]+)?(?:\?|$)/;
 
-/** Counts the requests that an API server has answered, as `verb resource`; the agent's own leader lease is left out. */
+/** Counts the requests that an API server has answered, as `verb resource`; the leases under which the agent leads are left out. */
 export class RequestTally {
   readonly #counts = new Map<string, number>();
 
@@ -36,7 +36,7 @@ export class RequestTally {
 
   #take({ method, path, watch }: RequestRecord): void {
     const [, resource = "discovery", name, subresource = ""] = PATH.exec(path) ?? [];
-    if (resource === "leases" && name === "/ironfence") return;
+    if (resource === "leases" && name?.startsWith("/ironfence") === true) return;
     const what = `${verbOf(method, name !== undefined, watch)} ${resource}${subresource}`;
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
   }

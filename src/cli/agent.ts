@@ -123,6 +123,7 @@ async function runAgentOn(
     );
     const handOver = new HandOver(logger);
     const lead = async (leading: AbortSignal): Promise<void> => {
+      logger.info({ identity }, "leading");
       const mayOrder = (): boolean => mayAct();
       const ending = handOver.signalBeside(leading);
       const onFound = (found: readonly string[]): void => void (unread = found);

@@ -183,7 +183,7 @@ export class Elector {
   async lead(heldFrom: Moment, lead: Lead, signal: AbortSignal): Promise<void> {
     const term = new Term(this.#deps.clock, heldFrom, this.#bounds, signal);
     this.#term = term;
-    this.#logger.info({ identity: this.#options.identity }, "leading");
+    this.#logger.info({ identity: this.#options.identity }, "holding the lease");
     const work = this.#work(term, lead);
     const renewals = this.#renewUntilEnded(term);
     let mayGiveBack = this.#options.ofInstallation !== true;

@@ -83,6 +83,7 @@ void describe("an uninstall", () => {
       "/apis/rbac.authorization.k8s.io/v1/rolebindings",
       "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
       "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+      "/apis/coordination.k8s.io/v1/leases",
     ]) {
       const left = await api.list<{ metadata: { name: string } }>(resource);
       const names = left.map(({ metadata }) => metadata.name).filter((name) => name.startsWith("ironfence"));

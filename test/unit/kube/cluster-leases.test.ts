@@ -232,6 +232,17 @@ describe("a leader that loses a lease of the cluster", () => {
     await ended(b);
   });
 
+  it("orders nothing once its own lease is lost, though it still holds those of the cluster", async () => {
+    const a = agent("a", "first", NAMES);
+    await clock.advance(1_000);
+    const mend = hamper("a", OWN, { kind: "hang" });
+    await clock.advance(DEADLINE_MS);
+    assert.equal(a.leading[0]?.toMs, DEADLINE_MS);
+    assert.equal(a.isHeld(), false);
+    mend();
+    await ended(a);
+  });
+
   it("stops at once where somebody has taken it by force", async () => {
     const a = agent("a", "first", NAMES);
     await clock.advance(1_000);
