@@ -10,7 +10,8 @@ const FILES = ["*.md", "docs/**/*.md", "examples/*.yaml", "deploy/**/*.yaml", "s
 /** Not edited yet; a folder that is done leaves this list. */
 const UNEDITED = [
   "docs/decisions/!(README|0007*|0038*).md",
-  "docs/{evidence,explanation}/*.md",
+  "docs/evidence/*.md",
+  "docs/explanation/{detector,safety-rules,storage,threat-model}.md",
   "docs/how-to/{migrate,mistakes,uninstall,upgrade}.md",
   "docs/reference/{bmc-quirks,cli,cluster-api,fencing-targets,metal3,metrics,network,okd}.md",
   "src/remediator/**/*.ts",
