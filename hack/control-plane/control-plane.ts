@@ -77,6 +77,8 @@ export interface ControlPlane {
    * @param via a way to the API server other than its own address, such as a proxy.
    */
   serviceAccountKubeconfig(namespace: string, name: string, via?: ApiAddress): Promise<string>;
+  /** Writes a kubeconfig with what the kubelet of a node logs in with, whether the Node is registered or not. */
+  nodeKubeconfig(node: string): Promise<string>;
   /** Starts a kwok for one node or, without a name, for every node annotated `kwok.x-k8s.io/node: fake`. */
   startKwok(node?: string): Promise<Kwok>;
   /** Kills the API server, as if its machine had failed; everything else runs on. */
@@ -163,6 +165,8 @@ async function start(
     `--service-account-signing-key-file=${pki.file("service-account.key")}`,
     "--service-account-issuer=https://kubernetes.default.svc",
     "--authorization-mode=Node,RBAC",
+    // As kubeadm does.
+    "--enable-admission-plugins=NodeRestriction",
     // Pods of fake nodes mount no tokens.
     "--disable-admission-plugins=ServiceAccount",
     "--service-cluster-ip-range=10.0.0.0/24",
@@ -211,6 +215,7 @@ async function start(
       await writeKubeconfig(path, via, { token: await requestToken(api, namespace, name) });
       return path;
     },
+    nodeKubeconfig: (node) => kubeconfig(`kubelet-${node}`, `system:node:${node}`, ["system:nodes"]),
     startKwok: async (node) => {
       kwoks += 1;
       const leaseSeconds = leaseSecondsOf(node, options.nodeMonitorGracePeriodMs);

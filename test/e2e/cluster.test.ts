@@ -52,6 +52,34 @@ void describe("the shipped manifests on a real control plane", () => {
     assert.equal(await host.orderCount("ForceOff"), 1);
   });
 
+  void test("the agent's namespace admits the pods of its Deployment, and none that asks for more", async () => {
+    const { api } = world;
+    const { metadata } = await api.get<{ metadata: { labels: Record<string, string> } }>(
+      `/api/v1/namespaces/${NAMESPACE}`,
+    );
+    for (const mode of ["enforce", "audit", "warn"])
+      assert.equal(metadata.labels[`pod-security.kubernetes.io/${mode}`], "restricted");
+    const { spec } = await api.get<{ spec: { template: PodTemplate } }>(
+      `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/ironfence`,
+    );
+    const create = (change: (pod: PodSpec, container: Container) => object): Promise<unknown> => {
+      const pod = structuredClone(spec.template.spec);
+      const [container] = pod.containers;
+      Object.assign(pod, change(pod, container));
+      const { labels } = spec.template.metadata;
+      const made = { apiVersion: "v1", kind: "Pod", metadata: { name: "tried", labels }, spec: pod };
+      return api.create(`/api/v1/namespaces/${NAMESPACE}/pods?dryRun=All`, made);
+    };
+    await create(() => ({}));
+    for (const [what, change] of Object.entries(BEYOND_RESTRICTED)) {
+      await assert.rejects(
+        create(change),
+        (error) => error instanceof ApiStatusError && error.status === 403 && /violates PodSecurity/.test(error.body),
+        what,
+      );
+    }
+  });
+
   void test("every example and every family's manifests are accepted as they are printed, without an unknown field", async () => {
     const { api } = world;
     await applyManifests(api, repositoryPath("hack/foreign-crds"));
@@ -145,6 +173,36 @@ void describe("the shipped manifests on a real control plane", () => {
     }
   });
 });
+
+interface Container {
+  securityContext: Record<string, unknown>;
+}
+interface PodSpec {
+  containers: [Container];
+  securityContext: Record<string, unknown>;
+}
+interface PodTemplate {
+  metadata: { labels: Record<string, string> };
+  spec: PodSpec;
+}
+
+/** What a pod may not have in a namespace that is restricted, each as a change of the Deployment's pod. */
+const BEYOND_RESTRICTED: Readonly<Record<string, (pod: PodSpec, container: Container) => object>> = {
+  "the network of its node": () => ({ hostNetwork: true }),
+  "the processes of its node": () => ({ hostPID: true }),
+  "a folder of its node": () => ({ volumes: [{ name: "v", hostPath: { path: "/" } }] }),
+  "to run as root": (pod) => ({ securityContext: { ...pod.securityContext, runAsUser: 0 } }),
+  "to be free of seccomp": (pod) => ({
+    securityContext: { ...pod.securityContext, seccompProfile: { type: "Unconfined" } },
+  }),
+  "to be privileged": (_, container) => withContext(container, { privileged: true, allowPrivilegeEscalation: true }),
+  "to gain rights": (_, container) => withContext(container, { allowPrivilegeEscalation: true }),
+  "a capability": (_, container) => withContext(container, { capabilities: { drop: ["ALL"], add: ["SYS_ADMIN"] } }),
+};
+
+function withContext(container: Container, change: object): { containers: [Container] } {
+  return { containers: [{ ...container, securityContext: { ...container.securityContext, ...change } }] };
+}
 
 /** `verb [group/]resource[:subresource][=name] [in namespace]` */
 const ALLOWED = [

@@ -12,6 +12,7 @@ import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 // (docs/explanation/threat-model.md).
 
 const NODE = "/api/v1/nodes/n1";
+const UNTOUCHED = "/api/v1/nodes/n2";
 const POD = "/api/v1/namespaces/default/pods/p";
 const DRY = "?dryRun=All";
 const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/namespaces/default/baremetalremediations";
@@ -36,17 +37,15 @@ void describe("a stolen token of the agent", () => {
     const { api } = controlPlane;
     await install(api);
     await registerNode(api, { name: "n1", labels: { rack: "r7" } });
+    await registerNode(api, { name: "n2" });
     await api.mergePatch(NODE, {
       metadata: { annotations: { note: "x" } },
       spec: { taints: [DB], unschedulable: true },
     });
     await api.create("/api/v1/namespaces/kube-system/secrets", secret("victim"));
-    await api.create("/api/v1/namespaces/default/pods", {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { name: "p" },
-      spec: { nodeName: "n1", automountServiceAccountToken: false, containers: [{ name: "c", image: "x" }] },
-    });
+    await api.create("/api/v1/namespaces/default/pods", pod("p"));
+    await api.create(REMEDIATIONS, remediation("asked"));
+    await api.create(TARGETS, target("other"));
     await api.mergePatch(`${POD}/status`, { status: { podIP: "10.0.0.9", podIPs: [{ ip: "10.0.0.9" }] } });
     thief = await KubeApi.fromKubeconfig(await controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT));
     await eventually("the policies are enforced", POLICY_TIMEOUT_MS, async () => {
@@ -54,7 +53,7 @@ void describe("a stolen token of the agent", () => {
       const tried = [
         attempt(thief.mergePatch(`${NODE}${DRY}`, label)),
         attempt(thief.mergePatch(`${POD}/status${DRY}`, { status: { podIP: "10.6.6.6" } })),
-        attempt(thief.create(`${REMEDIATIONS}${DRY}`, remediation())),
+        attempt(thief.create(`${REMEDIATIONS}${DRY}`, remediation("n1"))),
         attempt(thief.create(`${EVENTS}${DRY}`, event("kubelet"))),
         attempt(thief.create(`${CLUSTER_LEASES}${DRY}`, lease("another"))),
       ];
@@ -75,6 +74,11 @@ void describe("a stolen token of the agent", () => {
     ["removes no taint of others", () => thief.mergePatch(`${NODE}${DRY}`, { spec: { taints: [] } })],
     ["uncordons no Node", () => thief.mergePatch(`${NODE}${DRY}`, { spec: { unschedulable: false } })],
     ["sets no providerID", () => thief.mergePatch(`${NODE}${DRY}`, { spec: { providerID: "metal3://uid" } })],
+    ["sets no finalizer on a Node", () => thief.mergePatch(`${NODE}${DRY}`, { metadata: { finalizers: ["a/b"] } })],
+    [
+      "gives a Node no owner, with which it would be collected",
+      () => thief.mergePatch(`${NODE}${DRY}`, { metadata: { ownerReferences: [owner("ConfigMap")] } }),
+    ],
     ["writes no status of a Node", () => thief.mergePatch(`${NODE}/status${DRY}`, { status: { conditions: [] } })],
     [
       "hijacks no address by a pod",
@@ -91,9 +95,31 @@ void describe("a stolen token of the agent", () => {
     ["reads no pod by name", () => thief.get(POD)],
     [
       "orders no power-off by a remediation that nobody asked for",
-      () => thief.create(`${REMEDIATIONS}${DRY}`, remediation()),
+      () => thief.create(`${REMEDIATIONS}${DRY}`, remediation("n1")),
     ],
-    ["writes no FencingTarget", () => thief.create(`${TARGETS}${DRY}`, target())],
+    [
+      "orders no power-off in the name of anything but a health check or a request",
+      () => thief.create(`${REMEDIATIONS}${DRY}`, remediation("n1", [owner("ConfigMap")])),
+    ],
+    [
+      "changes nothing of what a remediation asks for",
+      () => thief.mergePatch(`${REMEDIATIONS}/asked${DRY}`, { spec: { strategy: { retryLimit: 5 } } }),
+    ],
+    ["writes no FencingTarget", () => thief.create(`${TARGETS}${DRY}`, target("n1"))],
+    [
+      "aims no FencingTarget at another BMC",
+      () => thief.mergePatch(`${TARGETS}/other${DRY}`, { spec: { nodeName: "n1" } }),
+    ],
+    ["runs no pod", () => thief.create(`/api/v1/namespaces/default/pods${DRY}`, pod("q"))],
+    ["runs no command in a pod", () => thief.send("POST", `${POD}/exec?command=id&stdout=true`)],
+    [
+      "becomes no other ServiceAccount",
+      () => thief.create("/api/v1/namespaces/kube-system/serviceaccounts/default/token", tokenRequest()),
+    ],
+    ["speaks to no kubelet", () => thief.get(`${NODE}/proxy/pods`)],
+    ["lifts no admission policy", () => thief.send("DELETE", `${POLICIES}/ironfence-agent-nodes${DRY}`)],
+    ["gives itself no rights", () => thief.create(`${BINDINGS}${DRY}`, clusterAdmin())],
+    ["deletes no health check", () => thief.send("DELETE", `${HEALTH_CHECKS}/x${DRY}`)],
     ["forges no event of another controller", () => thief.create(`${EVENTS}${DRY}`, event("kubelet"))],
     ["writes no Secret", () => thief.create(`/api/v1/namespaces/${NAMESPACE}/secrets${DRY}`, secret("x"))],
     ["takes the stop switch away from nobody", () => thief.send("DELETE", `${CONFIG_MAPS}/ironfence-pause`)],
@@ -109,6 +135,8 @@ void describe("a stolen token of the agent", () => {
     });
   }
 
+  const forge = (path: string, status: object): Promise<unknown> =>
+    thief.mergePatch(`${path}/status${DRY}`, { status });
   const grants: readonly [what: string, attempt: () => Promise<unknown>][] = [
     [
       "reads every BMC password of the agent's own namespace",
@@ -128,6 +156,17 @@ void describe("a stolen token of the agent", () => {
       "adds a label, as when a Node gets its own back",
       () => thief.mergePatch(`${NODE}${DRY}`, { metadata: { labels: { a: "b" } } }),
     ],
+    [
+      "orders a power-off by a remediation whose owner it made up",
+      () => thief.create(`${REMEDIATIONS}${DRY}`, remediation("n1", [owner("NodeHealthCheck")])),
+    ],
+    ["writes what it likes into the status of remediations", () => forge(`${REMEDIATIONS}/asked`, { phase: "Failed" })],
+    [
+      "writes what it likes into the status of FencingTargets",
+      () => forge(`${TARGETS}/other`, { identity: { nodeName: "n1", systemUUID: "x" } }),
+    ],
+    ["deletes any remediation", () => thief.send("DELETE", `${REMEDIATIONS}/asked${DRY}`)],
+    ["cordons any Node", () => thief.mergePatch(`${UNTOUCHED}${DRY}`, { spec: { unschedulable: true } })],
     ["writes events in the agent's name", () => thief.create(`${EVENTS}${DRY}`, event("ironfence.io/agent"))],
   ];
   for (const [what, tried] of grants) {
@@ -138,6 +177,9 @@ void describe("a stolen token of the agent", () => {
 });
 
 const TARGETS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
+const POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+const BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+const HEALTH_CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks";
 const EVENTS = "/apis/events.k8s.io/v1/namespaces/kube-system/events";
 const CONFIG_MAPS = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
 const CLUSTER_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
@@ -161,14 +203,41 @@ function secret(name: string): object {
   return { apiVersion: "v1", kind: "Secret", metadata: { name }, data: { username: "eA==", password: "eA==" } };
 }
 
-function remediation(): object {
-  return { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediation", metadata: { name: "n1" }, spec: {} };
+function pod(name: string): object {
+  const spec = { nodeName: "n1", automountServiceAccountToken: false, containers: [{ name: "c", image: "x" }] };
+  return { apiVersion: "v1", kind: "Pod", metadata: { name }, spec };
 }
 
-function target(): object {
+function remediation(name: string, ownerReferences: object[] = []): object {
+  const metadata = { name, ownerReferences };
+  return { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediation", metadata, spec: {} };
+}
+
+/** Something that is not there: admission sees no more of an owner than its name. */
+function owner(kind: string): object {
+  const apiVersion = kind === "ConfigMap" ? "v1" : "remediation.medik8s.io/v1alpha1";
+  return { apiVersion, kind, name: "made-up", uid: "00000000-0000-4000-8000-000000000000" };
+}
+
+function target(name: string): object {
   const devices = [{ address: "redfish://192.0.2.1", credentialsSecretRef: { name: "a" } }];
-  const metadata = { name: "n1" };
-  return { apiVersion: "ironfence.io/v1alpha1", kind: "FencingTarget", metadata, spec: { nodeName: "n1", devices } };
+  const spec = { nodeName: name, devices };
+  return { apiVersion: "ironfence.io/v1alpha1", kind: "FencingTarget", metadata: { name }, spec };
+}
+
+function tokenRequest(): object {
+  return { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+}
+
+function clusterAdmin(): object {
+  const apiGroup = "rbac.authorization.k8s.io";
+  return {
+    apiVersion: `${apiGroup}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: { name: "thief" },
+    roleRef: { apiGroup, kind: "ClusterRole", name: "cluster-admin" },
+    subjects: [{ kind: "ServiceAccount", namespace: NAMESPACE, name: SERVICE_ACCOUNT }],
+  };
 }
 
 function event(reportingController: string): object {

@@ -86,3 +86,55 @@ describe("the rights of the agent", () => {
     assert.deepEqual(foreign, []);
   });
 });
+
+describe("the Deployment", () => {
+  const [deployment] = manifestsOf("deploy/kustomize/deployment.yaml") as unknown as { spec: { template: Pod } }[];
+  const [policy] = manifestsOf("deploy/kustomize/network-policy.yaml") as unknown as { spec: NetworkPolicy }[];
+
+  it("prefers nodes of the control plane, whose kubelets may hold the agent's token", () => {
+    const { preferredDuringSchedulingIgnoredDuringExecution: preferred } =
+      deployment?.spec.template.spec.affinity.nodeAffinity ?? assert.fail();
+    assert.deepEqual(
+      preferred.map(({ preference }) => preference.matchExpressions),
+      [[{ key: "node-role.kubernetes.io/control-plane", operator: "Exists" }]],
+    );
+  });
+
+  it("is reached by nobody but monitoring, and reaches no address of its node's link", () => {
+    const { spec } = policy ?? assert.fail();
+    assert.deepEqual(spec.policyTypes, ["Ingress", "Egress"]);
+    assert.deepEqual(spec.podSelector.matchLabels, deployment?.spec.template.metadata.labels);
+    assert.deepEqual(
+      spec.ingress.map(({ from, ports }) => ({ from, ports })),
+      [
+        {
+          from: [{ namespaceSelector: { matchLabels: { metrics: "enabled" } } }],
+          ports: [{ port: "metrics", protocol: "TCP" }],
+        },
+      ],
+    );
+    const blocks = spec.egress.flatMap(({ to = [] }) => to.map(({ ipBlock }) => ipBlock));
+    assert.deepEqual(blocks, [
+      { cidr: "0.0.0.0/0", except: ["169.254.0.0/16"] },
+      { cidr: "::/0", except: ["fe80::/10", "fd00:ec2::254/128", "fd00:c1::a9fe:a9fe/128"] },
+    ]);
+    for (const { to, ports } of spec.egress) assert.ok(to !== undefined || ports.every(({ port }) => port === 53));
+  });
+});
+
+interface Pod {
+  metadata: { labels: object };
+  spec: {
+    affinity: {
+      nodeAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: { preference: { matchExpressions: object[] } }[];
+      };
+    };
+  };
+}
+interface NetworkPolicy {
+  policyTypes: string[];
+  podSelector: { matchLabels: object };
+  ingress: { from: object[]; ports: object[] }[];
+  egress: { to?: { ipBlock: { cidr: string; except: string[] } }[]; ports: { port: number }[] }[];
+}

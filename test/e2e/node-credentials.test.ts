@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { startControlPlane } from "../../hack/control-plane/control-plane.ts";
+import type { ControlPlane } from "../../hack/control-plane/control-plane.ts";
+import { registerNode } from "../../hack/control-plane/fake-node.ts";
+import { install, NAMESPACE, SERVICE_ACCOUNT } from "../../hack/e2e/world.ts";
+import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../src/api/taints.ts";
+
+// What somebody can do to ironfence who holds the credentials of a kubelet, with the Node authorizer and NodeRestriction as kubeadm
+// sets them up (docs/explanation/threat-model.md).
+
+const OWN = "/api/v1/nodes/n1";
+const OTHER = "/api/v1/nodes/n2";
+const DRY = "?dryRun=All";
+const NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+const IRONFENCE = "/apis/ironfence.io/v1alpha1/namespaces";
+const OWN_NAMESPACE = `/api/v1/namespaces/${NAMESPACE}`;
+const TOKEN = `${OWN_NAMESPACE}/serviceaccounts/${SERVICE_ACCOUNT}/token`;
+
+void describe("the credentials of a kubelet", () => {
+  let controlPlane: ControlPlane;
+  let own: KubeApi;
+  let neighbour: KubeApi;
+  let agentUid: string;
+
+  before(async () => {
+    controlPlane = await startControlPlane(
+      { progress: () => undefined, nodeMonitorGracePeriodMs: 3_600_000 },
+      AbortSignal.timeout(120_000),
+    );
+    const { api } = controlPlane;
+    await install(api);
+    for (const name of ["n1", "n2"]) {
+      await registerNode(api, { name });
+      await api.mergePatch(`/api/v1/nodes/${name}`, { spec: { taints: [OUT_OF_SERVICE, FENCED] } });
+      await api.create(NODE_LEASES, lease(name));
+    }
+    await api.create(`${OWN_NAMESPACE}/secrets`, { apiVersion: "v1", kind: "Secret", metadata: { name: "bmc" } });
+    await api.create(`${OWN_NAMESPACE}/pods`, pod("p2", "n2"));
+    const made = await api.create(`${OWN_NAMESPACE}/pods`, pod("agent", "n1"));
+    agentUid = (made as { metadata: { uid: string } }).metadata.uid;
+    own = await KubeApi.fromKubeconfig(await controlPlane.nodeKubeconfig("n1"));
+    neighbour = await KubeApi.fromKubeconfig(await controlPlane.nodeKubeconfig("n2"));
+  });
+
+  after(async () => {
+    await Promise.all([own?.close(), neighbour?.close()]);
+    await controlPlane?.stop();
+  });
+
+  const refusals: readonly [what: string, attempt: () => Promise<unknown>][] = [
+    ["take no taint off their own Node", () => own.mergePatch(`${OWN}${DRY}`, { spec: { taints: [] } })],
+    [
+      "put no taint on their own Node",
+      () =>
+        own.mergePatch(`${OWN}${DRY}`, {
+          spec: { taints: [OUT_OF_SERVICE, FENCED, { key: "a", effect: "NoExecute" }] },
+        }),
+    ],
+    [
+      "make their Node no member of the control plane, which etcd would count",
+      () => own.mergePatch(`${OWN}${DRY}`, { metadata: { labels: { "node-role.kubernetes.io/control-plane": "" } } }),
+    ],
+    ["annotate no other Node", () => own.mergePatch(`${OTHER}${DRY}`, { metadata: { annotations: { a: "b" } } })],
+    ["report no health of another Node", () => own.mergePatch(`${OTHER}/status${DRY}`, { status: ready("False") })],
+    ["renew no lease of another Node", () => own.mergePatch(`${NODE_LEASES}/n2${DRY}`, renewed())],
+    ["delete no Node, not even their own", () => own.send("DELETE", `${OWN}${DRY}`)],
+    ["end no pod of another Node", () => own.send("DELETE", `${OWN_NAMESPACE}/pods/p2${DRY}`)],
+    [
+      "mark no pod of another Node as failed",
+      () => own.mergePatch(`${OWN_NAMESPACE}/pods/p2/status${DRY}`, { status: { phase: "Failed" } }),
+    ],
+    ["read no BMC's password, also where the agent runs on the node", () => own.get(`${OWN_NAMESPACE}/secrets/bmc`)],
+    ["list no BMC's password", () => own.get(`${OWN_NAMESPACE}/secrets`)],
+    ["read no FencingTarget", () => own.get(`${IRONFENCE}/${NAMESPACE}/fencingtargets`)],
+    ["ask for no remediation", () => own.create(`${IRONFENCE}/default/baremetalremediations${DRY}`, remediation())],
+    [
+      "take no leader's Lease",
+      () =>
+        own.mergePatch(
+          `/apis/coordination.k8s.io/v1${OWN_NAMESPACE.slice("/api/v1".length)}/leases/ironfence${DRY}`,
+          renewed(),
+        ),
+    ],
+    ["set no stop switch", () => own.create(`${OWN_NAMESPACE}/configmaps${DRY}`, pause())],
+    ["become the agent on no node where it does not run", () => neighbour.create(TOKEN, tokenRequest())],
+    [
+      "become the agent by no pod of their own making",
+      () => own.create(`${OWN_NAMESPACE}/pods${DRY}`, mirrorPod(SERVICE_ACCOUNT)),
+    ],
+  ];
+  for (const [what, tried] of refusals) {
+    void test(what, async () => {
+      assert.equal(await attempt(tried()), "refused");
+    });
+  }
+
+  const grants: readonly [what: string, attempt: () => Promise<unknown>][] = [
+    ["report the health of their own Node", () => own.mergePatch(`${OWN}/status${DRY}`, { status: ready("True") })],
+    ["renew their own lease", () => own.mergePatch(`${NODE_LEASES}/n1${DRY}`, renewed())],
+    [
+      "annotate their own Node as fenced, which is nobody's proof",
+      () => own.mergePatch(`${OWN}${DRY}`, { metadata: { annotations: { "ironfence.io/fenced-by": "x" } } }),
+    ],
+    [
+      "move their Node to another failure zone, whose places it then takes",
+      () => own.mergePatch(`${OWN}${DRY}`, { metadata: { labels: { "topology.kubernetes.io/zone": "z9" } } }),
+    ],
+    ["become the agent on the node where it runs", () => own.create(TOKEN, tokenRequest())],
+  ];
+  for (const [what, tried] of grants) {
+    void test(`still ${what}`, async () => {
+      assert.equal(await attempt(tried()), "allowed");
+    });
+  }
+
+  const tokenRequest = (): object => ({
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    spec: { boundObjectRef: { apiVersion: "v1", kind: "Pod", name: "agent", uid: agentUid } },
+  });
+});
+
+async function attempt(tried: Promise<unknown>): Promise<string> {
+  try {
+    await tried;
+    return "allowed";
+  } catch (error) {
+    if (error instanceof ApiStatusError && error.status === 403) return "refused";
+    throw error;
+  }
+}
+
+const RESTRICTED = {
+  allowPrivilegeEscalation: false,
+  runAsNonRoot: true,
+  seccompProfile: { type: "RuntimeDefault" },
+  capabilities: { drop: ["ALL"] },
+};
+
+function pod(name: string, nodeName: string): object {
+  const containers = [{ name: "c", image: "x", securityContext: RESTRICTED }];
+  const tolerations = [{ operator: "Exists" }];
+  const account = { serviceAccountName: SERVICE_ACCOUNT, automountServiceAccountToken: false };
+  // As the admission plugin ServiceAccount gives to each pod: a kubelet gets tokens of the audiences that its pods mount alone.
+  const volumes = [{ name: "token", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } }];
+  const spec = { nodeName, tolerations, containers, volumes, ...account };
+  return { apiVersion: "v1", kind: "Pod", metadata: { name }, spec };
+}
+
+/** What a kubelet makes for a pod of its own files. */
+function mirrorPod(serviceAccountName: string): object {
+  const metadata = { name: "m-n1", annotations: { "kubernetes.io/config.mirror": "x" } };
+  const containers = [{ name: "c", image: "x", securityContext: RESTRICTED }];
+  return { apiVersion: "v1", kind: "Pod", metadata, spec: { nodeName: "n1", serviceAccountName, containers } };
+}
+
+function lease(name: string): object {
+  return { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name }, spec: { holderIdentity: name } };
+}
+
+function renewed(): object {
+  return { spec: { renewTime: "2026-01-01T00:00:00.000000Z" } };
+}
+
+function ready(status: string): object {
+  return { conditions: [{ type: "Ready", status, reason: "x", message: "x" }] };
+}
+
+function remediation(): object {
+  return { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediation", metadata: { name: "n2" }, spec: {} };
+}
+
+function pause(): object {
+  return { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "ironfence-pause" } };
+}
