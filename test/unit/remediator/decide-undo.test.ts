@@ -87,12 +87,12 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (IdentityMismatch)",
   },
   {
-    name: "an undo orders a host on that reads On: a BMC may show for long what was, and the host be off",
+    name: "an undo powers on a host that reads On, since its BMC may show an old state",
     changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: VERIFIED } },
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "… once: it believes the On that it reads after that",
+    name: "an undo believes the On that it reads after its power-on",
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
@@ -101,7 +101,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "… or that it reads after a refusal: the host may be on",
+    name: "an undo believes the On that it reads after its power-on was refused",
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
@@ -115,7 +115,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "… not after one that was not sent, as its identity was too old by then",
+    name: "an undo does not believe an On that it reads after a power-on that was not sent",
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
@@ -124,7 +124,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "… nor where its intent alone is known: the agent may have ended before it sent it",
+    name: "an undo does not believe an On if only the intent to power on is known",
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
@@ -133,7 +133,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "… but orders it no more often than a host that reads Off",
+    name: "an undo powers on a host that reads On no more often than one that reads Off",
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false, orders: ORDERS_MAX },
@@ -142,7 +142,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "… not where nothing was ordered off",
+    name: "an undo does not power on a host whose only power-off was refused",
     changes: {
       state: "Undoing",
       seen: {
@@ -154,7 +154,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "… which a refusal does not tell where an order went before it",
+    name: "an undo powers on a host whose last power-off was refused after an earlier one",
     changes: {
       state: "Undoing",
       attempt: { orders: 2 },
@@ -163,7 +163,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "… be it in an earlier cycle",
+    name: "an undo powers on a host whose power-off was refused after an earlier power cycle",
     changes: {
       state: "Undoing",
       seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
@@ -172,7 +172,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "… nor where the connection of one before it broke: it may have been heard",
+    name: "an undo powers on a host whose power-off was refused after one whose connection broke",
     changes: {
       state: "Undoing",
       seen: {
@@ -185,12 +185,12 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "… and not where its devices may be another host's",
+    name: "an undo does not power on a host that reads On with another identity",
     changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: MISMATCH } },
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "… nor while maintenance holds all orders",
+    name: "an undo does not power on a host that reads On during maintenance",
     changes: {
       state: "Undoing",
       seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
@@ -199,12 +199,12 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "… nor once it is out of time: what it reads is what there is",
+    name: "an undo believes an On when its time is over",
     changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON }, other: { remainingMs: 0 } },
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "an undo orders no power of a host that was given up before: it may be another's by now",
+    name: "an undo does not power on a host that was released before",
     changes: {
       state: "Undoing",
       seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED, hostReleased: true },
@@ -212,7 +212,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "who was to inherit the host asks for it again while its owner takes back what it did: the On may be its own to send",
+    name: "a remediation that inherits a host claims it again while the owner undoes its work",
     changes: {
       state: "Undoing",
       attempt: { action: "Inherited" },
@@ -221,7 +221,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "claimHost",
   },
   {
-    name: "… and does not wait for an owner that goes on: that one powers the host on",
+    name: "a remediation that inherits a host does not wait for an owner that goes on",
     changes: {
       state: "Undoing",
       attempt: { action: "Inherited" },
@@ -230,7 +230,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "… nor does one that lost the host after its own order: whoever has it now powers it on",
+    name: "a remediation that lost its host after its own order does not wait for the owner",
     changes: {
       state: "Undoing",
       attempt: { action: "ForceOff" },
@@ -239,17 +239,17 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "a remediation that is being deleted waits for the Node that it has deleted: it takes the saved labels with it",
+    name: "a remediation that is being deleted waits for the Node that it deleted",
     changes: NODE_DELETED,
     expected: "wait",
   },
   {
-    name: "… not for longer than its time",
+    name: "a remediation that is being deleted stops waiting for its Node when its time is over",
     changes: { ...NODE_DELETED, other: { node: undefined, remainingMs: 0 } },
     expected: "clearMarks",
   },
   {
-    name: "… nor where the Machine is deleted, too: no node will join for it",
+    name: "a remediation that is being deleted does not wait for the Node of a deleted Machine",
     changes: {
       ...NODE_DELETED,
       status: { ...NODE_DELETED.status, replacement: { owner: SET, deletedAt: "2026-01-01T11:00:00Z" } },
@@ -257,27 +257,27 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "… nor where somebody waits for the host: that one has the labels",
+    name: "a remediation that is being deleted does not wait for its Node if a successor keeps the labels",
     changes: { ...NODE_DELETED, seen: { ...UNDOING, successor: SUCCESSOR } },
     expected: "clearMarks",
   },
   {
-    name: "a remediation that is not being deleted keeps the saved labels, and waits for no node",
+    name: "a remediation that is not being deleted keeps the labels and does not wait for its Node",
     changes: { ...NODE_DELETED, remediation: {} },
     expected: "clearMarks",
   },
   {
-    name: "the Node that was to be deleted is not the one that joins anew",
+    name: "the Node that was to be deleted does not count as the one that joins",
     changes: { ...NODE_DELETED, other: { node: node({ uid: BACKUP.nodeUID }) } },
     expected: "wait",
   },
   {
-    name: "a node that joins anew during an undo gets its labels back before the marks are looked for",
+    name: "a Node that joins during an undo gets its labels back before the marks are removed",
     changes: { ...NODE_DELETED, other: { node: node({ uid: "new-uid" }) } },
     expected: "restoreNode",
   },
   {
-    name: "… and is said to be back once it has them",
+    name: "a Node that joins during an undo is reported once it has its labels",
     changes: {
       ...NODE_DELETED,
       seen: { ...UNDOING, restoredUid: "new-uid" },
@@ -286,7 +286,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (NodeRejoined)",
   },
   {
-    name: "… which is not waited for twice",
+    name: "a Node that is reported to have joined is not waited for again",
     changes: {
       ...NODE_DELETED,
       status: { conditions: [{ ...announced(), status: "False", reason: "NodeRejoined" }], backup: BACKUP },
@@ -294,7 +294,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "a host that is read On is believed at once where its only power-off was refused",
+    name: "an undo believes an On at once if the only power-off was refused",
     changes: {
       state: "Undoing",
       attempt: { done: false },
@@ -303,7 +303,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "… not where one of an earlier power cycle may still be about to work",
+    name: "an undo does not believe an On at once if an earlier power cycle may still take effect",
     changes: {
       state: "Undoing",
       attempt: { done: false },
@@ -313,7 +313,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "wait",
   },
   {
-    name: "… and, where one before it may have been heard, as soon as that has had its time",
+    name: "an undo powers a host on once a power-off whose connection broke has had its time",
     changes: {
       state: "Undoing",
       attempt: { done: false, orders: 2 },
@@ -327,7 +327,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "a host that somebody else powers by now is not ordered on, though its BMC may show what was",
+    name: "an undo does not power on a host that reads On if its operator powers it now",
     changes: {
       state: "Undoing",
       seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
@@ -336,7 +336,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (PoweredOnAgain)",
   },
   {
-    name: "a target that is gone is waited for also where only a boot override is owed",
+    name: "an undo waits for a deleted target if it owes only a boot override",
     changes: {
       state: "Undoing",
       attempt: { action: "None", bootOverride: true },
@@ -346,7 +346,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (TargetGone)",
   },
   {
-    name: "… not where the host was another's, who may have left it off",
+    name: "an undo does not wait for a deleted target whose host it only inherited",
     changes: {
       state: "Undoing",
       attempt: { action: "Inherited" },
@@ -356,7 +356,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "… nor where nothing is owed: there is no host to take",
+    name: "an undo does not wait for a deleted target if it owes nothing",
     changes: {
       state: "Undoing",
       attempt: { action: "None" },
@@ -366,12 +366,12 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "clearMarks",
   },
   {
-    name: "a boot override is cleared without a look at who waits for the host, where no power is owed",
+    name: "an undo that owes no power clears the boot override without looking for a successor",
     changes: { state: "Undoing", attempt: { action: "None", bootOverride: true }, seen: { taintCleared: true } },
     expected: "setBootOverride None",
   },
   {
-    name: "… and is known to be none once that was read",
+    name: "an undo that has read no boot override reports it as cleared",
     changes: {
       state: "Undoing",
       attempt: { action: "None", bootOverride: true },
@@ -380,7 +380,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (BootOverrideCleared)",
   },
   {
-    name: "an undo that the stop switch held back goes on once that is off, though its time is over",
+    name: "an undo that was paused goes on afterwards, though its time is over",
     changes: {
       state: "Undoing",
       seen: UNDOING,

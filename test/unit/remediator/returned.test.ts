@@ -49,7 +49,7 @@ type Row = { name: string; changes: SnapshotChanges; expected: string };
 
 const RETURNED: readonly Row[] = [
   {
-    name: "a node that comes back while a further power-off of its host is held is looked at live",
+    name: "a node that comes back while a further power-off is held is read live",
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
@@ -59,7 +59,7 @@ const RETURNED: readonly Row[] = [
     expected: "examine",
   },
   {
-    name: "… and ends the remediation, held or not",
+    name: "a node that came back ends the remediation while power-offs are held",
     changes: returned({ power: ALL_ON }, { stop: BY_TEST }),
     expected: "→ Restoring (BroughtBack)",
   },
@@ -69,44 +69,44 @@ const RETURNED: readonly Row[] = [
     expected: "readWhole",
   },
   {
-    name: "one that is off beside another that is on is powered on by an undo",
+    name: "a device that is off beside one that is on is powered on by an undo",
     changes: returned({
       power: { ...ALL_ON, last: { state: "Off", raw: "psu-2: Off", atMs: NOW.monotonicMs, runs: true } },
     }),
     expected: "→ Undoing (PowerOnTimeout)",
   },
   {
-    name: "a node that is Ready in a new boot, and its host on, is not powered off once more",
+    name: "a node that is Ready in a new boot with its host on is not powered off again",
     changes: returned({ power: ALL_ON }),
     expected: "→ Restoring (BroughtBack)",
   },
   {
-    name: "… its marks come off first",
+    name: "the marks of a node that came back are removed first",
     changes: returned({ power: ALL_ON, marksCleared: false }),
     expected: "clearMarks",
   },
   {
-    name: "… it is where its host reads Off twice, since a host that is off has a node that says Ready for a while",
+    name: "a node that is Ready in a new boot is powered off again if its host reads Off twice",
     changes: { ...returned({ power: { ...READ_OFF, offReads: 2 } }), attempt: { sent: false } },
     expected: "stay (PoweringOffAgain), forceOff",
   },
   {
-    name: "… one Off is not enough for that",
+    name: "one Off reading does not outweigh a node that is Ready in a new boot",
     changes: { ...returned({ power: READ_OFF }), attempt: { sent: false } },
     expected: "readPower",
   },
   {
-    name: "… nor is a BMC that does not say how the host is",
+    name: "an unknown power state does not outweigh a node that is Ready in a new boot",
     changes: { ...returned({ power: UNTOLD }), attempt: { done: true, offConfirmedAtMs: NOW.epochMs - 1_000 } },
     expected: "wait",
   },
   {
-    name: "… and an On of long ago is read again",
+    name: "an old On reading is renewed before a node counts as back",
     changes: returned({ power: { ...READ_ON, last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 6_000 } } }),
     expected: "readPower",
   },
   {
-    name: "a node that was not Ready when its attempt began, and is now, is back by the boot in which the remediation began",
+    name: "the boot in which the remediation began shows that a node came back",
     changes: {
       ...returned({ power: ALL_ON }),
       status: { node: { name: "n1", uid: "node-uid", bootID: "new-boot", bootIDAtStart: "old-boot", wasReady: false } },
@@ -114,7 +114,7 @@ const RETURNED: readonly Row[] = [
     expected: "→ Restoring (BroughtBack)",
   },
   {
-    name: "what was looked at for another order says nothing of the node before a further power-off",
+    name: "a look for another order does not count before a further power-off",
     changes: returned({ power: READ_ON, examined: undefined }),
     expected: "examine",
   },
@@ -122,12 +122,12 @@ const RETURNED: readonly Row[] = [
 
 const HELD: readonly Row[] = [
   {
-    name: "the stop switch holds no power-on: a host must not stay off for it",
+    name: "the stop switch does not hold a power-on",
     changes: { state: "PoweringOn", seen: { identity: VERIFIED }, other: { stop: BY_TEST } },
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "a further power-off that is held does not run out of its time either",
+    name: "a further power-off that is held does not run out of time",
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
@@ -137,7 +137,7 @@ const HELD: readonly Row[] = [
     expected: "stay (Paused)",
   },
   {
-    name: "… and its state begins its time again once it may be sent",
+    name: "the deadline starts again once a held power-off may be sent",
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 21_000 },
@@ -148,7 +148,7 @@ const HELD: readonly Row[] = [
     expected: "stay (Resumed)",
   },
   {
-    name: "a host that its earlier orders have left off is powered on while power-offs are held: an undo does that",
+    name: "an undo powers on a host that earlier orders left off while power-offs are held",
     changes: {
       state: "Verifying",
       attempt: { action: "On", sent: true, done: false },
@@ -158,12 +158,12 @@ const HELD: readonly Row[] = [
     expected: "→ Undoing (Paused)",
   },
   {
-    name: "… it is read first",
+    name: "the power is read before a held remediation powers its host on",
     changes: { state: "Verifying", attempt: { action: "ForceOff", sent: true }, other: { stop: BY_TEST } },
     expected: "readPower",
   },
   {
-    name: "… one that reads On waits",
+    name: "a held remediation waits if its host reads On",
     changes: {
       state: "Verifying",
       attempt: { action: "ForceOff", sent: true },
@@ -173,7 +173,7 @@ const HELD: readonly Row[] = [
     expected: "stay (Paused)",
   },
   {
-    name: "… and under maintenance it stays as it is",
+    name: "a held remediation leaves its host off during maintenance",
     changes: {
       state: "Verifying",
       attempt: { action: "ForceOff", sent: true },
@@ -183,7 +183,7 @@ const HELD: readonly Row[] = [
     expected: "stay (Maintenance)",
   },
   {
-    name: "a host that its last owner may have left off is taken under the stop switch, too",
+    name: "a host that its last owner may have left off is claimed while power orders are paused",
     changes: {
       state: "Resolving",
       attempt: { action: "Inherited" },
@@ -193,7 +193,7 @@ const HELD: readonly Row[] = [
     expected: "claimHost",
   },
   {
-    name: "a host is not handed over as it is while its successor may not power it off: it is powered on",
+    name: "a host is powered on instead of handed over while its successor may not power it off",
     changes: {
       state: "Undoing",
       seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED, successor: { waiting: true, atMs: NOW.monotonicMs } },

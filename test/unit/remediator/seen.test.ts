@@ -181,7 +181,7 @@ describe("a node's lease", () => {
   });
 });
 
-describe("a reboot on record belongs to this outage", () => {
+describe("a reboot on record", () => {
   // The Ready condition of the test node went Unknown at 11:00.
   const at = (offConfirmedAt: string) => ({ time: offConfirmedAt, offConfirmedAt });
   const sibling = (succeeded: boolean, offConfirmedAt = "2026-01-01T10:50:00.123000Z"): Sibling => ({
@@ -193,26 +193,27 @@ describe("a reboot on record belongs to this outage", () => {
     offConfirmedAt,
   });
 
-  it("if the node went down before the host was proven off", () =>
+  it("belongs to this outage if the node went down before the host was proven off", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T11:05:00Z"), node(), []), true));
-  it("not if it has come up in another boot since: the clock of who proved it off may have been ahead", () => {
+  it("does not belong to this outage if the node has come up in another boot since", () => {
     const reboot = { ...at("2026-01-01T11:05:00Z"), bootID: "old-boot" };
     assert.equal(rebootOfThisOutage(reboot, node({ bootID: "new-boot" }), []), false);
     assert.equal(rebootOfThisOutage(reboot, node(), []), true);
   });
-  it("not if it went down after", () =>
+  it("does not belong to this outage if the node went down later", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), []), false));
   it("if it came up ailing after it, and the remediation that made it is still there", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), [sibling(false)]), true));
-  it("not if that one has succeeded", () =>
+  it("does not belong to this outage if that remediation has succeeded", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), [sibling(true)]), false));
-  it("not if that one made another reboot", () =>
+  it("does not belong to this outage if that remediation made another reboot", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T10:49:00Z"), node(), [sibling(false)]), false));
-  it("not if it was long ago", () => {
+  it("does not belong to this outage if it was long ago", () => {
     const made = "2026-01-01T09:00:00Z";
     assert.equal(rebootOfThisOutage(at(made), node(), [sibling(false, made)]), false);
   });
-  it("not if the node is Ready", () =>
+  it("does not belong to this outage if the node is Ready", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T11:05:00Z"), node({ ready: "True" }), []), false));
-  it("not if there is none", () => assert.equal(rebootOfThisOutage(undefined, node(), []), false));
+  it("does not belong to this outage if there is none", () =>
+    assert.equal(rebootOfThisOutage(undefined, node(), []), false));
 });

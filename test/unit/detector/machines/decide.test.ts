@@ -68,7 +68,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
       });
     }
 
-    it("and says why it failed, when the next try starts, and how to start it now", () => {
+    it("says why the last try failed, when the next one starts, and how to start it now", () => {
       const { machines, standing } = decideFor([failed(2, 1)]);
       const reason = `Fence m0 has failed (BMCUnreachable: no route). The next try starts at ${toTime(T0 + 9 * MINUTE)}. To try again now, delete it: kubectl delete fence m0 -n tenant`;
       assert.deepEqual(machines, [{ name: "m0", outcome: "failed", reason }]);
@@ -111,7 +111,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
       }
     });
 
-    it("and waits while the last one is still being deleted", () => {
+    it("waits while the last remediation is still being deleted", () => {
       const machine = machineOf();
       const request = requestOf(machine, { terminating: true, failedMs: T0 - 20 * MINUTE });
       const attempts = [{ uid: request.uid, startedMs: T0 - 20 * MINUTE }];

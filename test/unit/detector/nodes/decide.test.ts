@@ -269,7 +269,7 @@ describe("decide: the list of steps starts anew", () => {
     assert.equal(outcome(T0 - 4_000, { "ironfence.io/attempt-budget": "1/24h" }), "budgetSpent");
   });
 
-  it("and says until then what is tried when, and how to try at once", () => {
+  it("says what is tried next and when, and how to try at once", () => {
     const { nodes, status } = after(1, 1_000);
     assert.match(nodes[0]?.reason ?? "", /again at 20\S+\. To try again now: ironfence fence --node a$/);
     assert.equal(status.reason, "NHC is enabled; the last remediation failed for a");
@@ -280,7 +280,7 @@ describe("decide: the list of steps starts anew", () => {
     assert.deepEqual([nodes[0]?.outcome, nextCheckMs], ["noTemplateLeft", undefined]);
   });
 
-  it("and goes on to its second step as in the first round", () => {
+  it("goes on to its second step as in the first round", () => {
     const policy = policyOf(escalation("X", "Y"));
     const remediations = [
       ...["X", "Y"].map((kind) => record(kind, "a0", T0 - 1_300_000, T0 - 1_200_000)),
