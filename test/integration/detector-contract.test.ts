@@ -451,7 +451,9 @@ describe("detector: the lease of a node", () => {
     const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases" };
     world.server.faults.inject({ match, times: 2, action: { kind: "status", status: 403 } });
     world.ready("n1", "Unknown");
-    await world.until("told", () => world.told("RemediationSkipped").some((note) => /cannot be taken/.test(note)));
+    await world.until("told", () =>
+      world.told("RemediationSkipped").some((note) => /cannot take its lease/.test(note)),
+    );
     assert.deepEqual(world.fences(), []);
     await world.until("a CR", () => fenceOf("n1") !== undefined, 60_000);
   });
@@ -733,7 +735,7 @@ describe("detector: what can be missing or broken", () => {
     await world.until("disabled", () => world.condition("Disabled")?.reason === "RemediationTemplateNotFound");
     assert.match(
       world.condition("Disabled")?.message ?? "",
-      /serves no FenceTemplate of fence\.example\/v9, only of fence\.example\/v1: write that version/,
+      /serves no FenceTemplate of fence\.example\/v9, only of fence\.example\/v1: set that version/,
     );
   });
 
@@ -764,7 +766,7 @@ describe("detector: what can be missing or broken", () => {
     world.check();
     world.start();
     await world.until("disabled", () => world.condition("Disabled")?.reason === "RemediationTemplateInvalid");
-    assert.match(world.condition("Disabled")?.message ?? "", /may not be read: .*403.*aggregate-to-ext-remediation/);
+    assert.match(world.condition("Disabled")?.message ?? "", /cannot read it: .*403.*aggregate-to-ext-remediation/);
   });
 
   it("the content of a template is copied as it is: unknown fields, nulls in lists, order", async () => {

@@ -71,10 +71,7 @@ test("a host that is switched off is proven off and its node restored at once; o
   assert.deepEqual(rack.host("n2").orders, []);
   const explained = await cli(["explain", "node", "n2", "--kubeconfig", kubeconfig, "--namespace", NAMESPACE]);
   assert.equal(explained.code, 0, explained.err);
-  assert.match(
-    explained.out,
-    /soonUnhealthy: Unhealthy from .* not earlier, because FencingTarget ironfence-system\/n2/,
-  );
+  assert.match(explained.out, /soonUnhealthy: Unhealthy at .* not earlier, because FencingTarget ironfence-system\/n2/);
   assert.match(
     explained.out,
     /^ {2}proven off +no: FencingTarget ironfence-system\/n2 (reports power state On|has no proof)/m,

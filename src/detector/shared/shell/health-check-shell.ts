@@ -1,8 +1,9 @@
+import type { ControllerDeps } from "../../../kube/controller.ts";
 import { Controller } from "../../../kube/controller.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
-import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { nameOf, parseKey } from "../../../kube/watched.ts";
+import type { Logger } from "../../../telemetry/logger.ts";
 import type { Announcement } from "../model/announcement.ts";
 import type { FamilyDecision, RecordAttempts } from "../model/family-decision.ts";
 import type { CheckState } from "../views/check-states.ts";
@@ -64,7 +65,7 @@ export interface HealthCheckFamily<C extends KubeObject, A, E, D extends FamilyD
   logField: string;
   /** Actions of one reconcile that run at a time: many nodes may die at once. */
   actionsParallelMax: number;
-  store: HealthCheckStore<C>;
+  store: Pick<HealthCheckStore<C>, "get" | "values" | "recordAttempts" | "close">;
   /** Now, on the clock that decisions use. */
   nowMs: () => number;
   /** Gathers what a decision needs; or says when to try again, if that is not known yet or nothing is to be decided. */
@@ -83,12 +84,12 @@ export interface HealthCheckFamily<C extends KubeObject, A, E, D extends FamilyD
  */
 export class HealthCheckShell<C extends KubeObject, A extends { type: string }, E, D extends FamilyDecision<A>> {
   readonly #family: HealthCheckFamily<C, A, E, D>;
-  readonly #runtime: KubeRuntime;
+  readonly #logger: Logger;
   readonly #controller: Controller;
 
-  constructor(runtime: KubeRuntime, family: HealthCheckFamily<C, A, E, D>) {
+  constructor(runtime: ControllerDeps, family: HealthCheckFamily<C, A, E, D>) {
     this.#family = family;
-    this.#runtime = runtime;
+    this.#logger = runtime.logger;
     this.#controller = new Controller(runtime, {
       name: family.name,
       concurrency: CONCURRENCY,
@@ -174,7 +175,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
         }
       } catch (error) {
         const fields = { [logField]: nameOf(check), action: keyOf(action) };
-        if (!signal.aborted) this.#runtime.logger.warn({ err: error, ...fields }, "an action failed");
+        if (!signal.aborted) this.#logger.warn({ err: error, ...fields }, "an action failed");
         throw error;
       } finally {
         work.end(action);

@@ -82,7 +82,7 @@ export class FencingTargetWatch {
     const nowMs = this.#runtime.clock.monotonicMs();
     const targets = [...(this.#seen.get(nodeName)?.values() ?? [])];
     return {
-      problem: this.problem ?? (this.pending ? "FencingTargets and the stop switch are still being read" : undefined),
+      problem: this.problem ?? (this.pending ? "FencingTargets and the pause are still being read" : undefined),
       stopped: stoppedBy(present, this.#runtime.clock.nowMs())?.reason,
       targets: targets.map(({ target, proofSeenAtMs }) => ({
         target,

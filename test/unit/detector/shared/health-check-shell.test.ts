@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { FamilyDecision, RecordAttempts } from "../../../../src/detector/shared/model/family-decision.ts";
+import type { HealthCheckFamily } from "../../../../src/detector/shared/shell/health-check-shell.ts";
+import { HealthCheckShell } from "../../../../src/detector/shared/shell/health-check-shell.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import type { KubeObject } from "../../../../src/kube/resource.ts";
+import { settle, VirtualClock } from "../../../lib/virtual-clock.ts";
+import { evenRandom, silentLogger } from "../../kube/support.ts";
+
+// The shell on its own: a family whose decisions are a script, and a log of what the shell does with them.
+
+const CHECK: KubeObject = {
+  apiVersion: "example/v1",
+  kind: "Check",
+  metadata: { name: "c", uid: "uid-c", resourceVersion: "1" },
+};
+
+interface Deed {
+  type: string;
+  /** Throws instead of doing anything. */
+  fails?: boolean;
+}
+type Decision = FamilyDecision<Deed>;
+
+const decisionOf = (...actions: (Deed | RecordAttempts)[]): Decision => ({
+  actions,
+  nextCheckMs: undefined,
+  standing: [{ key: "found", type: "Normal", reason: "Found", note: "" }],
+  transitions: [{ key: "shown", type: "Normal", reason: "Shown", note: "" }],
+});
+
+/** Reconciles once with these decisions, the last of which stands. @returns what happened, in order. */
+async function reconcile(decisions: readonly Decision[], options: { storeFails?: Error } = {}): Promise<string[]> {
+  const log: string[] = [];
+  const left = [...decisions];
+  const state = { key: "", deferrals: new Map(), announced: new Set<string>() };
+  const family: HealthCheckFamily<KubeObject, Deed, string, Decision> = {
+    name: "test",
+    logField: "check",
+    actionsParallelMax: 1,
+    nowMs: () => 0,
+    store: {
+      get: () => CHECK,
+      values: () => [CHECK].values(),
+      recordAttempts: async (check) => {
+        log.push("remember");
+        return check;
+      },
+      close: () => undefined,
+    },
+    read: async () => {
+      log.push("read");
+      return {
+        state,
+        decide: () => {
+          log.push("decide");
+          return (left.length > 1 ? left.shift() : left[0]) ?? decisionOf();
+        },
+        run: async function* (_check, { type, fails = false }) {
+          if (fails) throw new KubeError("Unavailable", `${type} failed`);
+          yield `${type} done`;
+        },
+        observe: (event) => {
+          log.push(`observe ${event}`);
+          return [];
+        },
+        end: ({ type }) => void log.push(`end ${type}`),
+        storeStatus: async () => {
+          log.push("store");
+          if (options.storeFails !== undefined) throw options.storeFails;
+        },
+      };
+    },
+    forget: () => undefined,
+    keyOf: ({ type }) => type,
+    record: (_check, { reason }) => void log.push(`record ${reason}`),
+  };
+  const stop = new AbortController();
+  const shell = new HealthCheckShell({ clock: new VirtualClock(), random: evenRandom, logger: silentLogger }, family);
+  shell.enqueueAll();
+  const run = shell.run(stop.signal);
+  await settle();
+  stop.abort();
+  await run;
+  return log;
+}
+
+describe("the shell of health checks", () => {
+  it("reads, decides, announces, runs, observes, decides again, stores and announces what it has stored", async () => {
+    assert.deepEqual(await reconcile([decisionOf({ type: "create" }), decisionOf()]), [
+      "read",
+      "decide",
+      "record Found",
+      "observe create done",
+      "end create",
+      "decide",
+      "store",
+      "record Shown",
+    ]);
+  });
+
+  it("runs an action that stays decided once in a reconcile", async () => {
+    const log = await reconcile([decisionOf({ type: "create" })]);
+    assert.equal(log.filter((entry) => entry === "end create").length, 1);
+  });
+
+  it("decides at most five times in a reconcile, whatever the actions bring about", async () => {
+    const endless = Array.from({ length: 9 }, (_, index) => decisionOf({ type: `step ${index}` }));
+    assert.equal((await reconcile(endless)).filter((entry) => entry === "decide").length, 5);
+  });
+
+  it("runs and stores the rest where one action fails", async () => {
+    const log = await reconcile([decisionOf({ type: "delete", fails: true }, { type: "create" }), decisionOf()]);
+    assert.deepEqual(log.slice(3), [
+      "end delete",
+      "observe create done",
+      "end create",
+      "decide",
+      "store",
+      "record Shown",
+    ]);
+  });
+
+  it("remembers attempts in one write, before it decides again", async () => {
+    const attempts: RecordAttempts = { type: "recordAttempts", key: "n1", attempts: [] };
+    const log = await reconcile([decisionOf(attempts, { type: "delete" }), decisionOf()]);
+    assert.deepEqual(log.slice(3, 7), ["observe delete done", "end delete", "remember", "decide"]);
+  });
+
+  it("announces nothing that a status write was to show and did not", async () => {
+    const log = await reconcile([decisionOf()], { storeFails: new KubeError("Conflict", "a newer version") });
+    assert.deepEqual(log, ["read", "decide", "record Found", "store"]);
+  });
+});
