@@ -108,3 +108,11 @@ export function parseHostName(text: string | undefined): { namespace: string; na
   const [namespace, name, more] = (text ?? "").split("/");
   return namespace && name && more === undefined ? { namespace, name } : undefined;
 }
+
+/** Of every key by which ironfence holds a host off; the rest is the remediation's UID. */
+export const HOLD_KEY_PREFIX = `${REBOOT_ANNOTATION_PREFIX}ironfence-`;
+
+/** The annotation by which a remediation holds a host off. */
+export function holdKey(owner: { uid: string }): string {
+  return `${HOLD_KEY_PREFIX}${owner.uid}`;
+}

@@ -12,7 +12,7 @@ import { OptionError } from "../config/option.ts";
 import { ClusterConfigError, KubeError } from "../kube/errors.ts";
 import { TargetError } from "../remediator/hosts/host.ts";
 import type { Reason } from "../remediator/machine/model/reasons.ts";
-import { deviceProblem, pageOf } from "../remediator/machine/model/reasons.ts";
+import { pageOf } from "../remediator/machine/model/reasons.ts";
 import type { CliContext } from "./context.ts";
 import { withoutControls } from "./context.ts";
 import { bmcCommands } from "./bmc.ts";
@@ -28,6 +28,7 @@ import { probeCommand } from "./probe.ts";
 import { runCommand } from "./run.ts";
 import { statusCommand } from "./status.ts";
 import { VERSION } from "../runtime/version.ts";
+import { deviceProblem } from "../remediator/hosts/device-problem.ts";
 
 /**
  * @param command the first word of the command line, by which messages name the next step.

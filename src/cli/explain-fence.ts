@@ -2,7 +2,6 @@ import { NODE_NAME } from "../api/annotations.ts";
 import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import { readBareMetalHost } from "../api/metal3.ts";
-import { readyOf } from "../remediator/probes/target-status.ts";
 import { HostIndex } from "../remediator/hosts/bare-metal-host/host-index.ts";
 import { hostText, refusalOf, maintenanceOf } from "../remediator/hosts/bare-metal-host/power-path.ts";
 import { localNode } from "../nodes/subject.ts";
@@ -10,6 +9,7 @@ import { parseTimeMs } from "../runtime/time.ts";
 import type { NodeExplanation } from "./explain-words.ts";
 import { conditionOf, itemsOf, problemsOf, saidOf } from "./status-problems.ts";
 import type { Overview } from "./status-read.ts";
+import { readyOf } from "../remediator/hosts/target-store.ts";
 
 /** One thing that a fence of a node has to pass. */
 export interface FenceStep {

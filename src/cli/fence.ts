@@ -11,7 +11,6 @@ import type { KubeObject } from "../kube/resource.ts";
 import { apiVersionOf } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { keyOf } from "../kube/watched.ts";
-import { deviceProblem } from "../remediator/machine/model/reasons.ts";
 import { isReady } from "../remediator/machine/node-patches/marks.ts";
 import { withRuntime } from "./cluster.ts";
 import { confirm } from "./confirm.ts";
@@ -24,6 +23,7 @@ import { countPods, planFence, readClusterFacts } from "./fence-plan.ts";
 import { flagsOf } from "./flags.ts";
 import { proposeNodes } from "./proposals.ts";
 import { renderTable } from "./table.ts";
+import { deviceProblem } from "../remediator/hosts/device-problem.ts";
 
 const STRATEGIES: Readonly<Record<"reboot" | "reprovision" | "escalate", StrategyType>> = {
   reboot: "Reboot",

@@ -13,9 +13,9 @@ import { HostIndex } from "../remediator/hosts/bare-metal-host/host-index.ts";
 import { localNode, nodeKey } from "../nodes/subject.ts";
 import { etcdNodes } from "../remediator/machine/rules/quorum.ts";
 import { REASONS } from "../remediator/machine/model/reasons.ts";
-import { readyOf } from "../remediator/probes/target-status.ts";
 import type { Overview } from "./status-read.ts";
 import type { Listed } from "./status-foreign.ts";
+import { readyOf } from "../remediator/hosts/target-store.ts";
 
 /** One thing that keeps a node from being fenced, or will. */
 export interface Problem {

@@ -6,7 +6,6 @@ import type { NodeHealthCheck } from "../api/node-health-check.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { KubeObject } from "../kube/resource.ts";
 import { nodeKey } from "../nodes/subject.ts";
-import { readyOf } from "../remediator/probes/target-status.ts";
 import { renderHosts } from "./status-hosts.ts";
 import type { Listed } from "./status-foreign.ts";
 import type { Problem } from "./status-problems.ts";
@@ -14,6 +13,7 @@ import { conditionOf, itemsOf, saidOf, shorten, uncoveredOf } from "./status-pro
 import type { Agent, Overview } from "./status-read.ts";
 import { renderRequests } from "./status-requests.ts";
 import { renderTable } from "./table.ts";
+import { readyOf } from "../remediator/hosts/target-store.ts";
 
 /** What is wrong, one line each, in full sentences. */
 export function renderProblems(problems: readonly Problem[]): string[] {

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
-import type { Credentials, TlsMaterial } from "../kube/credentials.ts";
 import { BlockYamlError, parseBlockYaml } from "./block-yaml.ts";
+import type { Credentials, TlsMaterial } from "../kube/cluster-access.ts";
 
 /** A real one is a few KiB; a text larger than this is not even parsed. */
 const TEXT_LENGTH_MAX = 256 * 1024;

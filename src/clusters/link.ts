@@ -2,7 +2,6 @@ import { NODES } from "../api/core-types.ts";
 import type { Node } from "../api/core.ts";
 import { trimNode } from "../api/trim.ts";
 import { createKubeRuntime } from "../kube/create-runtime.ts";
-import type { ClusterAccess, Credentials } from "../kube/credentials.ts";
 import type { KubeError } from "../kube/errors.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { guardWrites } from "../kube/guarded-transport.ts";
@@ -13,6 +12,7 @@ import type { Watched } from "../kube/watched.ts";
 import { sleep } from "../runtime/clock.ts";
 import { readClusterUid } from "./cluster-uid.ts";
 import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
+import type { ClusterAccess, Credentials } from "../kube/cluster-access.ts";
 
 /** A fault of the watch on nodes is reported when it has lasted this long: an API server that restarts is back sooner. */
 const TROUBLE_MS = 15_000;

@@ -1,5 +1,5 @@
 import type { Clock } from "../runtime/clock.ts";
-import type { ClusterAccess, Credentials } from "./credentials.ts";
+import type { ClusterAccess, Credentials } from "./cluster-access.ts";
 
 /**
  * How old credentials may get before files are looked at again. A pod's token is replaced at 80 % of its life, of at least

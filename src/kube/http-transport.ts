@@ -5,10 +5,10 @@ import type { Clock } from "../runtime/clock.ts";
 import { abortReason } from "../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 import { CredentialCache } from "./credential-cache.ts";
-import type { ClusterAccess, Credentials, TlsMaterial } from "./credentials.ts";
 import { KubeError, isKubeError } from "./errors.ts";
 import { lookupElsewhere, refuseLocalHost } from "./local-addresses.ts";
 import type { KubeTransport, Lane, TransportRequest, TransportResponse, TransportStream } from "./transport.ts";
+import type { ClusterAccess, Credentials, TlsMaterial } from "./cluster-access.ts";
 
 /**
  * Bound of an answer that is read whole. A page of 100 nodes, each with 50 images and every condition, is 3 MiB; etcd

@@ -5,9 +5,9 @@ import type { Cluster, User } from "@kubernetes/client-node";
 import { KubeConfig } from "@kubernetes/client-node";
 import { parse, YAMLParseError } from "yaml";
 import { isRecord } from "./api-answers.ts";
-import type { ClusterAccess, Credentials } from "./credentials.ts";
 import { ClusterConfigError, noCredentials } from "./errors.ts";
 import { readToken } from "./token-file.ts";
+import type { ClusterAccess, Credentials } from "./cluster-access.ts";
 
 /** One context, read and checked; `config` has it as its current one. */
 interface LoadedConfig {

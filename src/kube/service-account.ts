@@ -2,9 +2,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import path from "node:path";
 import type { Environment } from "./cluster-environment.ts";
-import type { ClusterAccess } from "./credentials.ts";
 import { ClusterConfigError, noCredentials } from "./errors.ts";
 import { readToken } from "./token-file.ts";
+import type { ClusterAccess } from "./cluster-access.ts";
 
 /**
  * The way in from a pod, by its own service account.

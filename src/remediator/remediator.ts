@@ -263,10 +263,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const vouching = {
     powerOf: (node: NodeId) => sessionsOf(node).map(({ seen }) => seen.power),
     onTakenOff: (node: NodeId) => {
-      // Whoever proves the host off again puts the taint on again.
-      for (const session of sessionsOf(node)) {
-        session.seen = { ...session.seen, taint: undefined, released: false, drain: undefined };
-      }
+      for (const session of sessionsOf(node)) session.observe({ type: "TaintTakenOff" });
     },
   };
   /** Remediations, as soon as they are known: each says what it waits for. */

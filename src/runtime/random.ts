@@ -12,7 +12,7 @@ export interface Random {
  * `baseMs` doubled `failures` times, capped at `maxMs`, with the upper half of it drawn at random so that many clients that
  * failed together do not come back together.
  */
-export function backoffMs(random: Random, baseMs: number, maxMs: number, failures: number): number {
+export function backoffMs(random: Pick<Random, "next">, baseMs: number, maxMs: number, failures: number): number {
   const ceiling = Math.min(maxMs, baseMs * 2 ** Math.min(failures, 30));
   return ceiling / 2 + (ceiling / 2) * random.next();
 }

@@ -23,13 +23,13 @@ import { readOverview } from "../../src/cli/status-read.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
 import { loadCluster } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import { readyOf } from "../../src/remediator/probes/target-status.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { installHealthy, NAMESPACE, NODE_NAMES, setTargetReady } from "./check-fixture.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
+import { readyOf } from "../../src/remediator/hosts/target-store.ts";
 
 // `ironfence check` over HTTPS, as users run it.
 

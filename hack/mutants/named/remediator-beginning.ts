@@ -225,7 +225,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "identity-without-node",
     "effects/run-effect",
     "an identity serves no order where the node could not be looked at",
-    "session.seen = { ...session.seen, identity: undefined };",
+    'session.observe({ type: "IdentityDiscarded" });',
     "",
     DEVICE_EFFECTS,
   ),

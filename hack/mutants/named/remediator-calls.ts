@@ -328,7 +328,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     "unread-secret-keeps-proof",
     "effects/devices",
     "a host of which nothing can be read is not proven off for longer than a proof lasts",
-    "session.seen = { ...session.seen, power: recordFailedReading(session.seen.power, session.now().monotonicMs) };",
+    'session.observe({ type: "PowerReadFailed", atMs: session.now().monotonicMs });',
     "",
     DEVICE_EFFECTS,
   ),

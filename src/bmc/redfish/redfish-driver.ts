@@ -19,7 +19,7 @@ import { pathOnOrigin } from "./reference.ts";
 import { findMissingRight } from "./rights.ts";
 import type { Resource, Service } from "./service.ts";
 import { parseAllowed, parseManagerReset, parseSystem } from "./system.ts";
-import type { ResetAction, System } from "./system.ts";
+import type { System } from "./system.ts";
 import { parseTask, retryAfterMs, taskReference } from "./task.ts";
 import type { RedfishAddress } from "../address.ts";
 import { compareHosts } from "../driver.ts";
@@ -32,6 +32,7 @@ import type { Shared } from "../shared.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { ResetAction } from "./reset-memory.ts";
 
 /**
  * How long an order that runs as a task is watched for an early refusal. After that the order counts as accepted: the power

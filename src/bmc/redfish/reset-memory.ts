@@ -1,4 +1,9 @@
-import type { ResetAction } from "./system.ts";
+/** The Reset action, with what the service says it allows; both lists may be missing. */
+export interface ResetAction {
+  target: string;
+  allowedTypes: readonly string[] | undefined;
+  actionInfo: string | undefined;
+}
 
 /** Of so many Systems the action is remembered; those read the longest ago are forgotten first. */
 const SYSTEMS_MAX = 10_000;

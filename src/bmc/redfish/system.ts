@@ -4,6 +4,7 @@ import { has, linksAt, objectAt, stringAt, stringsAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Resource } from "./service.ts";
+import type { ResetAction } from "./reset-memory.ts";
 
 /** What we use of a ComputerSystem (DSP0268). */
 export interface System {
@@ -21,13 +22,6 @@ export interface System {
   chassis: readonly string[];
   /** The BMCs that manage it. */
   managers: readonly string[];
-}
-
-/** The Reset action, with what the service says it allows; both lists may be missing. */
-export interface ResetAction {
-  target: string;
-  allowedTypes: readonly string[] | undefined;
-  actionInfo: string | undefined;
 }
 
 /** A blade sees its enclosure and maybe its rack: their power is not the host's. */

@@ -9,6 +9,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import type { KnownCluster } from "../../nodes/subject.ts";
 import { clusterKey } from "../../nodes/subject.ts";
+import type { Away } from "../machine/model/away.ts";
 
 /** A cluster whose nodes are fenced, as it can be worked with now. Ask for it anew each time. */
 export interface NodeCluster {
@@ -24,13 +25,6 @@ export interface NodeCluster {
   readonly away: Away | undefined;
   /** Since when, by the wall clock, nothing says how to reach the cluster, as of one that was deleted; undefined where something does. */
   readonly missingSinceMs?: number;
-}
-
-export interface Away {
-  /** ClusterExchanged: another cluster answers than the one that was meant. */
-  reason: "ClusterUnreachable" | "ClusterExchanged";
-  /** For people, with the next step. */
-  message: string;
 }
 
 export interface NodeListener {

@@ -4,15 +4,16 @@ import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { isReady } from "../machine/node-patches/marks.ts";
-import type { EtcdMember } from "../machine/rules/quorum.ts";
 import { etcdNodes, mayRunEtcd } from "../machine/rules/quorum.ts";
 import { ReplaceTurns } from "./replacement-admission.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";
 import { isBegun, isUnderWay, placeOf } from "../machine/model/state.ts";
 import { clusterKey, subjectOf } from "../../nodes/subject.ts";
 import { PLACE_KEPT_MS } from "../machine/model/timings.ts";
-import type { Contender, Turn, TurnLimits } from "../machine/rules/admission.ts";
+import type { Contender, TurnLimits } from "../machine/rules/admission.ts";
 import { allot, zoneOf } from "../machine/rules/admission.ts";
+import type { EtcdMember } from "../machine/model/observations.ts";
+import type { Turn } from "../machine/model/snapshot.ts";
 
 export interface TurnsDeps {
   clock: Clock;

@@ -1,7 +1,6 @@
 import type { KubeError } from "../../kube/errors.ts";
 import type { Random } from "../../runtime/random.ts";
 import { backoffMs } from "../../runtime/random.ts";
-import type { Effect } from "../machine/model/snapshot.ts";
 import {
   API_REPEAT_MS,
   API_REPORT_AFTER_MS,
@@ -9,23 +8,7 @@ import {
   API_RETRY_MIN_MS,
   UNTAINT_RETRY_MAX_MS,
 } from "../machine/model/timings.ts";
-
-/** A kind of call to the API: storing the status, or an effect. */
-export type ApiCall = "store" | Effect["do"];
-
-/** A kind of call that fails. */
-export interface ApiTrouble {
-  call: ApiCall;
-  /** Names the object, the cause, and what to do where that is known. */
-  message: string;
-  /** It does not pass by itself. */
-  refused: boolean;
-  /** Failures in a row. */
-  failures: number;
-  retryAtMs: number;
-  /** When the first of the failures began. */
-  sinceMs: number;
-}
+import type { ApiCall, ApiTrouble } from "../machine/model/api-failure.ts";
 
 /** A call that is not made again for so long after it may be is not needed any more. */
 const FORGOTTEN_AFTER_MS = 10_000;

@@ -1,7 +1,8 @@
 import type { Session } from "./session.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
-import type { FencedHost, HostDirectory, LookupFailure } from "../hosts/host.ts";
+import type { FencedHost, HostDirectory } from "../hosts/host.ts";
 import { compareIdentity } from "../hosts/identity.ts";
+import type { LookupFailure } from "../machine/model/host-facts.ts";
 
 /** Which host a remediation works on, or why it has none. */
 export type Lookup = { found: true; host: FencedHost } | LookupFailure;

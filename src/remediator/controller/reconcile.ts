@@ -5,7 +5,6 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import type { ApiCall } from "./api-failures.ts";
 import { takesTaintOff } from "./api-failures.ts";
 import { decide } from "../machine/decide.ts";
 import { reportTrouble } from "../machine/rules/api-failure.ts";
@@ -19,9 +18,7 @@ import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";
 import { etcdNodes } from "../machine/rules/quorum.ts";
 import type { Session } from "./session.ts";
-import type { Decision, Note } from "../machine/model/snapshot.ts";
 import type { SentOrder } from "../machine/model/observations.ts";
-import { seenAfter } from "../machine/model/observations.ts";
 import type { State } from "../machine/model/state.ts";
 import { holds } from "../machine/rules/transitions.ts";
 import { conditionOf } from "../machine/model/status.ts";
@@ -32,6 +29,8 @@ import type { SnapshotDeps } from "./take-snapshot.ts";
 import { stopOf, takeSnapshot } from "./take-snapshot.ts";
 import { REFRESH_MAX_MS, UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machine/model/timings.ts";
 import { GivenUp, whileProven } from "./while-proven.ts";
+import type { Decision, Note } from "../machine/model/decision.ts";
+import type { ApiCall } from "../machine/model/api-failure.ts";
 
 /** Steps of one run, after which others get their turn. */
 const STEPS_MAX = 100;
@@ -93,7 +92,7 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
       readStopSwitch: (looking) => deps.stopSwitch.look(looking),
       identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),
     };
-    const work = (signal: AbortSignal): Promise<void> => perform(deps, context, decision, attempt, signal);
+    const work = (signal: AbortSignal): Promise<void> => perform(deps, context, session, decision, attempt, signal);
     try {
       if (mayReadBeside(state, decision)) {
         const leftMs = decision.status === undefined && snapshot.remainingMs > 0 ? snapshot.remainingMs : Infinity;
@@ -109,7 +108,8 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
       if (error instanceof GivenUp) continue;
       if (!(await recover(deps, session, attempt, error, signal))) return undefined;
     } finally {
-      session.seen = { ...session.seen, kube: session.troubles.oldest(session.now().monotonicMs) };
+      const oldest = session.troubles.oldest(session.now().monotonicMs);
+      if (oldest !== session.seen.kube) session.observe({ type: "ApiCallsObserved", oldest });
     }
   }
   return BUSY_PAUSE_MS;
@@ -125,11 +125,11 @@ interface Calls {
 async function perform(
   deps: WalkerDeps,
   context: EffectContext,
+  session: Session,
   decision: Decision,
   calls: Calls,
   signal: AbortSignal,
 ): Promise<void> {
-  const { session } = context;
   const begin = (call: ApiCall): void => {
     calls.present = call;
     calls.startedMs = session.now().monotonicMs;
@@ -280,9 +280,7 @@ async function store(
   session.learn(stored);
   const entered = session.state;
   const to = entered.name;
-  session.seen = seenAfter(session.seen, from, entered);
-  // What was seen of the node before it was named was seen of none.
-  if (session.nodeName !== namedBefore) session.seen = { ...session.seen, examined: undefined, lease: undefined };
+  session.observe({ type: "StatusStored", from, to: entered, isNodeNamed: session.nodeName !== namedBefore });
   for (const { type, reason, message } of notes) {
     const fields = { ...fieldsOf(session), state: to, step: reason, message };
     runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");

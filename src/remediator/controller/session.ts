@@ -10,12 +10,9 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { ApiTroubles } from "./api-failures.ts";
 import type { Plan, ReadPlan } from "../machine/model/strategy.ts";
 import { readPlan } from "../machine/model/strategy.ts";
-import { NOTHING_READ } from "../machine/rules/off-proof.ts";
-import { leaseSeen } from "../machine/rules/lease-silence.ts";
 import { readAnyMachine } from "../machine-objects/read-machine.ts";
 import type { Seen } from "../machine/model/observations.ts";
 import type { Now } from "../machine/model/snapshot.ts";
-import { nothingSeen } from "../machine/model/observations.ts";
 import type { State } from "../machine/model/state.ts";
 import { parseState, withUnknownSpec } from "../machine/model/state.ts";
 import type { NodeCluster, NodeClusters } from "../clusters/node-clusters.ts";
@@ -23,6 +20,8 @@ import type { Subject } from "../../nodes/subject.ts";
 import { clusterKey, clusterOf, isUnresolved, machineResource, subjectOf } from "../../nodes/subject.ts";
 import type { FencedHost, HostPower } from "../hosts/host.ts";
 import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../machine/model/timings.ts";
+import { nothingSeen, observe } from "../machine/observe.ts";
+import type { RemediationEvent } from "../machine/model/event.ts";
 
 type WatchName = "lease" | "pods" | "machine";
 
@@ -45,7 +44,6 @@ export class Session {
   remediation: BareMetalRemediation;
   /** Whether it was ever read live, or written, by this process: all that a watch has shown may be of long ago. */
   isLive = false;
-  seen: Seen = nothingSeen();
   power: HostPower | undefined;
   /** Failed guards in a row. */
   conflicts = 0;
@@ -54,6 +52,7 @@ export class Session {
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
   readonly #runtime: KubeRuntime;
+  #seen: Seen = nothingSeen();
   readonly #clusters: NodeClusters;
   readonly #wake: () => void;
   readonly #rewinds: number | undefined;
@@ -80,6 +79,15 @@ export class Session {
     this.uid = remediation.metadata.uid;
     this.remediation = remediation;
     this.enteredAtMs = runtime.clock.monotonicMs();
+  }
+
+  /** What this process has learned about the remediation: by `observe` alone. */
+  get seen(): Seen {
+    return this.#seen;
+  }
+
+  observe(event: RemediationEvent): void {
+    this.#seen = observe(this.#seen, event);
   }
 
   get subject(): Subject {
@@ -166,13 +174,12 @@ export class Session {
    * count for nothing once it is edited, since they may be another host's.
    */
   async useTarget({ ref, version }: Pick<FencedHost, "ref" | "version">): Promise<void> {
-    const { claim } = this.seen;
-    // What was taken is another target than this one, which was made anew.
-    if (claim?.owned === true && claim.targetUid !== ref.uid) this.seen = { ...this.seen, claim: undefined };
-    const edited = this.#targetVersion !== undefined && this.#targetVersion !== version;
+    const isEdited = this.#targetVersion !== undefined && this.#targetVersion !== version;
     this.#targetVersion = version;
-    if (!edited) return;
-    this.seen = { ...this.seen, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };
+    const { claim } = this.seen;
+    const isOther = claim?.owned === true && claim.targetUid !== ref.uid;
+    if (isEdited || isOther) this.observe({ type: "TargetChanged", targetUid: ref.uid, isEdited });
+    if (!isEdited) return;
     await this.closeDevices();
   }
 
@@ -262,7 +269,12 @@ export class Session {
       signal,
     );
     leases.subscribe((change) => {
-      if (change.type !== "deleted" && this.recordLease(change.object, undefined)) this.#wake();
+      if (change.type === "deleted") return;
+      const known = this.seen.lease;
+      const contact = this.cluster.runtime.contact();
+      const atMs = this.now().monotonicMs;
+      this.observe({ type: "LeaseRead", lease: change.object, readAtMs: undefined, contact, atMs });
+      if (known !== undefined && this.seen.lease?.renewedAtMs !== known.renewedAtMs) this.#wake();
     });
   };
 
@@ -270,8 +282,7 @@ export class Session {
     const pods = runtime.watch<Pod>({ type: PODS, fieldSelector: `spec.nodeName=${nodeName}`, trim: trimPod }, signal);
     pods.subscribe((change) => {
       if (change.type !== "deleted" || this.seen.drain === undefined) return;
-      // A pod has gone: look again at once instead of at the next turn.
-      this.seen = { ...this.seen, drain: { ...this.seen.drain, atMs: -Infinity } };
+      this.observe({ type: "PodGone" });
       this.#wake();
     });
   };
@@ -292,21 +303,10 @@ export class Session {
     machines.subscribe((change) => {
       if (change.type === "deleted" || change.object.nodeName === undefined) return;
       const atMs = this.now().monotonicMs;
-      this.seen = { ...this.seen, subjectMachine: { found: true, machine: change.object, atMs } };
+      this.observe({ type: "MachineRead", machine: { found: true, machine: change.object }, atMs });
       this.#wake();
     });
   };
-
-  /**
-   * Takes one look at the node's lease. @param readAtMs when it was read live; absent for a watch event.
-   * @returns whether it shows a renewal since the last look.
-   */
-  recordLease(lease: Lease | undefined, readAtMs: number | undefined): boolean {
-    const known = this.seen.lease;
-    const next = leaseSeen(known, lease, this.now().monotonicMs, readAtMs, this.cluster.runtime.contact());
-    this.seen = { ...this.seen, lease: next };
-    return known !== undefined && next.renewedAtMs !== known.renewedAtMs;
-  }
 
   /** Ends watches, closes devices and lets go of the node's cluster. Never throws. */
   async close(): Promise<void> {

@@ -8,16 +8,10 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import type { Stop } from "../machine/model/snapshot.ts";
+import type { Paused } from "../machine/model/hold.ts";
 
 /** How often the end of a pause is looked at. */
 const RECHECK_MAX_MS = 3_600_000;
-
-/** Why power-offs are held; `isUnread` where that is because the switch cannot be read. */
-export interface Paused {
-  reason: string;
-  isUnread?: true;
-}
 
 /** The cluster-wide switch that stops every new power-off. */
 export interface StopSwitch {
@@ -99,14 +93,6 @@ function stopSwitchOf(
 /** The time by the API server's clock, no later than it is: an agent whose clock is ahead must not end a pause too soon. */
 export function serverTimeMs(runtime: KubeRuntime): number {
   return runtime.clock.nowMs() + (runtime.clockOffset?.()?.minMs ?? 0);
-}
-
-/** What holds power orders. @param paused, maintenance why, by the stop switch and in the words of the target. */
-export function stopFor(paused: Paused | undefined, maintenance: string | undefined): Stop | undefined {
-  if (maintenance !== undefined) return { reason: "Maintenance", message: `no power order is sent: ${maintenance}` };
-  if (paused === undefined) return undefined;
-  const message = `no power-off is sent: ${paused.reason}`;
-  return { reason: "Paused", message, ...(paused.isUnread && { isUnread: true }) };
 }
 
 function trimSwitch(raw: KubeObject): ConfigMap {

@@ -8,15 +8,17 @@ import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { isWaiting } from "../effects/claim-host.ts";
 import type { Lookup } from "./find-host.ts";
 import type { Session } from "./session.ts";
-import type { HostFacts, Sibling, Snapshot, Stop } from "../machine/model/snapshot.ts";
+import type { Sibling, Snapshot } from "../machine/model/snapshot.ts";
 import type { State } from "../machine/model/state.ts";
 import type { StopSwitch } from "./stop-switch.ts";
-import { stopFor } from "./stop-switch.ts";
 import type { Subject } from "../../nodes/subject.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
 import type { FencedHost } from "../hosts/host.ts";
 import { zoneOf } from "../machine/rules/admission.ts";
 import type { Turns } from "./admissions.ts";
+import type { Stop } from "../machine/model/hold.ts";
+import { stopFor } from "../machine/model/hold.ts";
+import type { HostFacts } from "../machine/model/host-facts.ts";
 
 export interface SnapshotDeps {
   runtime: KubeRuntime;

@@ -2,7 +2,6 @@ import { abortReason, sleep } from "../../runtime/clock.ts";
 import { isRenewedAfter, readingDue } from "../machine/states/powering-off.ts";
 import { readPower } from "../effects/devices.ts";
 import type { EffectContext } from "../effects/effect-context.ts";
-import type { Session } from "./session.ts";
 
 /** Calls to the API were given up, since something more urgent is to be decided. */
 export class GivenUp extends Error {
@@ -63,6 +62,6 @@ export async function whileProven(
 }
 
 /** Whether there is no proof to be kept: the host is not proven off any more, cannot be asked again, or is not the node's. */
-function isLost({ seen }: Session, provenAtMs: number): boolean {
+function isLost({ seen }: EffectContext["session"], provenAtMs: number): boolean {
   return seen.power.provenAtMs === undefined || seen.device?.final === true || isRenewedAfter(seen.lease, provenAtMs);
 }

@@ -3,14 +3,14 @@ import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import type { EffectContext } from "./effect-context.ts";
+import type { EffectContext, EffectSession } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
-import type { Session } from "../controller/session.ts";
-import type { FencedHost, HostOwner } from "../hosts/host.ts";
+import type { FencedHost } from "../hosts/host.ts";
 import { RECLAIM_MAX_MS } from "../machine/model/timings.ts";
+import type { HostOwner } from "../machine/model/host-facts.ts";
 
 /** The remediation as the owner of a host. */
-export function ownerOf(session: Session): HostOwner {
+export function ownerOf(session: EffectSession): HostOwner {
   const { uid, name, namespace = "" } = session.remediation.metadata;
   return { uid, kind: BARE_METAL_REMEDIATIONS.kind, namespace, name };
 }
@@ -25,7 +25,7 @@ export async function claimHost(context: EffectContext, signal: AbortSignal): Pr
   } catch (error) {
     if (signal.aborted || !(await isUnreadable(context, host, signal))) throw error;
     context.runtime.logger.warn({ ...fieldsOf(session), err: error }, "the host's target not read, held by record");
-    session.seen = { ...session.seen, claim: { owned: true, targetUid: host.ref.uid } };
+    session.observe({ type: "HostClaimed", targetUid: host.ref.uid });
   }
 }
 
@@ -59,7 +59,7 @@ async function isUnreadable(context: EffectContext, host: FencedHost, signal: Ab
  * is its own still, though the target cannot be read: the host must not stay off for that. A power-off waits all the same, since
  * what holds it cannot be looked at.
  */
-function isOnRecord({ status, uid, seen }: Session, { ref, owner }: FencedHost): boolean {
+function isOnRecord({ status, uid, seen }: EffectSession, { ref, owner }: FencedHost): boolean {
   return status.target?.uid === ref.uid && owner?.uid === uid && !seen.hostReleased;
 }
 
@@ -77,11 +77,9 @@ async function takeHost(context: EffectContext, host: FencedHost, signal: AbortS
       claim = await host.claim(ownerOf(session), signal);
     }
   }
-  const atMs = session.now().monotonicMs;
-  const seen = claim.owned
-    ? ({ owned: true, targetUid: host.ref.uid } as const)
-    : ({ owned: false, by: claim.by, undoing: owner?.status?.phase === "Undoing", atMs } as const);
-  session.seen = { ...session.seen, claim: seen, ...(claim.owned && { hostReleased: false }) };
+  if (claim.owned) return session.observe({ type: "HostClaimed", targetUid: host.ref.uid });
+  const undoing = owner?.status?.phase === "Undoing";
+  session.observe({ type: "HostClaimRefused", by: claim.by, undoing, atMs: session.now().monotonicMs });
 }
 
 /** The live object of that UID; undefined where it is gone. */
@@ -112,7 +110,7 @@ export async function checkSuccessor(context: EffectContext, signal: AbortSignal
     const live = await liveRemediation(context, sibling, signal);
     waiting = live !== undefined && isWaiting(live);
   }
-  session.seen = { ...session.seen, successor: { waiting, atMs: session.now().monotonicMs } };
+  session.observe({ type: "SuccessorChecked", waiting, atMs: session.now().monotonicMs });
 }
 
 /** Whether a remediation waits for a host that another one owns. */

@@ -1,11 +1,35 @@
 import type { Node } from "../../api/core.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import type { Session } from "../controller/session.ts";
-import type { SentOrder } from "../machine/model/observations.ts";
-import type { Sibling } from "../machine/model/snapshot.ts";
+import type { Now, Sibling } from "../machine/model/snapshot.ts";
 import { clusterKey } from "../../nodes/subject.ts";
-import type { FencedHost } from "../hosts/host.ts";
-import type { Turns } from "../controller/admissions.ts";
+import type { FencedHost, HostPower } from "../hosts/host.ts";
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
+import type { State } from "../machine/model/state.ts";
+import type { Subject } from "../../nodes/subject.ts";
+import type { NodeCluster } from "../clusters/node-clusters.ts";
+import type { PowerOrder, Seen } from "../machine/model/observations.ts";
+import type { RemediationEvent } from "../machine/model/event.ts";
+
+/** What effects know of the remediation, and where they report what they have learned. */
+export interface EffectSession {
+  readonly uid: string;
+  readonly remediation: BareMetalRemediation;
+  readonly status: BareMetalRemediationStatus;
+  readonly state: State;
+  readonly subject: Subject;
+  /** Undefined while it is not known, and for a Machine that has not become a Node. */
+  readonly nodeName: string | undefined;
+  readonly cluster: Pick<NodeCluster, "runtime" | "nodes" | "away">;
+  readonly seen: Seen;
+  /** The open devices of the host. */
+  power: HostPower | undefined;
+  now(): Now;
+  /** Reports an event at the moment at which it happens: the call that it is part of may fail, or never return. */
+  observe(event: RemediationEvent): void;
+  /** Takes the object as it was read live, or as a write has left it. */
+  learn(live: BareMetalRemediation): void;
+  closeDevices(): Promise<void>;
+}
 
 /** What effects act on. */
 export interface EffectContext {
@@ -13,13 +37,17 @@ export interface EffectContext {
   runtime: KubeRuntime;
   /** Of the cluster that holds the node, its lease, its pods and their volumes. */
   nodeRuntime: KubeRuntime;
-  session: Session;
+  session: EffectSession;
   /** Absent where the host cannot be found. */
   host: FencedHost | undefined;
   /** The node as watched; absent where there is none. */
   node: Node | undefined;
   siblings: readonly Sibling[];
-  turns: Pick<Turns, "ask" | "leave" | "askToReplace">;
+  turns: {
+    ask(remediation: BareMetalRemediation): void;
+    leave(uid: string): void;
+    askToReplace(remediation: BareMetalRemediation): { granted: true } | { granted: false; by: string };
+  };
   /** Gives the agent's lease to another one; nothing where the agent has none to give. */
   handOver: (why: string) => void;
   /** The nodes that run etcd, as watched. */
@@ -27,7 +55,7 @@ export interface EffectContext {
   /** Whether the etcd of the node's cluster runs outside of it. */
   hasExternalEtcd: boolean;
   /** Whether a power order may still go out now: the decision for it was stored first, which takes its time. */
-  mayOrder(action: SentOrder["action"]): boolean;
+  mayOrder(action: PowerOrder): boolean;
   /** Why no power-off may be sent, by a live look at the stop switch. @throws KubeError */
   readStopSwitch(signal: AbortSignal): Promise<{ reason: string } | undefined>;
   /** Finds out which cluster the agent lives in. @throws KubeError */
@@ -35,7 +63,7 @@ export interface EffectContext {
 }
 
 /** What stands in every log line about a remediation. */
-export function fieldsOf(session: Session): {
+export function fieldsOf(session: Pick<EffectSession, "uid" | "remediation" | "subject">): {
   remediation: string;
   uid: string;
   node: string | undefined;

@@ -3,12 +3,11 @@ import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
 import type { NodeHealthCheck } from "../../api/node-health-check.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { findObject } from "../../kube/find-object.ts";
-import type { EffectContext } from "./effect-context.ts";
+import type { EffectContext, EffectSession } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import { isReady } from "../machine/node-patches/marks.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import { readLiveMachine } from "../machine-objects/read-machine.ts";
-import type { Session } from "../controller/session.ts";
 
 /** Looks live whether the node is Ready, and whether the health check that owns the remediation finds it unhealthy now. */
 export async function examineRequest(context: EffectContext, signal: AbortSignal): Promise<void> {
@@ -18,10 +17,7 @@ export async function examineRequest(context: EffectContext, signal: AbortSignal
     isListedUnhealthy(context, signal),
   ]);
   const isReadyNow = node !== undefined && isReady(node);
-  session.seen = {
-    ...session.seen,
-    request: { isReady: isReadyNow, isListed, atMs: session.now().monotonicMs },
-  };
+  session.observe({ type: "RequestExamined", isReady: isReadyNow, isListed, atMs: session.now().monotonicMs });
 }
 
 async function isListedUnhealthy(context: EffectContext, signal: AbortSignal): Promise<boolean> {
@@ -47,7 +43,7 @@ async function isListedByCheck({ session, runtime }: EffectContext, signal: Abor
 
 /** Whether a health check of Cluster API finds the Machine unhealthy, which its condition says. */
 async function isMachineUnhealthy(
-  { subject }: Session,
+  { subject }: EffectSession,
   runtime: EffectContext["runtime"],
   signal: AbortSignal,
 ): Promise<boolean> {

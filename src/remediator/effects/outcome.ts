@@ -1,7 +1,7 @@
 import type { TargetOutcome } from "../../api/fencing-target.ts";
 import { toTime } from "../../runtime/time.ts";
-import type { Session } from "../controller/session.ts";
 import type { Outcome } from "../machine/model/state.ts";
+import type { EffectSession } from "./effect-context.ts";
 
 const RESULTS = { Failed: "Failed", TimedOut: "TimedOut", Deleted: "CalledOff" } as const satisfies Record<
   Outcome["verdict"],
@@ -10,7 +10,7 @@ const RESULTS = { Failed: "Failed", TimedOut: "TimedOut", Deleted: "CalledOff" }
 const MESSAGE_MAX = 256;
 
 /** What a remediation that gives its host up has come to, for the host's own record; undefined where it is not over. */
-export function outcomeOf(session: Session): TargetOutcome | undefined {
+export function outcomeOf(session: EffectSession): TargetOutcome | undefined {
   const { state, status } = session;
   const { namespace = "", name, uid } = session.remediation.metadata;
   const common = {

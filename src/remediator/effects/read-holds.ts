@@ -3,17 +3,16 @@ import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
-import type { Seen } from "../machine/model/observations.ts";
-import type { Stop } from "../machine/model/snapshot.ts";
-import type { Paused } from "../controller/stop-switch.ts";
-import { stopFor } from "../controller/stop-switch.ts";
 import { IDENTITY_AGE_MAX_MS } from "../machine/model/timings.ts";
+import type { Paused, Stop } from "../machine/model/hold.ts";
+import { stopFor } from "../machine/model/hold.ts";
+import type { RemediationEvent } from "../machine/model/event.ts";
 
 /**
  * Looks live at what holds power orders, since a watch may be late: the stop switch, and maintenance of the target. A look that
  * fails holds power-offs, and no power-on: a host must not stay off for it.
  */
-export async function lookAtStops(context: EffectContext, signal: AbortSignal): Promise<Pick<Seen, "stop">> {
+export async function lookAtStops(context: EffectContext, signal: AbortSignal): Promise<HoldsRead> {
   const { session, host } = context;
   const look = <T>(what: string, read: (signal: AbortSignal) => Promise<T>): Promise<Look<T>> =>
     lookOnce(context, what, read, signal);
@@ -23,8 +22,10 @@ export async function lookAtStops(context: EffectContext, signal: AbortSignal): 
     look(target, (bounded) => host?.lookAtMaintenance(bounded) ?? Promise.resolve(undefined)),
   ]);
   const failed = "failed" in paused || "failed" in maintenance;
-  return { stop: { found: stopFrom(paused, maintenance), failed, atMs: session.now().monotonicMs } };
+  return { type: "HoldsRead", found: stopFrom(paused, maintenance), failed, atMs: session.now().monotonicMs };
 }
+
+export type HoldsRead = Extract<RemediationEvent, { type: "HoldsRead" }>;
 
 type Look<T> = { value: T } | { failed: string };
 

@@ -3,7 +3,7 @@ import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
 import { PAUSED_ANNOTATION } from "../../api/cluster-api.ts";
 import { integerAt } from "../../api/foreign.ts";
-import { readBareMetalHost } from "../../api/metal3.ts";
+import { holdKey, readBareMetalHost } from "../../api/metal3.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -16,15 +16,15 @@ import type { EffectContext } from "./effect-context.ts";
 import { isReady } from "../machine/node-patches/marks.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import { handToOwner, machineType } from "../machine-objects/owner-remediated.ts";
-import { hostOfMachine } from "../machine-objects/machine-host.ts";
+import { hostOfMachine } from "../hosts/bare-metal-host/machine-host.ts";
 import { readAnyMachine } from "../machine-objects/read-machine.ts";
 import type { Seen } from "../machine/model/observations.ts";
-import type { Effect } from "../machine/model/snapshot.ts";
-import { findMachine } from "../machine-objects/find-machine.ts";
+import { findMachine } from "./find-machine.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 import { groupOf } from "../../nodes/subject.ts";
-import { BARE_METAL_HOSTS, holdKey } from "../hosts/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/host-store.ts";
 import { imageOf, noteImage, putBack, savedImage } from "../hosts/bare-metal-host/removed-image.ts";
+import type { Effect } from "../machine/model/decision.ts";
 
 // Effects on what a reprovision acts on: Machines and BareMetalHosts, in the cluster that holds the remediation.
 
@@ -45,45 +45,45 @@ export type ReprovisionEffect = Extract<
   }
 >;
 
-/** Does one thing, once, and notes in the session what came of it. Throws what the API answers as KubeErrors. */
+/** Does one thing, once, and reports what came of it. Throws what the API answers as KubeErrors. */
 export async function runReprovisionEffect(
   context: EffectContext,
   effect: ReprovisionEffect,
   signal: AbortSignal,
 ): Promise<void> {
   const { session, runtime } = context;
-  const saw = (found: Partial<Seen>): void => {
-    session.seen = { ...session.seen, ...found };
-  };
   const { machine } = session.status;
   switch (effect.do) {
     case "askToReplace": {
-      const turn = context.turns.askToReplace(session.remediation);
-      return saw({ replaceTurn: turn.granted ? turn : { ...turn, atMs: session.now().monotonicMs } });
+      const admission = context.turns.askToReplace(session.remediation);
+      return session.observe({ type: "ReplacementAdmission", admission, atMs: session.now().monotonicMs });
     }
     case "findMachine":
-      return saw({ nodeMachine: await findMachine(context, signal) });
+      return session.observe({ type: "NodeMachineRead", machine: await findMachine(context, signal) });
     case "examineMachine":
-      return machine === undefined ? undefined : saw({ machine: await examineMachine(context, machine, signal) });
+      if (machine === undefined) return;
+      return session.observe({ type: "MachineExamined", machine: await examineMachine(context, machine, signal) });
     case "handToOwner":
       if (machine !== undefined) await handToOwner(runtime, machine, effect.message, signal);
-      return saw({ handedToOwner: true });
+      return session.observe({ type: "OwnerInformed" });
     case "deleteMachine":
       if (machine === undefined) return;
       // Looked at anew, whatever becomes of the answer.
-      saw({ machine: undefined });
+      session.observe({ type: "MachineExamined", machine: undefined });
       return deleteMachine(context, machine, signal);
     case "checkReplacement":
-      return machine === undefined
-        ? undefined
-        : saw({ replacement: await lookForReplacement(context, machine, signal) });
+      if (machine === undefined) return;
+      return session.observe({
+        type: "ReplacementChecked",
+        replacement: await lookForReplacement(context, machine, signal),
+      });
     case "examineHost":
-      return saw({ installed: await examineHost(context, signal) });
+      return session.observe({ type: "InstallationExamined", installed: await examineHost(context, signal) });
     case "takeImageOff":
-      saw({ installed: undefined });
+      session.observe({ type: "InstallationExamined", installed: undefined });
       return takeImageOff(context, signal);
     case "putImageBack":
-      saw({ installed: undefined });
+      session.observe({ type: "InstallationExamined", installed: undefined });
       return putImageBack(context, signal);
     case "deleteSelf":
       return deleteSelf(context, signal);

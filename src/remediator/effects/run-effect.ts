@@ -12,7 +12,7 @@ import { parseTimeMs, toTime } from "../../runtime/time.ts";
 import { isNewBoot } from "../machine/states/returning.ts";
 import { examineRequest } from "./examine-request.ts";
 import { orderPower, readPower, readWhole, setBootOverride, verifyIdentity } from "./devices.ts";
-import type { EffectContext } from "./effect-context.ts";
+import type { EffectContext, EffectSession } from "./effect-context.ts";
 import { lookAtStops } from "./read-holds.ts";
 import type { MarkChange, MarksPutOn } from "../machine/node-patches/marks.ts";
 import {
@@ -26,35 +26,30 @@ import {
 import { getNode, patchNode } from "../clusters/node-writes.ts";
 import { outcomeOf } from "./outcome.ts";
 import { checkSuccessor, claimHost, ownerOf } from "./claim-host.ts";
-import type { EtcdMember } from "../machine/rules/quorum.ts";
 import { mayRunEtcd } from "../machine/rules/quorum.ts";
 import { countBound, releasePods } from "./release-pods.ts";
 import { runReprovisionEffect } from "./reprovision.ts";
-import type { MachineSeen } from "../machine-objects/read-machine.ts";
 import { readLiveMachine, readOwnerMachine } from "../machine-objects/read-machine.ts";
 import { backupOf, restorePatch } from "../machine/node-patches/node-backup.ts";
-import type { Seen } from "../machine/model/observations.ts";
+import type { EtcdMember, MachineSeen } from "../machine/model/observations.ts";
 import { ownsHost } from "../machine/model/observations.ts";
-import type { Effect } from "../machine/model/snapshot.ts";
 import { clusterOf } from "../../nodes/subject.ts";
 import { EXAMINED_AGE_MAX_MS, WRITE_LATE_MAX_MS } from "../machine/model/timings.ts";
+import type { Effect } from "../machine/model/decision.ts";
+import type { RemediationEvent } from "../machine/model/event.ts";
+import type { HoldsRead } from "./read-holds.ts";
 
 /** On every remediation that has begun: nothing of it is forgotten before it is taken back. */
 export const FINALIZER = "ironfence.io/remediation";
 
-const TAINT_OFF = { taintCleared: true, taintUnansweredAtMs: undefined } as const;
-
 /**
- * Does one thing, once, and notes in the session what came of it. Failures of devices are noted, too; those of the API are
- * thrown as KubeErrors.
+ * Does one thing, once, and reports what came of it as events, of which `observe` says what they mean. A failed device is an event,
+ * too; failures of the API are thrown as KubeErrors.
  */
 export async function runEffect(context: EffectContext, effect: Effect, signal: AbortSignal): Promise<void> {
   const { session, nodeRuntime } = context;
   const { client } = nodeRuntime;
   const { nodeName } = session;
-  const saw = (found: Partial<Seen>): void => {
-    session.seen = { ...session.seen, ...found };
-  };
   switch (effect.do) {
     case "addFinalizer":
       return setFinalizer(context, true, signal);
@@ -70,7 +65,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return claimHost(context, signal);
     case "releaseHost":
       await context.host?.release(ownerOf(session), { asItIs: effect.asItIs, outcome: outcomeOf(session) }, signal);
-      return saw({ hostReleased: true });
+      return session.observe({ type: "HostReleased" });
     case "checkSuccessor":
       return checkSuccessor(context, signal);
     case "findCluster":
@@ -84,7 +79,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "examineRequest":
       return examineRequest(context, signal);
     case "lookAtStops":
-      return saw(await lookAtStops(context, signal));
+      return session.observe(await lookAtStops(context, signal));
     case "readLease":
       return readLease(context, signal);
     case "readPower":
@@ -110,21 +105,21 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return runReprovisionEffect(context, effect, signal);
     case "closeDevices":
       await session.closeDevices();
-      return saw({ devicesClosed: true });
+      return session.observe({ type: "DevicesClosed" });
     case "quarantine":
       await mark(context, { quarantine: "on" }, effect.attemptId, signal);
-      return saw({ quarantined: true, marksCleared: false });
+      return session.observe({ type: "Quarantined" });
     case "taint":
       return putTaint(context, effect.attemptId, signal);
     case "untaint":
       await mark(context, { outOfService: "off" }, "", signal);
-      return saw({ ...TAINT_OFF, taint: undefined, released: false, drain: undefined });
+      return session.observe({ type: "Untainted" });
     case "swapMarks":
       await mark(context, { outOfService: "off", quarantine: "on" }, effect.attemptId, signal);
-      return saw({ ...TAINT_OFF, swapped: true, quarantined: true, marksCleared: false });
+      return session.observe({ type: "MarksSwapped" });
     case "clearMarks":
       await mark(context, { outOfService: "off", quarantine: "off" }, "", signal);
-      return saw({ ...TAINT_OFF, taint: undefined, quarantined: false, marksCleared: true });
+      return session.observe({ type: "MarksCleared" });
     case "liftQuarantine": {
       // The watch said that the node is back; the live node has to say so, too.
       const patchFor: Parameters<typeof patchNode>[2] = (node) =>
@@ -132,7 +127,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
           ? markPatch(node, { outOfService: "off", quarantine: "off" }, "", undefined, putOnBy(session, node))
           : [];
       const node = await patchNode(client, nodeName, patchFor, signal);
-      return saw({ quarantineLifted: node !== undefined && isNewBoot(session, node) });
+      return session.observe({ type: "QuarantineLifted", isNewBoot: node !== undefined && isNewBoot(session, node) });
     }
     case "releasePods": {
       const node = await getNode(client, nodeName, signal);
@@ -141,19 +136,19 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       if (isFenced && nodeName !== undefined) {
         await releasePods(nodeRuntime, nodeName, effect.withinMs, signal);
       }
-      return saw({ released: true });
+      return session.observe({ type: "PodsReleased" });
     }
     case "checkDrained": {
       const bound = nodeName === undefined ? { pods: 0, attachments: 0 } : await countBound(client, nodeName, signal);
-      const checks = (session.seen.drain?.checks ?? 0) + 1;
-      // What is left may need a further deletion: a pod changed while it was being deleted, or was bound only now.
-      return saw({ drain: { ...bound, checks, atMs: session.now().monotonicMs }, released: bound.pods === 0 });
+      return session.observe({ type: "DrainChecked", ...bound, atMs: session.now().monotonicMs });
     }
     case "backupNode": {
       const node = await getNode(client, nodeName, signal);
-      if (node === undefined || node.metadata.uid !== session.status.node?.uid) return saw({ nodeDeleted: true });
+      if (node === undefined || node.metadata.uid !== session.status.node?.uid) {
+        return session.observe({ type: "NodeDeleted" });
+      }
       const { resourceVersion } = node.metadata;
-      return saw({ backup: { status: backupOf(node, session.status.backup), resourceVersion } });
+      return session.observe({ type: "NodeSaved", backup: backupOf(node, session.status.backup), resourceVersion });
     }
     case "deleteNode":
       return deleteNode(context, signal);
@@ -163,7 +158,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       const patchFor: Parameters<typeof patchNode>[2] = (node) =>
         node.metadata.uid === backup.nodeUID ? [] : restorePatch(node, backup);
       const node = await patchNode(client, nodeName, patchFor, signal);
-      return saw({ restoredUid: node?.metadata.uid });
+      return session.observe({ type: "NodeRestored", uid: node?.metadata.uid });
     }
     case "recordReboot": {
       const { uid: nodeUID, bootID } = session.status.node ?? {};
@@ -174,7 +169,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
         ...(bootID !== undefined && { bootID }),
       };
       await context.host?.recordReboot(reboot, signal);
-      return saw({ rebootRecorded: true });
+      return session.observe({ type: "RebootRecorded" });
     }
   }
 }
@@ -194,7 +189,7 @@ async function resolveSubject(context: EffectContext, signal: AbortSignal): Prom
   const { metadata } = session.remediation;
   const read = await readOwnerMachine(runtime, metadata, signal);
   const machine = read.found && clusterOf(read.machine) !== undefined ? await identified(context, read, signal) : read;
-  session.seen = { ...session.seen, subjectMachine: { ...machine, atMs: session.now().monotonicMs } };
+  session.observe({ type: "MachineRead", machine, atMs: session.now().monotonicMs });
 }
 
 /** A Machine whose cluster can be told from the agent's own. */
@@ -227,11 +222,11 @@ async function findCluster({ runtime, session }: EffectContext, signal: AbortSig
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
   }
-  session.seen = { ...session.seen, cluster: { gone, atMs: session.now().monotonicMs } };
+  session.observe({ type: "ClusterChecked", isGone: gone, atMs: session.now().monotonicMs });
 }
 
 /** Whether a Cluster was made anew under its name since: it is younger than the remediation, and another cluster answers. */
-function isAnotherCluster({ remediation, cluster }: EffectContext["session"], { metadata }: KubeObject): boolean {
+function isAnotherCluster({ remediation, cluster }: EffectSession, { metadata }: KubeObject): boolean {
   const madeAtMs = parseTimeMs(metadata.creationTimestamp) ?? -Infinity;
   const begunAtMs = parseTimeMs(remediation.metadata.creationTimestamp) ?? Infinity;
   return cluster.away?.reason === "ClusterExchanged" && madeAtMs > begunAtMs;
@@ -243,7 +238,7 @@ async function examineWithIdentity(context: EffectContext, signal: AbortSignal):
   try {
     await lookWithIdentity(context, examine, signal);
   } catch (error) {
-    session.seen = { ...session.seen, identity: undefined };
+    session.observe({ type: "IdentityDiscarded" });
     throw error;
   }
 }
@@ -251,7 +246,8 @@ async function examineWithIdentity(context: EffectContext, signal: AbortSignal):
 /** What an order rests on that does nothing to pods: who the host is, and what holds orders. */
 async function verifyWithStops(context: EffectContext, signal: AbortSignal): Promise<void> {
   // A look that failed holds what it holds, however old it is; to repeat it would keep an On from being sent for as long as it fails.
-  await lookWithIdentity(context, lookAtStops, signal, ({ stop }) => stop?.failed === true);
+  const look = async (): Promise<HoldsRead[]> => [await lookAtStops(context, signal)];
+  await lookWithIdentity(context, look, signal, ([read]) => read?.type === "HoldsRead" && read.failed);
 }
 
 /**
@@ -263,9 +259,9 @@ async function verifyWithStops(context: EffectContext, signal: AbortSignal): Pro
  */
 async function lookWithIdentity(
   context: EffectContext,
-  look: (context: EffectContext, signal: AbortSignal) => Promise<Partial<Seen>>,
+  look: (context: EffectContext, signal: AbortSignal) => Promise<readonly RemediationEvent[]>,
   signal: AbortSignal,
-  isLasting: (found: Partial<Seen>) => boolean = () => false,
+  isLasting: (found: readonly RemediationEvent[]) => boolean = () => false,
 ): Promise<void> {
   const { session } = context;
   const now = (): number => session.now().monotonicMs;
@@ -278,7 +274,7 @@ async function lookWithIdentity(
   const verifying = verify();
   // It is awaited below, once the look is over: a rejection that nobody awaits until then would end the process.
   verifying.catch(() => undefined);
-  let found: Partial<Seen>;
+  let found: readonly RemediationEvent[];
   let lookedMs: number;
   try {
     found = await look(context, signal);
@@ -289,12 +285,12 @@ async function lookWithIdentity(
   if (lookedMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();
   // Of what is looked at together one answer may have come at once, and another late.
   if (now() - startedMs > EXAMINED_AGE_MAX_MS && !isLasting(found)) found = await look(context, signal);
-  // Taken over when all is awaited: what is seen meanwhile must not be overwritten.
-  session.seen = { ...session.seen, ...found };
+  // Reported when all is awaited: what failed in part must not count.
+  for (const event of found) session.observe(event);
 }
 
 /** The live node, with what else decides about its power-off. */
-async function examine(context: EffectContext, signal: AbortSignal): Promise<Partial<Seen>> {
+async function examine(context: EffectContext, signal: AbortSignal): Promise<readonly RemediationEvent[]> {
   const { session, nodeRuntime } = context;
   const [node, stops] = await Promise.all([
     getNode(nodeRuntime.client, session.nodeName, signal),
@@ -303,19 +299,18 @@ async function examine(context: EffectContext, signal: AbortSignal): Promise<Par
     readMachine(context, signal),
   ]);
   const bearsOurs = node !== undefined && (signedTaint(node) || isTaintOfFirstVersion(session.remediation, node));
-  const isTainted = bearsOurs || session.seen.taintUnansweredAtMs !== undefined;
   const members = node !== undefined && mayRunEtcd(node) ? await readMembers(context, signal) : [];
   const { subject, cluster } = session;
   const dispute = await context.host?.disputeOf(subject, node, cluster.nodes.values(), signal);
-  return { examined: { node, dispute }, members, ...stops, ...(!isTainted && { taintCleared: true }) };
+  return [stops, { type: "NodeExamined", node, dispute, members, bearsOurs }];
 }
 
 /** Reads the Machine on record live, where it says more than who asked: it may have been deleted, or named its node. */
 async function readMachine({ runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
   const { machine, cluster, nodeName } = session.subject;
   if (machine === undefined || (cluster === undefined && nodeName !== undefined)) return;
-  const seen = await readLiveMachine(runtime, machine, signal);
-  session.seen = { ...session.seen, subjectMachine: { ...seen, atMs: session.now().monotonicMs } };
+  const read = await readLiveMachine(runtime, machine, signal);
+  session.observe({ type: "MachineRead", machine: read, atMs: session.now().monotonicMs });
 }
 
 async function setFinalizer({ runtime, session }: EffectContext, wanted: boolean, signal: AbortSignal): Promise<void> {
@@ -344,7 +339,8 @@ async function readLease({ nodeRuntime, session }: EffectContext, signal: AbortS
   } catch (error) {
     if (!isKubeError(error, "NotFound")) throw error;
   }
-  session.recordLease(lease, session.now().monotonicMs);
+  const atMs = session.now().monotonicMs;
+  session.observe({ type: "LeaseRead", lease, readAtMs: atMs, contact: session.cluster.runtime.contact(), atMs });
 }
 
 async function mark(context: EffectContext, change: MarkChange, attemptId: string, signal: AbortSignal): Promise<void> {
@@ -354,15 +350,14 @@ async function mark(context: EffectContext, change: MarkChange, attemptId: strin
   const signedBy = signature(session.uid, attemptId, session.subject.cluster);
   const patchFor: Parameters<typeof patchNode>[2] = (node) => {
     // That much is known whatever becomes of the patch.
-    if (change.outOfService === "off" && outOfServiceOf(node) === "None")
-      session.seen = { ...session.seen, ...TAINT_OFF };
+    if (change.outOfService === "off" && outOfServiceOf(node) === "None") session.observe({ type: "NoTaintFound" });
     return markPatch(node, change, signedBy, ownedBy, putOnBy(session, node));
   };
   await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
 }
 
 /** Whether a patch that puts our taint on may still take effect: nothing has answered it, and it may wait in a proxy or in a queue. */
-function mayBeOnItsWay(session: EffectContext["session"]): boolean {
+function mayBeOnItsWay(session: EffectSession): boolean {
   const { taintUnansweredAtMs: sentAtMs } = session.seen;
   return sentAtMs !== undefined && session.now().monotonicMs - sentAtMs < WRITE_LATE_MAX_MS;
 }
@@ -377,19 +372,19 @@ async function overtakeTaint({ nodeRuntime, runtime, session }: EffectContext, s
   const patchFor: Parameters<typeof patchNode>[2] = (node) => {
     const untaint = markPatch(node, { outOfService: "off" }, "", ownedBy, putOnBy(session, node));
     if (untaint.length > 0) return untaint;
-    session.seen = { ...session.seen, quarantined: true, marksCleared: false };
+    session.observe({ type: "Quarantined" });
     return markPatch(node, { quarantine: "on" }, signedBy);
   };
   await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
-  session.seen = { ...session.seen, taintUnansweredAtMs: undefined };
+  session.observe({ type: "TaintOvertaken" });
 }
 
 /** All that ironfence has signed on the node is ours while the host is; else only what bears our own UID. */
-function signedByOurs(session: EffectContext["session"]): string | undefined {
+function signedByOurs(session: EffectSession): string | undefined {
   return ownsHost(session.seen) ? undefined : session.uid;
 }
 
-function putOnBy(session: EffectContext["session"], node: Node): MarksPutOn {
+function putOnBy(session: EffectSession, node: Node): MarksPutOn {
   const { taint, quarantined } = session.seen;
   return {
     outOfService: taint?.found === "Ours" || isTaintOfFirstVersion(session.remediation, node),
@@ -408,8 +403,7 @@ async function putTaint(
   const patchFor: Parameters<typeof patchNode>[2] = (node) => {
     if (node.metadata.uid !== uid) return [];
     // Known before the answer, which may be lost.
-    const taintUnansweredAtMs = session.now().monotonicMs;
-    session.seen = { ...session.seen, taintCleared: false, swapped: false, marksCleared: false, taintUnansweredAtMs };
+    session.observe({ type: "TaintSent", atMs: session.now().monotonicMs });
     const putOn = { outOfService: isTaintOfFirstVersion(session.remediation, node), quarantine: false };
     return markPatch(node, { outOfService: "on" }, signedBy, undefined, putOn);
   };
@@ -419,14 +413,13 @@ async function putTaint(
     node = await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
   } catch (error) {
     const isAnswered = isKubeError(error) && error.status !== undefined;
-    const taintFailure = error instanceof Error ? error.message : String(error);
-    session.seen = { ...session.seen, taintFailure, ...(isAnswered && { taintUnansweredAtMs: earlierAtMs }) };
+    const message = error instanceof Error ? error.message : String(error);
+    session.observe({ type: "TaintFailed", message, isAnswered, earlierAtMs });
     throw error;
   }
   const whose = node === undefined || node.metadata.uid !== uid ? "None" : outOfServiceOf(node);
   const found = whose === "None" ? "NoNode" : whose;
-  const answered = { taintUnansweredAtMs: undefined, taintFailure: undefined };
-  session.seen = { ...session.seen, taint: { attemptId, found }, ...answered };
+  session.observe({ type: "TaintAnswered", attemptId, found });
 }
 
 async function deleteNode({ nodeRuntime, session }: EffectContext, signal: AbortSignal): Promise<void> {
@@ -436,11 +429,11 @@ async function deleteNode({ nodeRuntime, session }: EffectContext, signal: Abort
   try {
     const guard = { uid: backup.status.nodeUID, resourceVersion: backup.resourceVersion };
     await nodeRuntime.client.delete(NODES, { name: nodeName }, { guard }, signal);
-    session.seen = { ...session.seen, nodeDeleted: true };
+    session.observe({ type: "NodeDeleted" });
   } catch (error) {
-    if (isKubeError(error, "NotFound")) session.seen = { ...session.seen, nodeDeleted: true };
+    if (isKubeError(error, "NotFound")) session.observe({ type: "NodeDeleted" });
     // Somebody changed the node since it was saved: save it anew.
-    else if (isKubeError(error, "Conflict")) session.seen = { ...session.seen, backup: undefined };
+    else if (isKubeError(error, "Conflict")) session.observe({ type: "SavedNodeOutdated" });
     else throw error;
   }
 }

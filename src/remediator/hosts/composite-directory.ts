@@ -13,11 +13,14 @@ import { claimsOf } from "./bare-metal-host/host-index.ts";
 import { readHost } from "./bare-metal-host/host-store.ts";
 import { hostText, powerPathOf } from "./bare-metal-host/power-path.ts";
 import type { FencingTargetDirectory } from "./fencing-target.ts";
-import type { FencedHost, HostDirectory, LookupFailure } from "./host.ts";
+import type { FencedHost, HostDirectory } from "./host.ts";
 import { HostRefusal } from "./host.ts";
-import type { Managed } from "../probes/target-controller.ts";
 import { systemClaims, uuidClaim } from "./target-index.ts";
-import { readyOf } from "../probes/target-status.ts";
+import type { LookupFailure } from "../machine/model/host-facts.ts";
+import { readyOf } from "./target-store.ts";
+
+/** Whether somebody else powers the host: yes and how; or that it cannot be found out, for now or since `why` stands in the way. */
+export type Managed = { state: "managed"; why: string } | { state: "unread"; why: string | undefined };
 
 type Found = { found: true; host: FencedHost } | LookupFailure;
 

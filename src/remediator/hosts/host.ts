@@ -3,29 +3,9 @@ import type { BootOverride, PowerReading } from "../../bmc/driver.ts";
 import type { IdentityVerdict, WholeReading } from "../../bmc/topology.ts";
 import type { Node } from "../../api/core.ts";
 import type { Subject } from "../../nodes/subject.ts";
-
-export { allowsOn, type IdentityVerdict } from "../../bmc/topology.ts";
+import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../machine/model/host-facts.ts";
 
 // What the remediation state machine needs of a power target; `fencing-target.ts` serves it from FencingTargets.
-
-/** The remediation that may power a host now. */
-export interface HostOwner {
-  uid: string;
-  kind: string;
-  namespace: string;
-  name: string;
-}
-
-/** Why no host can be fenced for a node. */
-export type LookupFailure = {
-  found: false;
-  /**
-   * NoTarget: none names the node. Ambiguous: several targets claim one node, System or UUID, so none is trusted. Else there is
-   * one, but it is in no state to be fenced.
-   */
-  reason: "NoTarget" | "Ambiguous" | HostRefusalReason;
-  message: string;
-};
 
 /** Finds the host of a subject, from watched objects alone: no call leaves the process. */
 export interface HostDirectory {
@@ -67,7 +47,7 @@ export interface FencedHost {
   lookAtMaintenance(signal: AbortSignal): Promise<string | undefined>;
   readonly owner: HostOwner | undefined;
   /** The last reboot that was proven off, for `requireReboot`. */
-  readonly lastReboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string } | undefined;
+  readonly lastReboot: LastReboot | undefined;
   /**
    * Why the subject's node is not to be believed to run on this host: asked right before a power-off. Undefined where nothing
    * speaks against it.
@@ -89,10 +69,7 @@ export interface FencedHost {
    */
   release(owner: HostOwner, options: HostRelease, signal: AbortSignal): Promise<void>;
   /** Records a reboot that was proven off. */
-  recordReboot(
-    reboot: { time: string; offConfirmedAt: string; nodeUID?: string; bootID?: string },
-    signal: AbortSignal,
-  ): Promise<void>;
+  recordReboot(reboot: LastReboot, signal: AbortSignal): Promise<void>;
   /**
    * Opens the devices with their credentials, read live.
    *
@@ -149,19 +126,6 @@ export interface HostPower {
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
   close(): Promise<void>;
 }
-
-/**
- * Why a host cannot be fenced as it is, although its devices may be well: shown as the reason of a remediation's Processing
- * condition. docs/reference/metal3.md tells each.
- */
-export type HostRefusalReason =
-  | "HostAttached"
-  | "HostBeingDeleted"
-  | "HostDetaching"
-  | "HostNotProvisioned"
-  | "HostOffline"
-  | "PowerOffDisabled"
-  | "NotTheOwner";
 
 /** A host whose state rules an order out. Its message names the object and the next step. */
 export class HostRefusal extends Error {

@@ -7,7 +7,8 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { toTime } from "../../runtime/time.ts";
 import { STATE_VERSION } from "../machine/model/state.ts";
-import type { FencedHost, HostOwner } from "./host.ts";
+import type { FencedHost } from "./host.ts";
+import type { HostOwner } from "../machine/model/host-facts.ts";
 
 // Every write to a FencingTarget's status. Each is a compare-and-swap on the live object, so no two owners can both win.
 
@@ -158,4 +159,9 @@ export async function isLive(runtime: KubeRuntime, owner: HostOwner, signal: Abo
     if (isKubeError(error, "NotFound")) return false;
     throw error;
   }
+}
+
+/** The Ready condition, where there is one. */
+export function readyOf(status: Pick<FencingTargetStatus, "conditions"> | undefined): Condition | undefined {
+  return status?.conditions?.find((condition) => condition.type === "Ready");
 }

@@ -8,11 +8,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { findServed } from "../../kube/served-kind.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 import { groupOf, machineOwners, machineResource } from "../../nodes/subject.ts";
-
-/** A live Machine, or why it tells nothing. */
-export type MachineSeen =
-  | { found: true; machine: Machine }
-  | { found: false; reason: "MachineNotFound" | "MachineUnreadable" | "SubjectMismatch"; message: string };
+import type { MachineSeen } from "../machine/model/observations.ts";
 
 /** Reads the one live Machine that owns an object, in whichever version it is served. Its UID must be the reference's. */
 export async function readOwnerMachine(

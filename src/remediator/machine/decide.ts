@@ -1,7 +1,7 @@
 import { decideAway, decideBack } from "./rules/cluster-away.ts";
 import { isReady } from "./node-patches/marks.ts";
 import { fail, run, saysHeld, undo } from "./rules/transitions.ts";
-import type { Decision, Now, Snapshot, Walk } from "./model/snapshot.ts";
+import type { Now, Snapshot, Walk } from "./model/snapshot.ts";
 import type { Attempt, Outcome, State } from "./model/state.ts";
 import { isFinal } from "./model/state.ts";
 import { decidePoweringOff } from "./states/powering-off.ts";
@@ -16,6 +16,7 @@ import { reportTroubleOver } from "./rules/api-failure.ts";
 import { decideUnread } from "./rules/unread-input.ts";
 import { decideInstallation } from "./states/provisioning-host.ts";
 import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./states/provisioning-machine.ts";
+import type { Decision } from "./model/decision.ts";
 
 /**
  * What to do next about one remediation: the one place from which every transition comes. Pure: it depends on its arguments

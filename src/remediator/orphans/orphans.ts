@@ -19,8 +19,8 @@ import { nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
 import type { Backup } from "../machine/node-patches/node-backup.ts";
 import { restorePatch } from "../machine/node-patches/node-backup.ts";
 import { conditionOf } from "../machine/model/status.ts";
-import type { HostOwner } from "../hosts/host.ts";
 import { releaseTarget } from "../hosts/target-store.ts";
+import type { HostOwner } from "../machine/model/host-facts.ts";
 
 // A remediation whose finalizer was removed by force, or that was restored without, leaves in the middle of its work: nobody
 // takes its marks off, and its host may be off. This finds what such remediations left.

@@ -9,11 +9,11 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { HostProbeState, RemediatorMetrics } from "../metrics.ts";
 import type { FencedHost } from "../hosts/host.ts";
 import { HostRefusal, TargetError } from "../hosts/host.ts";
-import type { DeviceFailure } from "./probe.ts";
 import type { ProbePlan } from "./probe-schedule.ts";
 import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstHostDelayMs, nextDelayMs } from "./probe-schedule.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
 import { hostText, refusalOf } from "../hosts/bare-metal-host/power-path.ts";
+import type { DeviceFailure } from "./probe-result.ts";
 
 export interface HostProbesDeps {
   runtime: KubeRuntime;

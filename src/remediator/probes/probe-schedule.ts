@@ -1,7 +1,7 @@
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { Random } from "../../runtime/random.ts";
 import { backoffMs } from "../../runtime/random.ts";
-import type { RefusedLogin } from "./probe.ts";
+import type { RefusedLogin } from "./probe-result.ts";
 
 // When a target is probed. Pure, on monotonic milliseconds.
 

@@ -1,7 +1,5 @@
 import type { Node } from "../../api/core.ts";
-import type { Device, FencingTarget, FencingTargetStatus, OffProof } from "../../api/fencing-target.ts";
-import type { HostIdentity, OffObstacle, PowerReading } from "../../bmc/driver.ts";
-import type { BmcErrorCode } from "../../bmc/errors.ts";
+import type { Device, FencingTarget } from "../../api/fencing-target.ts";
 import { BmcError } from "../../bmc/errors.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
@@ -12,42 +10,7 @@ import { openDevices, sameCredentials } from "../hosts/devices.ts";
 import { compareIdentity, expectedIdentity, meaningfulUuid } from "../hosts/identity.ts";
 import { hasFreshLease } from "./node-alive.ts";
 import { proveOff } from "./prove-off.ts";
-
-/** What one device answered. */
-export type DeviceProbe = {
-  address: string;
-  level: number;
-  /** Position in spec.devices. */
-  index: number;
-} & (
-  | { ok: true; identity: HostIdentity; reading: PowerReading; obstacle?: OffObstacle; lastReset?: string }
-  | { ok: false; reason: DeviceFailure; message: string }
-);
-
-/** Why a device could not be probed: the reasons of the Reachable condition. */
-export type DeviceFailure =
-  | "SecretNotFound"
-  | "SecretInvalid"
-  | "SecretUnreadable"
-  | "AddressInvalid"
-  | "AddressNotAllowed"
-  | "AuthenticationFailed"
-  | Exclude<BmcErrorCode, "AuthFailed" | "Aborted">;
-
-/** Credentials that a device has refused: trying them again soon locks the account. */
-export interface RefusedLogin {
-  address: string;
-  credentials: Credentials;
-}
-
-export interface ProbeResult {
-  devices: DeviceProbe[];
-  /** The system UUID to pin, where this probe found one. */
-  pin: NonNullable<FencingTargetStatus["identity"]> | undefined;
-  refused: RefusedLogin[];
-  /** That the host is off, where that was to be proven and was. */
-  offProof: OffProof | undefined;
-}
+import type { DeviceProbe, ProbeResult, RefusedLogin } from "./probe-result.ts";
 
 /** Longest time for one device's probe, whatever deadlines its spec asks for. */
 const DEVICE_PROBE_TIMEOUT_MS = 120_000;

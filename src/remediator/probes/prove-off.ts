@@ -11,8 +11,8 @@ import { OFF_CONFIRM_GAP_MS } from "../machine/model/timings.ts";
 import type { OpenedDevice } from "../hosts/devices.ts";
 import { identityJudge } from "../hosts/identity.ts";
 import { showsLife } from "./node-alive.ts";
-import type { DeviceProbe } from "./probe.ts";
 import { decidingLevel, required } from "./target-status.ts";
+import type { DeviceProbe } from "./probe-result.ts";
 
 /** Longest time for the second reading. */
 const REREAD_TIMEOUT_MS = 15_000;

@@ -1,6 +1,6 @@
 import type { FencingTarget } from "../../api/fencing-target.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
-import type { DeviceProbe } from "./probe.ts";
+import type { DeviceProbe } from "./probe-result.ts";
 
 // Resets of a host that this agent did not order, found by comparing what its BMC says of the last one in two probes. Pure.
 

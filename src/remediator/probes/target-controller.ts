@@ -16,7 +16,6 @@ import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { clusterKey } from "../../nodes/subject.ts";
 import type { FencingTargetDirectory } from "../hosts/fencing-target.ts";
 import { compareIdentity, expectedIdentity, meaningfulUuid } from "../hosts/identity.ts";
-import type { ProbeResult } from "./probe.ts";
 import { probeTarget } from "./probe.ts";
 import type { LockedLogin, ProbeIntervals, ProbePlan, ProbeTrigger } from "./probe-schedule.ts";
 import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstDelayMs, lockedLogins, nextDelayMs } from "./probe-schedule.ts";
@@ -27,8 +26,10 @@ import { foreignReset, resetsSeen } from "./reset-history.ts";
 import type { Conflict } from "../hosts/target-index.ts";
 import { uuidClaim } from "../hosts/target-index.ts";
 import type { TargetFacts } from "./target-status.ts";
-import { isHealthy, isOutdated, readyOf, statusChange } from "./target-status.ts";
-import { isLive, updateTargetStatus } from "../hosts/target-store.ts";
+import { isHealthy, isOutdated, statusChange } from "./target-status.ts";
+import { isLive, readyOf, updateTargetStatus } from "../hosts/target-store.ts";
+import type { ProbeResult } from "./probe-result.ts";
+import type { Managed } from "../hosts/composite-directory.ts";
 
 export interface TargetControllerDeps {
   runtime: KubeRuntime;
@@ -45,9 +46,6 @@ export interface TargetControllerDeps {
   /** DEFAULT_PROBE_INTERVALS where absent. */
   intervals?: ProbeIntervals;
 }
-
-/** Whether somebody else powers the host: yes and how; or that it cannot be found out, for now or since `why` stands in the way. */
-export type Managed = { state: "managed"; why: string } | { state: "unread"; why: string | undefined };
 
 /** How soon a target is looked at again while it is not known whether somebody else powers its host. In memory: it costs no call. */
 const UNREAD_RECHECK_MS = 5_000;

@@ -8,9 +8,10 @@ import type { IdentityVerdict } from "../../bmc/topology.ts";
 import { levelPower } from "../../bmc/topology.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
 import { expectedIdentity, identityJudge } from "../hosts/identity.ts";
-import type { DeviceProbe, ProbeResult } from "./probe.ts";
 import type { Conflict } from "../hosts/target-index.ts";
 import type { StatusChange } from "../hosts/target-store.ts";
+import type { DeviceProbe, ProbeResult } from "./probe-result.ts";
+import { readyOf } from "../hosts/target-store.ts";
 
 // What a FencingTarget's status says of a probe. Pure; docs/reference/target-reasons.md explains every reason to users.
 
@@ -125,11 +126,6 @@ export function isOutdated(facts: TargetFacts): boolean {
   const reachable = target.status?.conditions?.find(({ type }) => type === "Reachable");
   const ready = readyOf(target.status);
   return ready !== undefined && WITHOUT_PROBE.has(ready.reason) && reachable?.reason !== "AuthenticationFailed";
-}
-
-/** The Ready condition, where there is one. */
-export function readyOf(status: Pick<FencingTargetStatus, "conditions"> | undefined): Condition | undefined {
-  return status?.conditions?.find((condition) => condition.type === "Ready");
 }
 
 /** The target as it will be once the probe's pin is stored: verdicts are about that one. */

@@ -20,7 +20,7 @@ import { keyOf } from "../../kube/watched.ts";
 import { handToOwner } from "../machine-objects/owner-remediated.ts";
 import { isFinal } from "../machine/model/state.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
-import { hostOfMachine } from "../machine-objects/machine-host.ts";
+import { hostOfMachine } from "../hosts/bare-metal-host/machine-host.ts";
 import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/host-store.ts";
 import type { Metal3Mirror, Metal3Step } from "./decide-metal3-remediation.ts";
 import { decideMetal3, machineOf } from "./decide-metal3-remediation.ts";

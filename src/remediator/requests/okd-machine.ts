@@ -12,7 +12,7 @@ import { isReady } from "../machine/node-patches/marks.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import type { OkdMachineStep } from "./decide-okd-machine.ts";
 import { concerns, decideOkdMachine, isRequested, otherRemediator, remediationSpec } from "./decide-okd-machine.ts";
-import { hostOfMachine } from "../machine-objects/machine-host.ts";
+import { hostOfMachine } from "../hosts/bare-metal-host/machine-host.ts";
 import type { RequestKind } from "./request.ts";
 import { childName, createChild, removeChild, runRequests } from "./request.ts";
 

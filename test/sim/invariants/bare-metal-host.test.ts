@@ -3,9 +3,9 @@ import { it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { holdKey } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { holdOrder, imageAfterReboots, isOperated } from "./bare-metal-host.ts";
 import type { Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
+import { holdKey } from "../../../src/api/metal3.ts";
 
 // The rule can break, on facts made by hand, and holds on their lawful twin.
 

@@ -3,9 +3,9 @@ import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { readyOf } from "../../../src/remediator/probes/target-status.ts";
 import { NAMESPACE } from "../cluster.ts";
 import { Metal3World } from "./world.ts";
+import { readyOf } from "../../../src/remediator/hosts/target-store.ts";
 
 const FOREIGN = "reboot.metal3.io/metal3-remediation-4711";
 

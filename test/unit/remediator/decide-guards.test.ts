@@ -4,11 +4,23 @@ import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-reme
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
 import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
-import type { Decision } from "../../../src/remediator/machine/model/snapshot.ts";
-import { nothingSeen, seenAfter } from "../../../src/remediator/machine/model/observations.ts";
 import { POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../src/remediator/machine/model/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
-import { DEVICE_AWAY, node, NOW, OWNER, PROVEN, said, snapshot, STALE_LEASE, stateOf, UNDOING } from "./snapshots.ts";
+import {
+  DEVICE_AWAY,
+  NOW,
+  OWNER,
+  PROVEN,
+  STALE_LEASE,
+  UNDOING,
+  node,
+  said,
+  seenAfter,
+  snapshot,
+  stateOf,
+} from "./snapshots.ts";
+import type { Decision } from "../../../src/remediator/machine/model/decision.ts";
+import { nothingSeen } from "../../../src/remediator/machine/observe.ts";
 
 // What a decision rests on, beyond the single steps of `steps/`.
 

@@ -3,12 +3,13 @@ import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
-import type { Decision, Effect, Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
+import type { Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
 import { ORDERS_MAX } from "../../../src/remediator/machine/rules/power-orders.ts";
 import { STATE_NAMES } from "../../../src/remediator/machine/model/state.ts";
 import type { Attempt, State } from "../../../src/remediator/machine/model/state.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "../../../src/remediator/machine/model/timings.ts";
 import { node, NOW, OWNER, snapshot } from "./snapshots.ts";
+import type { Decision, Effect } from "../../../src/remediator/machine/model/decision.ts";
 
 // Whatever a remediation has stored and this process has seen, sensible or not: what must never be decided is not.
 

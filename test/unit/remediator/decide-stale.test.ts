@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
-import type { Decision, Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
+import type { Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import { node, NOW, said, snapshot, told } from "./snapshots.ts";
+import type { Decision } from "../../../src/remediator/machine/model/decision.ts";
 
 // Remediations without status that are old, or restored: they may be about an outage that is over.
 

@@ -18,7 +18,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
-import { node, NOW, PROVEN, READ_OFF, VERIFIED } from "./snapshots.ts";
+import { NOW, PROVEN, READ_OFF, VERIFIED, know, node } from "./snapshots.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
 
 const SIGNAL = new AbortController().signal;
@@ -95,7 +95,7 @@ function context(
 
 async function orderFails(code: BmcErrorCode, previous?: SentOrder): Promise<ReturnType<typeof context>> {
   const made = context(() => Promise.reject(new BmcError(code, "bmc-1: it failed")));
-  made.session.seen = { ...made.session.seen, identity: VERIFIED, order: previous };
+  know(made.session, { identity: VERIFIED, order: previous });
   await orderPower(made, "ForceOff", "a1", SIGNAL);
   return made;
 }
@@ -103,7 +103,7 @@ async function orderFails(code: BmcErrorCode, previous?: SentOrder): Promise<Ret
 describe("a power order", () => {
   it("uses up what was known of power and identity: neither says anything about the time after it", async () => {
     const made = context(() => Promise.resolve());
-    made.session.seen = { ...made.session.seen, power: PROVEN, identity: VERIFIED };
+    know(made.session, { power: PROVEN, identity: VERIFIED });
     await orderPower(made, "ForceOff", "a1", SIGNAL);
     const { power, identity, order } = made.session.seen;
     assert.deepEqual([power.offReads, power.provenAtMs, identity], [0, undefined, undefined]);
@@ -114,7 +114,7 @@ describe("a power order", () => {
     for (const identity of [undefined, { verdict: { verified: true, message: "" }, atMs: -5_001 }] as const) {
       let sent = 0;
       const made = context(() => Promise.resolve(void (sent += 1)));
-      made.session.seen = { ...made.session.seen, identity };
+      know(made.session, { identity });
       await orderPower(made, "ForceOff", "a1", SIGNAL);
       assert.equal(sent, 0);
       assert.equal(made.session.seen.order?.outcome, "Rejected");
@@ -131,10 +131,7 @@ describe("a power order", () => {
       const made = context(() => Promise.resolve(void (sent += 1)));
       assert.ok(made.session.power !== undefined);
       made.session.power.verifyIdentity = () => Promise.resolve(verdict);
-      made.session.seen = {
-        ...made.session.seen,
-        identity: { verdict: { verified: true, message: "" }, atMs: -5_001 },
-      };
+      know(made.session, { identity: { verdict: { verified: true, message: "" }, atMs: -5_001 } });
       await orderPower(made, "On", "a1", SIGNAL);
       assert.equal(sent, sentAtAll);
     }
@@ -146,7 +143,7 @@ describe("a power order", () => {
     const made = context(() => Promise.resolve(void (sent += 1)), { clock });
     assert.ok(made.host !== undefined);
     const host = { ...made.host, ensureOurs: () => new Promise<void>(() => undefined) };
-    made.session.seen = { ...made.session.seen, identity: { verdict: { verified: true, message: "" }, atMs: 0 } };
+    know(made.session, { identity: { verdict: { verified: true, message: "" }, atMs: 0 } });
     const ordering = orderPower({ ...made, host }, "ForceOff", "a1", SIGNAL);
     await clock.advance(5_000);
     const { order } = made.session.seen;
@@ -162,7 +159,7 @@ describe("a power order", () => {
     const made = context(() => Promise.resolve(void (sent += 1)));
     assert.ok(made.host !== undefined);
     const host = { ...made.host, ensureOurs: () => Promise.resolve(void (isStopped = true)) };
-    made.session.seen = { ...made.session.seen, identity: VERIFIED };
+    know(made.session, { identity: VERIFIED });
     await orderPower({ ...made, host, mayOrder: () => !isStopped }, "ForceOff", "a1", SIGNAL);
     assert.equal(sent, 0);
     assert.equal(made.session.seen.order?.outcome, "Rejected");
@@ -172,7 +169,7 @@ describe("a power order", () => {
   it("is not sent once it may not be any more: it was stopped while its intent was being stored", async () => {
     let sent = 0;
     const made = { ...context(() => Promise.resolve(void (sent += 1))), mayOrder: () => false };
-    made.session.seen = { ...made.session.seen, identity: VERIFIED };
+    know(made.session, { identity: VERIFIED });
     await orderPower(made, "ForceOff", "a1", SIGNAL);
     assert.equal(sent, 0);
     assert.equal(made.session.seen.order?.outcome, "Rejected");
@@ -193,7 +190,7 @@ describe("a power order", () => {
 
   it("that one of several devices has taken counts as Uncertain, however the others refused it", async () => {
     const made = context(() => Promise.reject(new PartlyTakenError(new BmcError("Refused", "bmc-2: not now"))));
-    made.session.seen = { ...made.session.seen, identity: VERIFIED };
+    know(made.session, { identity: VERIFIED });
     await orderPower(made, "ForceOff", "a1", SIGNAL);
     assert.equal(made.session.seen.order?.outcome, "Uncertain");
   });
@@ -238,7 +235,7 @@ describe("a power order", () => {
 
   it("that is not sent does not hide that one before it may have been heard", async () => {
     const made = { ...context(() => Promise.resolve()), mayOrder: () => false };
-    made.session.seen = { ...made.session.seen, identity: VERIFIED, order: CUT_OFF };
+    know(made.session, { identity: VERIFIED, order: CUT_OFF });
     await orderPower(made, "ForceOff", "a1", SIGNAL);
     assert.equal(made.session.seen.order?.heardBeforeMs, CUT_OFF.atMs);
   });
@@ -255,7 +252,7 @@ describe("a host whose Secret cannot be read", () => {
       const made = context(() => Promise.reject(refused), { clock });
       const atMs = clock.monotonicMs();
       const power = { last: { state: "Off" as const, raw: "Off", atMs }, offReads: 2, offAtMs: atMs, provenAtMs: atMs };
-      made.session.seen = { ...made.session.seen, power };
+      know(made.session, { power });
       await clock.advance(ageMs);
       await assert.rejects(readPower(made, undefined, SIGNAL), refused);
       assert.equal(made.session.seen.power.provenAtMs !== undefined, isProven);
@@ -358,7 +355,7 @@ describe("a device that fails", () => {
   it("is forgotten to have failed by the next success", async () => {
     const made = context(() => Promise.resolve());
     const device = { reason: "BMCBusy", message: "", final: false, failures: 3, retryAtMs: 0 } as const;
-    made.session.seen = { ...made.session.seen, device };
+    know(made.session, { device });
     await readPower(made, undefined, SIGNAL);
     assert.equal(made.session.seen.device, undefined);
   });
@@ -379,7 +376,7 @@ describe("a reading that fails", () => {
 
   it("ends the row that was to prove the host off", async () => {
     const made = failing();
-    made.session.seen = { ...made.session.seen, power: { ...READ_OFF, offAtMs: NOW.monotonicMs } };
+    know(made.session, { power: { ...READ_OFF, offAtMs: NOW.monotonicMs } });
     await readPower(made, undefined, SIGNAL);
     assert.equal(made.session.seen.power.offReads, 0);
   });

@@ -16,13 +16,13 @@ import type { EffectContext } from "../../../src/remediator/effects/effect-conte
 import { FINALIZER, runEffect } from "../../../src/remediator/effects/run-effect.ts";
 import { Session } from "../../../src/remediator/controller/session.ts";
 import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
-import type { Effect } from "../../../src/remediator/machine/model/snapshot.ts";
 import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
-import { attempt } from "./snapshots.ts";
+import { attempt, know } from "./snapshots.ts";
+import type { Effect } from "../../../src/remediator/machine/model/decision.ts";
 
 // What effects do to nodes by a live look, on an in-memory API server.
 
@@ -81,7 +81,7 @@ function start(status: BareMetalRemediationStatus = {}): EffectContext {
     { ...remediation, status: { node: { name: "n1" }, ...status } },
     () => undefined,
   );
-  session.seen = { ...session.seen, claim: { owned: true, targetUid: "target-uid" } };
+  know(session, { claim: { owned: true, targetUid: "target-uid" } });
   return {
     runtime,
     nodeRuntime: runtime,
@@ -134,7 +134,7 @@ describe("a Node that has joined anew under the name of the fenced one", () => {
     const { uid } = recreateNode().metadata;
     await run(context, { do: "deleteNode" });
     assert.equal(liveNode().metadata.uid, uid);
-    context.session.seen = { ...context.session.seen, backup };
+    know(context.session, { backup });
     assert.equal((await run(context, { do: "backupNode" })).nodeDeleted, true);
   });
 });
@@ -204,7 +204,7 @@ describe("a look at the node before its host is powered off", () => {
 describe("a mark", () => {
   it("may stand from the moment at which it is put on: the answer may be lost", async () => {
     const context = start(onRecord(createNode()));
-    context.session.seen = { ...context.session.seen, taintCleared: true, marksCleared: true, swapped: true };
+    know(context.session, { taintCleared: true, marksCleared: true, swapped: true });
     const match = { method: "PATCH", pathPrefix: "/api/v1/nodes" };
     server.faults.inject({ match, times: 9, action: { kind: "loseAnswer" } });
     await assert.rejects(run(context, { do: "taint", attemptId: "a1" }));
@@ -219,7 +219,7 @@ describe("a mark", () => {
   for (const mark of ["quarantine", "swapMarks"] as const) {
     it(`is still to be taken off after ${mark}`, async () => {
       const context = start(onRecord(createNode()));
-      context.session.seen = { ...context.session.seen, marksCleared: true };
+      know(context.session, { marksCleared: true });
       assert.equal((await run(context, { do: mark, attemptId: "a1" })).marksCleared, false);
       assert.equal(bears(QUARANTINE), true);
     });
@@ -228,17 +228,13 @@ describe("a mark", () => {
   it("of another remediation stays where the host is not owned", async () => {
     const node = createNode({ taints: [OUT_OF_SERVICE, { ...FENCED, value: "other-uid" }] });
     const context = start(onRecord(node));
-    context.session.seen = { ...context.session.seen, claim: undefined };
+    know(context.session, { claim: undefined });
     await run(context, { do: "untaint" });
     assert.equal(bears(OUT_OF_SERVICE), true);
-    context.session.seen = {
-      ...context.session.seen,
-      claim: { owned: true, targetUid: "target-uid" },
-      hostReleased: true,
-    };
+    know(context.session, { claim: { owned: true, targetUid: "target-uid" }, hostReleased: true });
     await run(context, { do: "untaint" });
     assert.equal(bears(OUT_OF_SERVICE), true, "nor where it was given up");
-    context.session.seen = { ...context.session.seen, hostReleased: false };
+    know(context.session, { hostReleased: false });
     await run(context, { do: "untaint" });
     assert.equal(bears(OUT_OF_SERVICE), false);
   });
@@ -299,7 +295,7 @@ describe("a look that takes long", () => {
       looks += 1;
       // The first look is too old for an order; the second one is what is seen as the power is read beside it.
       if (looks === 1) await clock.advance(2_000);
-      else await Promise.resolve().then(() => (session.seen = { ...session.seen, quarantined: true }));
+      else await Promise.resolve().then(() => know(session, { quarantined: true }));
       return undefined;
     };
     const seen = await run({ ...context, readStopSwitch }, { do: "verifyIdentity" });
@@ -310,7 +306,7 @@ describe("a look that takes long", () => {
 describe("what is left on a node", () => {
   it("is released again: a pod may have changed as it was being deleted, or come only now", async () => {
     const context = start(onRecord(createNode()));
-    context.session.seen = { ...context.session.seen, released: true };
+    know(context.session, { released: true });
     const spec = { nodeName: "n1", containers: [{ name: "main", image: "none" }] };
     server.collection(PODS).create({ metadata: { namespace: "default", name: "db" }, spec });
     assert.equal((await run(context, { do: "checkDrained" })).released, false);

@@ -8,13 +8,14 @@ import { checkSuccessor, claimHost, isWaiting } from "../../../src/remediator/ef
 import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
 import { Session } from "../../../src/remediator/controller/session.ts";
 import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
-import type { FencedHost, HostOwner } from "../../../src/remediator/hosts/host.ts";
+import type { FencedHost } from "../../../src/remediator/hosts/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
-import { attempt } from "./snapshots.ts";
+import { attempt, know } from "./snapshots.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
+import type { HostOwner } from "../../../src/remediator/machine/model/host-facts.ts";
 
 // Who has a host: a host has one owner, and an owner that is gone for good keeps it from nobody.
 
@@ -128,7 +129,7 @@ describe("a host", () => {
       [OTHER, true],
     ] as const) {
       const made = world(owner, { b: {} });
-      made.session.seen = { ...made.session.seen, hostReleased: true };
+      know(made.session, { hostReleased: true });
       await claimHost(made.context, SIGNAL);
       assert.equal(made.session.seen.hostReleased, hostReleased);
     }
@@ -191,7 +192,7 @@ describe("a host", () => {
 
     it("is not once it was given up", async () => {
       const { context, session } = world(A, {}, record);
-      session.seen = { ...session.seen, hostReleased: true };
+      know(session, { hostReleased: true });
       await assert.rejects(claimHost(context, SIGNAL), /away/u);
     });
 

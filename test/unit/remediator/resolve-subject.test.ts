@@ -8,7 +8,6 @@ import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { ObjectMeta, OwnerReference, ResourceType } from "../../../src/kube/resource.ts";
-import type { MachineSeen } from "../../../src/remediator/machine-objects/read-machine.ts";
 import { readOwnerMachine } from "../../../src/remediator/machine-objects/read-machine.ts";
 import type { Subject } from "../../../src/nodes/subject.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
@@ -16,6 +15,7 @@ import { disputeWithTaker } from "../../../src/remediator/hosts/bare-metal-host/
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
+import type { MachineSeen } from "../../../src/remediator/machine/model/observations.ts";
 
 const SIGNAL = new AbortController().signal;
 const MACHINES: ResourceType = {

@@ -3,21 +3,21 @@ import { describe, it } from "node:test";
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
 import type { Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
-import { seenAfter } from "../../../src/remediator/machine/model/observations.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
-  machineSeen,
-  node,
   NOW,
   READ_OFF,
   READ_ON,
-  said,
-  snapshot,
   STALE_LEASE,
-  stateOf,
-  told,
   UNDOING,
   VERIFIED,
+  machineSeen,
+  node,
+  said,
+  seenAfter,
+  snapshot,
+  stateOf,
+  told,
 } from "./snapshots.ts";
 
 // Nodes that came back before a further power-off, and what holds an order: the stop switch power-offs alone, maintenance all.

@@ -10,9 +10,9 @@ import {
 import { rebootOfThisOutage } from "../../../src/remediator/machine/rules/reboot-proof.ts";
 import { leaseSeen } from "../../../src/remediator/machine/rules/lease-silence.ts";
 import type { Sibling } from "../../../src/remediator/machine/model/snapshot.ts";
-import { nothingSeen, seenAfter } from "../../../src/remediator/machine/model/observations.ts";
-import { node, READ_ON, stateOf } from "./snapshots.ts";
+import { READ_ON, node, seenAfter, stateOf } from "./snapshots.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
+import { nothingSeen } from "../../../src/remediator/machine/observe.ts";
 
 const OFF = { state: "Off", raw: "Off" } as const;
 const ON = { state: "On", raw: "On" } as const;

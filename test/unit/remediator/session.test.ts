@@ -12,7 +12,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
-import { PROVEN, stateOf, VERIFIED } from "./snapshots.ts";
+import { PROVEN, VERIFIED, know, stateOf } from "./snapshots.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
 
 const SPEC = bareMetalRemediationSpecSchema.parse({});
@@ -67,7 +67,7 @@ describe("what is known of a host", () => {
   it("counts for nothing once its target is edited: it may be another host's", async () => {
     const { session, closed } = begin();
     await session.useTarget({ ref: REF, version: "target-uid/1" });
-    session.seen = { ...session.seen, power: PROVEN, identity: VERIFIED, override: "None" };
+    know(session, { power: PROVEN, identity: VERIFIED, override: "None" });
     await session.useTarget({ ref: REF, version: "target-uid/1" });
     assert.deepEqual([session.seen.power.provenAtMs !== undefined, closed()], [true, 0]);
     await session.useTarget({ ref: REF, version: "target-uid/2" });
@@ -78,7 +78,7 @@ describe("what is known of a host", () => {
 
   it("does not make it ours where its target was made anew", async () => {
     const { session } = begin();
-    session.seen = { ...session.seen, claim: { owned: true, targetUid: "an-earlier-uid" } };
+    know(session, { claim: { owned: true, targetUid: "an-earlier-uid" } });
     await session.useTarget({ ref: REF, version: "target-uid/1" });
     assert.equal(session.seen.claim, undefined);
   });

@@ -6,11 +6,12 @@ import type { Condition } from "../../../src/api/meta.ts";
 import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
 import type { Plan } from "../../../src/remediator/machine/model/strategy.ts";
 import type { Seen, SentOrder } from "../../../src/remediator/machine/model/observations.ts";
-import type { Decision, Now, Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
-import { nothingSeen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Now, Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
 import type { Attempt, Outcome, State, StateName } from "../../../src/remediator/machine/model/state.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
 import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
+import type { Decision } from "../../../src/remediator/machine/model/decision.ts";
+import { nothingSeen, observe } from "../../../src/remediator/machine/observe.ts";
 
 /** The moment of every decision in these tests. */
 export const NOW: Now = { epochMs: Date.UTC(2026, 0, 1, 12), monotonicMs: 1_000_000 };
@@ -271,4 +272,14 @@ export function machineSeen(
     status: nodeName === undefined ? {} : { nodeRef: { name: nodeName } },
   };
   return { subjectMachine: { found: true, machine: readMachine(raw), atMs } };
+}
+
+/** Has a session know something that the events of a test do not show. */
+export function know(session: { readonly seen: Seen }, known: Partial<Seen>): void {
+  Object.assign(session.seen, known);
+}
+
+/** What is seen after a status was stored. */
+export function seenAfter(seen: Seen, from: State, to: State): Seen {
+  return observe(seen, { type: "StatusStored", from, to, isNodeNamed: false });
 }

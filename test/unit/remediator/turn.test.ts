@@ -4,10 +4,11 @@ import * as fc from "fast-check";
 import type { Node } from "../../../src/api/core.ts";
 import { LostMembers } from "../../../src/remediator/controller/deleted-members.ts";
 import { isReady } from "../../../src/remediator/machine/node-patches/marks.ts";
-import type { EtcdMember } from "../../../src/remediator/machine/rules/quorum.ts";
 import { etcdNodes, keepsQuorum } from "../../../src/remediator/machine/rules/quorum.ts";
-import type { Contender, Turn } from "../../../src/remediator/machine/rules/admission.ts";
+import type { Contender } from "../../../src/remediator/machine/rules/admission.ts";
 import { allot } from "../../../src/remediator/machine/rules/admission.ts";
+import type { EtcdMember } from "../../../src/remediator/machine/model/observations.ts";
+import type { Turn } from "../../../src/remediator/machine/model/snapshot.ts";
 
 const contender = (uid: string, changes: Partial<Contender> = {}): Contender => ({
   uid,

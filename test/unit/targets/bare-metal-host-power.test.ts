@@ -18,14 +18,16 @@ import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
 import type { BareMetalHostDirectory } from "../../../src/remediator/hosts/bare-metal-host/directory.ts";
 import { createBareMetalHostDirectory } from "../../../src/remediator/hosts/bare-metal-host/directory.ts";
-import { BARE_METAL_HOSTS, holdKey } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { createCompositeDirectory } from "../../../src/remediator/hosts/composite-directory.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
-import type { FencedHost, HostDirectory, HostOwner } from "../../../src/remediator/hosts/host.ts";
+import type { FencedHost, HostDirectory } from "../../../src/remediator/hosts/host.ts";
 import { HostRefusal, OrderNotDueError, TargetError } from "../../../src/remediator/hosts/host.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import type { HostOwner } from "../../../src/remediator/machine/model/host-facts.ts";
+import { holdKey } from "../../../src/api/metal3.ts";
 
 // BareMetalHosts on an API server in memory: who owns one, what is asked of its operator, and what its BMC is trusted with.
 

@@ -8,7 +8,7 @@ test("every condition reason of a FencingTarget is explained in docs/reference/t
   const [status, probe, errors, driver, docs] = await Promise.all(
     [
       "src/remediator/probes/target-status.ts",
-      "src/remediator/probes/probe.ts",
+      "src/remediator/probes/probe-result.ts",
       "src/bmc/errors.ts",
       "src/bmc/driver.ts",
       "docs/reference/target-reasons.md",

@@ -14,10 +14,11 @@ import type { FencingTargetDirectory } from "../../../src/remediator/hosts/fenci
 import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
-import type { FencedHost, HostOwner } from "../../../src/remediator/hosts/host.ts";
+import type { FencedHost } from "../../../src/remediator/hosts/host.ts";
 import { TargetError } from "../../../src/remediator/hosts/host.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { address, device, FakeBmc, NAMESPACE, uuid, World } from "./world.ts";
+import type { HostOwner } from "../../../src/remediator/machine/model/host-facts.ts";
 
 const signal = new AbortController().signal;
 

@@ -3,7 +3,6 @@ import type { FencingTarget } from "../../../api/fencing-target.ts";
 import { maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/power-path.ts";
 import { HostIndex } from "../../../remediator/hosts/bare-metal-host/host-index.ts";
 import { DEFAULT_PROBE_INTERVALS } from "../../../remediator/probes/probe-schedule.ts";
-import { readyOf } from "../../../remediator/probes/target-status.ts";
 import { localNode } from "../../../nodes/subject.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
@@ -13,6 +12,7 @@ import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
 import type { CertificateFact, Facts } from "../facts.ts";
 import { findingsOf, gapsIn, groupByReason, NOT_PROBED, problemsUnder } from "./problem-findings.ts";
+import { readyOf } from "../../../remediator/hosts/target-store.ts";
 
 /** A certificate that ends sooner should be renewed before a night on call. */
 const CERTIFICATE_DAYS_MIN = 21;

@@ -8,9 +8,8 @@ import { endpointOf } from "../../../bmc/probe-device.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { createFencingTargetDirectory } from "../../../remediator/hosts/fencing-target.ts";
 import type { FencingTargetDirectory } from "../../../remediator/hosts/fencing-target.ts";
-import type { RefusedLogin } from "../../../remediator/probes/probe.ts";
 import { probeTarget } from "../../../remediator/probes/probe.ts";
-import { readyOf, statusChange } from "../../../remediator/probes/target-status.ts";
+import { statusChange } from "../../../remediator/probes/target-status.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
 import { toTime } from "../../../runtime/time.ts";
@@ -18,6 +17,8 @@ import { listedView } from "../../listed.ts";
 import { itemsOf } from "../../status-problems.ts";
 import type { CertificateFact } from "../facts.ts";
 import type { ProbeLive } from "./read-facts.ts";
+import { readyOf } from "../../../remediator/hosts/target-store.ts";
+import type { RefusedLogin } from "../../../remediator/probes/probe-result.ts";
 
 /** Each probe of a device has a deadline of its own. */
 const TARGETS_AT_ONCE_MAX = 32;

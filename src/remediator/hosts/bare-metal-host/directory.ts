@@ -6,7 +6,7 @@ import { Topology } from "../../../bmc/topology.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
-import type { FencedHost, HostDirectory, HostOwner, HostPower } from "../host.ts";
+import type { FencedHost, HostDirectory, HostPower } from "../host.ts";
 import { HostRefusal } from "../host.ts";
 import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
 import { openHostDevice } from "./host-device.ts";
@@ -28,6 +28,7 @@ import { disputeWithTaker } from "./taker-node.ts";
 import type { Unreadable } from "./watch-hosts.ts";
 import { watchHosts } from "./watch-hosts.ts";
 import { BmcSense, StatusSense } from "./power-sense.ts";
+import type { HostOwner } from "../../machine/model/host-facts.ts";
 
 export interface BareMetalHostDirectoryDeps {
   /** Of the cluster that holds the BareMetalHosts, their Metal3Machines and their Secrets. */

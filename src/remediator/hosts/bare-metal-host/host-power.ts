@@ -11,12 +11,13 @@ import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import { ON_LOOK_MAX_MS } from "../../machine/model/timings.ts";
-import type { FencedHost, HostOwner, HostPower, OrderGate } from "../host.ts";
+import type { FencedHost, HostPower, OrderGate } from "../host.ts";
 import { HostRefusal, OrderNotDueError } from "../host.ts";
 import { foreignHolds, holdOff, isHeld, isUnheld, liftHold, readHost } from "./host-store.ts";
 import { judgeHost } from "./judge-host.ts";
 import { hostText, powerPathOf, refusalOf } from "./power-path.ts";
 import type { PowerSense } from "./power-sense.ts";
+import type { HostOwner } from "../../machine/model/host-facts.ts";
 
 export interface HostPowerDeps {
   runtime: KubeRuntime;

@@ -1,17 +1,25 @@
 import { HOST_OWNER, LAST_REBOOT, POWER_OFF_REQUEST, REMOVED_IMAGE } from "../../../api/annotations.ts";
 import { textAt } from "../../../api/foreign.ts";
 import type { BareMetalHost } from "../../../api/metal3.ts";
-import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../../api/metal3.ts";
+import {
+  HOLD_KEY_PREFIX,
+  METAL3_GROUP,
+  METAL3_VERSIONS,
+  REBOOT_ANNOTATION_PREFIX,
+  holdKey,
+  readBareMetalHost,
+} from "../../../api/metal3.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
 import { isKubeError, KubeError } from "../../../kube/errors.ts";
 import { pointer } from "../../../kube/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { toMicroTime, toTime } from "../../../runtime/time.ts";
-import type { FencedHost, HostOwner, HostRelease, OrderGate } from "../host.ts";
+import type { FencedHost, HostRelease, OrderGate } from "../host.ts";
 import { HostRefusal } from "../host.ts";
 import { isLive } from "../target-store.ts";
 import { hostText, refusalOf } from "./power-path.ts";
+import type { HostOwner } from "../../machine/model/host-facts.ts";
 
 // Every write to a BareMetalHost: annotations of ours alone, each by compare-and-swap on the live object, so no two owners can
 // both win, and nothing is asked of a host that has changed since it was looked at.
@@ -27,21 +35,15 @@ export const BARE_METAL_HOSTS: ResourceType = {
 /** Tries of one write before its last error is the caller's: the operator writes to its hosts, too. */
 const WRITE_TRIES_MAX = 6;
 
-/** Of every key by which ironfence holds a host off; the rest is the remediation's UID. */
-const OWN_KEYS = `${REBOOT_ANNOTATION_PREFIX}ironfence-`;
 const HARD = JSON.stringify({ mode: "hard" });
 
 type HostRef = FencedHost["ref"];
 
-/** The annotation by which a remediation holds a host off. */
-export function holdKey(owner: Pick<HostOwner, "uid">): string {
-  return `${OWN_KEYS}${owner.uid}`;
-}
-
 /** Keys of others that hold the host off, or are about to reboot it. */
 export function foreignHolds({ metadata }: BareMetalHost): string[] {
   const isForeign = (key: string): boolean =>
-    (key.startsWith(REBOOT_ANNOTATION_PREFIX) || `${key}/` === REBOOT_ANNOTATION_PREFIX) && !key.startsWith(OWN_KEYS);
+    (key.startsWith(REBOOT_ANNOTATION_PREFIX) || `${key}/` === REBOOT_ANNOTATION_PREFIX) &&
+    !key.startsWith(HOLD_KEY_PREFIX);
   return Object.keys(metadata.annotations ?? {}).filter(isForeign);
 }
 
@@ -208,8 +210,8 @@ export function isUnheld(host: BareMetalHost, owner: Pick<HostOwner, "uid">): bo
 
 /** UIDs of the remediations that hold a host off. */
 export function heldBy({ metadata }: BareMetalHost): string[] {
-  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(OWN_KEYS));
-  return keys.map((key) => key.slice(OWN_KEYS.length));
+  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(HOLD_KEY_PREFIX));
+  return keys.map((key) => key.slice(HOLD_KEY_PREFIX.length));
 }
 
 /** Reads the host live. @throws KubeError, NotFound where it is gone or was made anew. */
@@ -225,10 +227,11 @@ type AnnotationChange = Record<string, string | null>;
 
 function liftHolds({ metadata }: BareMetalHost, lifts: (key: string) => boolean): AnnotationChange {
   const present = Object.keys(metadata.annotations ?? {});
-  const keys = present.filter((key) => key.startsWith(OWN_KEYS) && lifts(key));
+  const keys = present.filter((key) => key.startsWith(HOLD_KEY_PREFIX) && lifts(key));
   // The request outlives a hold that somebody else has taken off.
   const isStale =
-    present.includes(POWER_OFF_REQUEST) && !present.some((key) => key.startsWith(OWN_KEYS) && !keys.includes(key));
+    present.includes(POWER_OFF_REQUEST) &&
+    !present.some((key) => key.startsWith(HOLD_KEY_PREFIX) && !keys.includes(key));
   const lifted = isStale ? [...keys, POWER_OFF_REQUEST] : keys;
   return Object.fromEntries(lifted.map((key) => [key, null]));
 }

@@ -5,9 +5,9 @@ import { BmcError } from "../../../bmc/errors.ts";
 import type { IdentityVerdict } from "../../../bmc/topology.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import type { HostOwner } from "../host.ts";
 import { isHeld, storedRequest } from "./host-store.ts";
 import { judgeHost } from "./judge-host.ts";
+import type { HostOwner } from "../../machine/model/host-facts.ts";
 
 /** How the power of a host is looked at whose operator gives the orders. */
 export interface PowerSense {

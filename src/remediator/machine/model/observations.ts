@@ -1,14 +1,13 @@
 import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
 import type { Node } from "../../../api/core.ts";
 import type { BootOverride, PowerState } from "../../../bmc/driver.ts";
-import type { EtcdMember } from "../rules/quorum.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { InstalledHost, MachineLook, NodeMachine, ReplacementLook } from "./reprovision.ts";
-import type { MachineSeen } from "../../machine-objects/read-machine.ts";
-import type { ApiTrouble } from "../../controller/api-failures.ts";
-import type { Stop } from "./snapshot.ts";
-import type { State } from "./state.ts";
-import type { HostOwner, IdentityVerdict } from "../../hosts/host.ts";
+import type { Stop } from "./hold.ts";
+import type { ApiTrouble } from "./api-failure.ts";
+import type { HostOwner } from "./host-facts.ts";
+import type { IdentityVerdict } from "../../../bmc/topology.ts";
+import type { Machine } from "../../../api/cluster-api.ts";
 
 /**
  * What this process has found out by itself about one remediation. All times are monotonic. It starts empty, so after a
@@ -102,9 +101,11 @@ export interface LeaseSeen {
   answeringSinceMs: number;
 }
 
+export type PowerOrder = "ForceOff" | "On";
+
 export interface SentOrder {
   attemptId: string;
-  action: "ForceOff" | "On";
+  action: PowerOrder;
   /**
    * Uncertain: the answer was lost, so it may have taken effect. Rejected: it was not taken, and may be sent again; `hadNoEffect`
    * tells whether it can have been heard.
@@ -135,82 +136,15 @@ export function ownsHost({ claim, hostReleased }: Pick<Seen, "claim" | "hostRele
   return claim?.owned === true && !hostReleased;
 }
 
-/** What a stored step makes of what was seen: a new attempt looks at everything anew, and so on. Pure. */
-export function seenAfter(seen: Seen, from: State, to: State): Seen {
-  const begins = from.name !== to.name;
-  switch (to.name) {
-    case "Verifying": {
-      const again = from.name === "Verifying" && from.attempt.id === to.attempt.id;
-      // A host that was given up just before is another's by now, or has to be taken anew.
-      return again ? seen : { ...seen, ...nothingSeenOfAttempt(), claim: ownsHost(seen) ? seen.claim : undefined };
-    }
-    case "PoweringOff":
-      // A further order rests on a look at the node, too, which a check of the identity alone is not.
-      return begins && from.name !== "Verifying" ? { ...seen, identity: undefined } : seen;
-    case "Releasing":
-      return begins ? { ...seen, released: false, drain: undefined } : seen;
-    case "Undoing":
-      if (!begins) return seen;
-      // Another owner's plans for the host may have changed since it was last asked.
-      return {
-        ...seen,
-        claim: seen.claim?.owned === true ? seen.claim : undefined,
-        // An On of one device says nothing of the others, which may have been turned off.
-        power: nothingSeenOfAttempt().power,
-        taintCleared: false,
-        marksCleared: false,
-      };
-    default:
-      return seen;
-  }
-}
+/** A live Machine, or why it tells nothing. */
+export type MachineSeen =
+  | { found: true; machine: Machine }
+  | { found: false; reason: "MachineNotFound" | "MachineUnreadable" | "SubjectMismatch"; message: string };
 
-/** What a process knows when it sees a remediation for the first time. */
-export function nothingSeen(): Seen {
-  return {
-    claim: undefined,
-    lease: undefined,
-    kube: undefined,
-    hostReleased: false,
-    replaceTurn: undefined,
-    ...nothingSeenOfAttempt(),
-  };
-}
-
-/** The part of `Seen` that a new attempt starts without. */
-function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased" | "replaceTurn"> {
-  return {
-    examined: undefined,
-    subjectMachine: undefined,
-    request: undefined,
-    cluster: undefined,
-    members: [],
-    identity: undefined,
-    stop: undefined,
-    order: undefined,
-    power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
-    device: undefined,
-    taint: undefined,
-    taintUnansweredAtMs: undefined,
-    taintFailure: undefined,
-    quarantined: false,
-    taintCleared: false,
-    marksCleared: false,
-    swapped: false,
-    released: false,
-    drain: undefined,
-    override: undefined,
-    backup: undefined,
-    nodeDeleted: false,
-    rebootRecorded: false,
-    restoredUid: undefined,
-    quarantineLifted: false,
-    devicesClosed: false,
-    nodeMachine: undefined,
-    machine: undefined,
-    installed: undefined,
-    replacement: undefined,
-    handedToOwner: false,
-    successor: undefined,
-  };
+/** A node that runs a member of etcd, and whether that member can be counted on. */
+export interface EtcdMember {
+  node: string;
+  up: boolean;
+  /** Whether etcd runs outside the cluster: the node then serves the API alone, and another one that is up suffices. */
+  external?: boolean;
 }

@@ -1,7 +1,3 @@
-import type { BmcErrorCode } from "../../../bmc/errors.ts";
-import { BmcError } from "../../../bmc/errors.ts";
-import { HostRefusal, TargetError } from "../../hosts/host.ts";
-
 /** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/reference/reasons.md lists them. */
 export const REASONS = [
   "InputUnread",
@@ -79,45 +75,6 @@ export interface DeviceProblem {
   message: string;
   /** More tries change nothing, or do harm. */
   final: boolean;
-}
-
-const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; final: boolean; nextStep: string }> = {
-  Unreachable: {
-    reason: "BMCUnreachable",
-    final: false,
-    nextStep: "check its power, its network and its address",
-  },
-  Timeout: { reason: "BMCTimeout", final: false, nextStep: "check its network, or reset the BMC" },
-  Busy: { reason: "BMCBusy", final: false, nextStep: "it asked to come back later" },
-  Refused: { reason: "BMCRefused", final: false, nextStep: "look at its event log" },
-  BadResponse: { reason: "BMCBadResponse", final: false, nextStep: "check that the address is a BMC's, or reset it" },
-  AuthFailed: {
-    reason: "BMCAuthenticationFailed",
-    final: true,
-    nextStep: "correct user and password in the Secret of the FencingTarget or BareMetalHost",
-  },
-  TlsUntrusted: {
-    reason: "BMCCertificateUntrusted",
-    final: true,
-    nextStep: "see spec.devices[].tls of the FencingTarget, or key ca.crt of the BareMetalHost's Secret",
-  },
-  PrivilegeTooLow: {
-    reason: "BMCPrivilegeTooLow",
-    final: true,
-    nextStep: "give the account the right to control power",
-  },
-  SystemNotFound: { reason: "BMCSystemNotFound", final: true, nextStep: "correct the System in the device's address" },
-  SystemAmbiguous: { reason: "BMCSystemAmbiguous", final: true, nextStep: "name the System in the device's address" },
-  Unsupported: { reason: "BMCUnsupported", final: true, nextStep: "the BMC cannot do this: use another strategy" },
-};
-
-/** What a failed call to a host's devices means; undefined for an error that is not about a device. */
-export function deviceProblem(error: unknown): DeviceProblem | undefined {
-  if (error instanceof TargetError || error instanceof HostRefusal)
-    return { reason: error.reason, message: `[${error.reason}] ${error.message}`, final: false };
-  if (!(error instanceof BmcError) || error.code === "Aborted") return undefined;
-  const { reason, final, nextStep } = BMC_PROBLEMS[error.code];
-  return { reason, message: `[${reason}] ${error.message}: ${nextStep}`, final };
 }
 
 /** The page that explains a reason, in the repository. A test sees to it that each reason has its heading there. */

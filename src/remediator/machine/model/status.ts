@@ -1,10 +1,11 @@
 import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
 import type { Condition } from "../../../api/meta.ts";
 import { toMicroTime, toTime } from "../../../runtime/time.ts";
-import type { Note, Now, Snapshot } from "./snapshot.ts";
+import type { Now, Snapshot } from "./snapshot.ts";
 import { VERSION } from "../../../runtime/version.ts";
 import type { Attempt, Outcome, State } from "./state.ts";
 import { formatAttempt, STATE_VERSION } from "./state.ts";
+import type { Note } from "./decision.ts";
 
 /** Entries kept of `status.timeline`: the oldest go first. */
 const TIMELINE_MAX = 100;

@@ -1,7 +1,7 @@
-import type { Note } from "./snapshot.ts";
 import type { Reason } from "./reasons.ts";
 import { REASONS } from "./reasons.ts";
 import type { StateName } from "./state.ts";
+import type { Note } from "./decision.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(REASONS);
 const DELETED: Reason = "RemediationDeleted";

@@ -1,6 +1,7 @@
 import type { Node } from "../../../api/core.ts";
-import type { EtcdMember } from "./quorum.ts";
 import { keepsQuorum, quorumMessage } from "./quorum.ts";
+import type { EtcdMember } from "../model/observations.ts";
+import type { Turn } from "../model/snapshot.ts";
 
 /** How many hosts, of all clusters together, may be remediated at the same moment: from the look before the power-off until they read On. */
 export interface TurnLimits {
@@ -29,11 +30,6 @@ export interface Contender {
   /** Counts towards the limits: one that has begun may have given its place back, and yet its node may not be up. */
   holdsPlace: boolean;
 }
-
-/** Whether a remediation may begin, and if not, why: with its place among those that wait. */
-export type Turn =
-  | { granted: true }
-  | { granted: false; reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
 
 /** How much younger a remediation may be that goes before one whose host was power-cycled before; longer, and that one would starve. */
 const CYCLED_GIVES_WAY_MS = 600_000;

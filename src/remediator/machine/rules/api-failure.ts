@@ -1,9 +1,10 @@
 import { move } from "./transitions.ts";
 import type { Reason } from "../model/reasons.ts";
-import type { Decision, Now, Snapshot } from "../model/snapshot.ts";
+import type { Now, Snapshot } from "../model/snapshot.ts";
 import { isFinal, mayHaveTurnedOff } from "../model/state.ts";
 import { conditionOf, processing } from "../model/status.ts";
 import { API_REPORT_AFTER_MS } from "../model/timings.ts";
+import type { Decision } from "../model/decision.ts";
 
 // What a remediation says of calls to the API that keep failing. Pure.
 

@@ -1,13 +1,14 @@
 import { fail, move, run, waitBecause } from "./transitions.ts";
-import type { Away } from "../../clusters/node-clusters.ts";
 import type { Plan } from "../model/strategy.ts";
 import type { Reason } from "../model/reasons.ts";
-import type { Decision, Effect, Now, Snapshot } from "../model/snapshot.ts";
+import type { Now, Snapshot } from "../model/snapshot.ts";
 import type { State } from "../model/state.ts";
 import { isFinal } from "../model/state.ts";
 import { conditionOf, processing } from "../model/status.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
 import { CLUSTER_LOOK_MS, POWER_REREAD_MS } from "../model/timings.ts";
+import type { Decision, Effect } from "../model/decision.ts";
+import type { Away } from "../model/away.ts";
 
 // What becomes of a remediation whose node lies in a cluster that cannot be reached, or that is another by now. Pure.
 

@@ -1,13 +1,6 @@
 import { CONTROL_PLANE_ROLES, ETCD_ROLE } from "../../../api/labels.ts";
 import type { Node } from "../../../api/core.ts";
-
-/** A node that runs a member of etcd, and whether that member can be counted on. */
-export interface EtcdMember {
-  node: string;
-  up: boolean;
-  /** Whether etcd runs outside the cluster: the node then serves the API alone, and another one that is up suffices. */
-  external?: boolean;
-}
+import type { EtcdMember } from "../model/observations.ts";
 
 /**
  * The nodes that run etcd, as far as nodes tell: those with the role of their own, where any has it (etcd on machines of its

@@ -1,7 +1,7 @@
 import type { Node } from "../../../api/core.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { Sibling } from "../model/snapshot.ts";
-import type { FencedHost } from "../../hosts/host.ts";
+import type { LastReboot } from "../model/host-facts.ts";
 
 /** How long after a reboot a node may still move from one not-Ready state to another because of it. */
 const BOOT_MAX_MS = 30 * 60_000;
@@ -14,7 +14,7 @@ const BOOT_MAX_MS = 30 * 60_000;
  *   reboot still exists and has not succeeded: health checks delete their remediations when the outage ends.
  */
 export function rebootOfThisOutage(
-  lastReboot: FencedHost["lastReboot"],
+  lastReboot: LastReboot | undefined,
   node: Node | undefined,
   siblings: readonly Sibling[],
 ): boolean {

@@ -5,10 +5,11 @@ import { conditionOf, processing } from "../model/status.ts";
 import { fail, move, run, waitBecause } from "./transitions.ts";
 import { rebootOfThisOutage } from "./reboot-proof.ts";
 import type { Reason } from "../model/reasons.ts";
-import type { Decision, Now, Walk } from "../model/snapshot.ts";
+import type { Now, Walk } from "../model/snapshot.ts";
 import { groupOf } from "../../../nodes/subject.ts";
 import { CLAIM_RECHECK_MS } from "../model/timings.ts";
 import type { InstalledHost, MachineLook } from "../model/reprovision.ts";
+import type { Decision } from "../model/decision.ts";
 
 /**
  * Refuses to reprovision a host, or has looked at what decides about it; undefined where it may be. Asked before the host is

@@ -1,10 +1,11 @@
 import { CONFIRM } from "../../../api/annotations.ts";
 import { isReady } from "../node-patches/marks.ts";
 import { run, waitBecause } from "./transitions.ts";
-import type { Decision, Now, Snapshot } from "../model/snapshot.ts";
+import type { Now, Snapshot } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
 import { conditionOf } from "../model/status.ts";
 import { REQUEST_AGE_MAX_MS, REQUEST_LOOK_MAX_MS, REQUEST_LOOK_MIN_MS } from "../model/timings.ts";
+import type { Decision } from "../model/decision.ts";
 
 /**
  * A remediation that has not begun and is old, or that a backup tool has restored, may be about an outage that is long over. Where its

@@ -1,12 +1,14 @@
 import type { Reason } from "../model/reasons.ts";
 import type { SentOrder } from "../model/observations.ts";
-import type { Decision, Effect, Now, Snapshot, Stop, Walk } from "../model/snapshot.ts";
+import type { Now, Snapshot, Walk } from "../model/snapshot.ts";
 import type { Attempt, Outcome } from "../model/state.ts";
 import type { ConditionChange, StatusChange } from "../model/status.ts";
 import { changeStatus, conditionOf, processing } from "../model/status.ts";
-import type { IdentityVerdict } from "../../hosts/host.ts";
-import { allowsOn } from "../../hosts/host.ts";
 import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "../model/timings.ts";
+import type { Stop } from "../model/hold.ts";
+import type { Decision, Effect } from "../model/decision.ts";
+import { allowsOn } from "../../../bmc/topology.ts";
+import type { IdentityVerdict } from "../../../bmc/topology.ts";
 
 // The moves that every state is made of. All are pure.
 

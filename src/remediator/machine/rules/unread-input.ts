@@ -1,6 +1,7 @@
 import { waitBecause } from "./transitions.ts";
-import type { Decision, Now, Snapshot } from "../model/snapshot.ts";
+import type { Now, Snapshot } from "../model/snapshot.ts";
 import { UNREAD_RECHECK_MS, UNREAD_SAY_MS } from "../model/timings.ts";
+import type { Decision } from "../model/decision.ts";
 
 /**
  * Decides while something that the remediation needs cannot be read: nothing is known of its host then, so it waits, and says for

@@ -23,7 +23,7 @@ import {
 import { heardAtMs, isPauseOver, isSpent, latenessOf, orderAgeMs } from "../rules/power-orders.ts";
 import { silentAtMs } from "../rules/lease-silence.ts";
 import type { LeaseSeen, Seen, SentOrder } from "../model/observations.ts";
-import type { Decision, Now, Stop, Walk } from "../model/snapshot.ts";
+import type { Now, Walk } from "../model/snapshot.ts";
 import { processing } from "../model/status.ts";
 import {
   CLAIM_RECHECK_MS,
@@ -37,6 +37,8 @@ import {
   RENEWAL_TIMEOUT_MS,
   REORDER_AFTER_MS,
 } from "../model/timings.ts";
+import type { Stop } from "../model/hold.ts";
+import type { Decision } from "../model/decision.ts";
 
 /** How long a reading may take that is late already. */
 const LATE_READ_MS = 1_000;

@@ -1,11 +1,12 @@
 import { beginPowerOn, deleteNode, keepProof } from "./releasing.ts";
 import { deviceGate, fail, failAttempt, move, run, wait } from "../rules/transitions.ts";
-import type { Decision, Now, Walk } from "../model/snapshot.ts";
+import type { Now, Walk } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
 import { processing } from "../model/status.ts";
 import type { InstalledHost } from "../model/reprovision.ts";
 import { isFresh, LOOK_AGAIN_MS } from "../model/reprovision.ts";
 import { whyNotInstallable } from "../rules/reprovision-checks.ts";
+import type { Decision } from "../model/decision.ts";
 
 /** Of Metal3's operator: nothing is installed on the host. */
 const EMPTY_STATES: readonly (string | undefined)[] = ["available", "ready"];

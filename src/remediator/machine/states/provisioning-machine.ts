@@ -1,11 +1,12 @@
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import { keepProof } from "./releasing.ts";
 import { deviceGate, fail, failAttempt, move, run, wait } from "../rules/transitions.ts";
-import type { Decision, Now, Walk } from "../model/snapshot.ts";
+import type { Now, Walk } from "../model/snapshot.ts";
 import { conditionOf, nodeRejoined, processing } from "../model/status.ts";
 import type { MachineLook, ReplacementLook } from "../model/reprovision.ts";
 import { isFresh, LOOK_AGAIN_MS } from "../model/reprovision.ts";
 import { leaveToOwner } from "../rules/reprovision-checks.ts";
+import type { Decision } from "../model/decision.ts";
 
 /** The host is still proven off: announces that the Machine will be deleted, then deletes it. */
 export function decideMachineDeletion(walk: Walk, now: Now): Decision {

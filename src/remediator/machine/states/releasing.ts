@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { rereadPower, wrongHost } from "./powering-off.ts";
 import { deviceGate, failAttempt, identityGate, move, run } from "../rules/transitions.ts";
-import type { Decision, Now, Walk } from "../model/snapshot.ts";
+import type { Now, Walk } from "../model/snapshot.ts";
 import type { ConditionChange, StatusChange } from "../model/status.ts";
 import { conditionOf, processing } from "../model/status.ts";
 import {
@@ -12,6 +12,7 @@ import {
   POWER_REREAD_MS,
   RELEASE_BATCH_MAX_MS,
 } from "../model/timings.ts";
+import type { Decision } from "../model/decision.ts";
 
 /** The host is proven off: frees its workloads for as long as that stays proven, and sees by live looks when they are gone. */
 export function decideReleasing(walk: Walk, now: Now): Decision {

@@ -3,13 +3,15 @@ import { fail, holds, move, newAttempt, ownNodeMessage, run, untouched } from ".
 import { staleGate } from "../rules/stale-request.ts";
 import { nodeRecord } from "./verifying.ts";
 import type { Reason } from "../model/reasons.ts";
-import type { Decision, HostFacts, Now, Snapshot } from "../model/snapshot.ts";
+import type { Now, Snapshot } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
 import { mayHaveTurnedOff } from "../model/state.ts";
 import { conditionOf, processing } from "../model/status.ts";
 import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "../model/timings.ts";
 import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, clusterOf } from "../../../nodes/subject.ts";
+import type { Decision } from "../model/decision.ts";
+import type { HostFacts } from "../model/host-facts.ts";
 
 /** Looks the node and its host up and takes the host, or says what is in the way. */
 export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {

@@ -14,10 +14,11 @@ import {
 } from "../rules/transitions.ts";
 import { isOnDue, isSpent, latenessOf, orderAgeMs, readsOn, withIntent } from "../rules/power-orders.ts";
 import type { SentOrder } from "../model/observations.ts";
-import type { Decision, Now, Snapshot, Walk } from "../model/snapshot.ts";
+import type { Now, Snapshot, Walk } from "../model/snapshot.ts";
 import type { ConditionChange } from "../model/status.ts";
 import { conditionOf, nodeRejoined, processing } from "../model/status.ts";
 import { toTime } from "../../../runtime/time.ts";
+import type { Decision } from "../model/decision.ts";
 
 /** Orders the host on until it reads On. On is idempotent, so it may be sent again after a restart. */
 export function decidePoweringOn(walk: Walk, now: Now): Decision {

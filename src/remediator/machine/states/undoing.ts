@@ -8,15 +8,16 @@ import { restoreInstallation } from "./provisioning-host.ts";
 import { awaitDeprovisioning } from "./provisioning-machine.ts";
 import type { SentOrder } from "../model/observations.ts";
 import { ownsHost } from "../model/observations.ts";
-import type { Decision, Now, Snapshot, Walk } from "../model/snapshot.ts";
+import type { Now, Snapshot, Walk } from "../model/snapshot.ts";
 import type { Attempt, Outcome } from "../model/state.ts";
 import { mayHaveTurnedOff } from "../model/state.ts";
 import { conditionOf, nodeRejoined } from "../model/status.ts";
 import { groupOf } from "../../../nodes/subject.ts";
-import { holdKey } from "../../hosts/bare-metal-host/host-store.ts";
-import type { IdentityVerdict } from "../../hosts/host.ts";
-import { allowsOn } from "../../hosts/host.ts";
 import { IDENTITY_AGE_MAX_MS, SUCCESSOR_AGE_MAX_MS } from "../model/timings.ts";
+import type { Decision } from "../model/decision.ts";
+import { allowsOn } from "../../../bmc/topology.ts";
+import type { IdentityVerdict } from "../../../bmc/topology.ts";
+import { holdKey } from "../../../api/metal3.ts";
 
 /**
  * Takes back what was done, in the order in which it is safe: the out-of-service taint off, the boot override cleared, the

@@ -1,9 +1,10 @@
 import { bareMetalRemediationStateSchema } from "../../../api/bare-metal-remediation.ts";
 import { newAttempt, run, undo, waitBecause } from "../rules/transitions.ts";
-import type { Decision, Now, Snapshot } from "../model/snapshot.ts";
+import type { Now, Snapshot } from "../model/snapshot.ts";
 import type { UnknownState } from "../model/state.ts";
 import { STATE_VERSION } from "../model/state.ts";
 import { UNKNOWN_RECHECK_MS, UNREAD_RECHECK_MS } from "../model/timings.ts";
+import type { Decision } from "../model/decision.ts";
 
 /**
  * Decides about a remediation whose stored state is not one of this version: an agent of a newer version wrote it, or one of an

@@ -22,7 +22,7 @@ import { isSettled, withIntent } from "../rules/power-orders.ts";
 import type { Reason } from "../model/reasons.ts";
 import { refuseReprovision, replaceTurnGate } from "../rules/reprovision-checks.ts";
 import { BACKUP_BYTES_MAX, backupBytes, backupOf } from "../node-patches/node-backup.ts";
-import type { Decision, Now, Snapshot, Stop, Walk } from "../model/snapshot.ts";
+import type { Now, Snapshot, Walk } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
 import { mayHaveTurnedOff } from "../model/state.ts";
 import { conditionOf, nodeRejoined, processing } from "../model/status.ts";
@@ -35,6 +35,8 @@ import {
   RENEWAL_TIMEOUT_MS,
 } from "../model/timings.ts";
 import { keepsQuorum, quorumMessage } from "../rules/quorum.ts";
+import type { Stop } from "../model/hold.ts";
+import type { Decision } from "../model/decision.ts";
 
 /** Looks at the live node, its lease and the host's identity, and stores the intent to power off. */
 export function decideVerifying(walk: Walk, now: Now): Decision {

@@ -7,8 +7,8 @@ import type { KubeObject } from "../../kube/resource.ts";
 import type { KindVersions } from "../../kube/served-kind.ts";
 import { findServed } from "../../kube/served-kind.ts";
 import { keyText, parseKey } from "../../kube/watched.ts";
-import type { EffectContext } from "../effects/effect-context.ts";
-import { readAnyMachine } from "./read-machine.ts";
+import type { EffectContext } from "./effect-context.ts";
+import { readAnyMachine } from "../machine-objects/read-machine.ts";
 import type { NodeMachine } from "../machine/model/reprovision.ts";
 
 const OKD: KindVersions = { group: OKD_MACHINE_GROUP, kind: "Machine", versions: OKD_MACHINE_VERSIONS };

@@ -1,14 +1,19 @@
-import { CLUSTER_API_GROUP, readMachine } from "../../api/cluster-api.ts";
-import type { BareMetalHost } from "../../api/metal3.ts";
-import { BARE_METAL_HOST_ANNOTATION, parseHostName, readBareMetalHost, readMetal3Machine } from "../../api/metal3.ts";
-import { findObject } from "../../kube/find-object.ts";
-import type { KubeObject } from "../../kube/resource.ts";
-import type { KubeRuntime } from "../../kube/runtime.ts";
-import { machineType } from "./owner-remediated.ts";
-import type { MachineRef } from "../../nodes/subject.ts";
-import type { Consumer } from "../hosts/bare-metal-host/consumer.ts";
-import { whyNotOf } from "../hosts/bare-metal-host/consumer.ts";
-import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/host-store.ts";
+import { CLUSTER_API_GROUP, readMachine } from "../../../api/cluster-api.ts";
+import type { BareMetalHost } from "../../../api/metal3.ts";
+import {
+  BARE_METAL_HOST_ANNOTATION,
+  parseHostName,
+  readBareMetalHost,
+  readMetal3Machine,
+} from "../../../api/metal3.ts";
+import { findObject } from "../../../kube/find-object.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { machineType } from "../../machine-objects/owner-remediated.ts";
+import type { MachineRef } from "../../../nodes/subject.ts";
+import type { Consumer } from "./consumer.ts";
+import { whyNotOf } from "./consumer.ts";
+import { BARE_METAL_HOSTS } from "./host-store.ts";
 
 /**
  * The BareMetalHost that a Machine runs on, read live, by the way that its provider has written down: Machine → Metal3Machine
