@@ -315,7 +315,7 @@ void describe("each of twenty mistakes is said where and as soon as the table ha
     mend: () => applyManifests(world.api, repositoryPath("deploy/crds")),
   });
 
-  play("rights of a family missing", {
+  play("permissions of a family missing", {
     name: `${NAMESPACE}/worker-1`,
     says: /cannot read BareMetalHosts.*apply deploy\/families\/bare-metal-host/,
     make: async () => {
