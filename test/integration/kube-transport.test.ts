@@ -100,6 +100,16 @@ test("calls share connections, lanes do not", async () => {
   assert.ok([...api].every((port) => !lease.has(port)));
 });
 
+test("a redirect is an answer like others: no credentials are sent to where it leads", async () => {
+  const elsewhere = await startApiStub((_request, response) => json(response, 200, {}));
+  for (const status of [301, 302, 303, 307, 308]) {
+    stub.handle((_request, response) => json(response, status, {}, { location: `${elsewhere.url}/version` }));
+    assert.equal((await transport.send(get(), never)).status, status);
+  }
+  assert.deepEqual(elsewhere.requests, []);
+  await elsewhere.close();
+});
+
 test("a lane that is full of calls that hang does not hold up the lease", async () => {
   stub.handle(({ url }, response) => {
     if (url.pathname === "/lease") json(response, 200, {});

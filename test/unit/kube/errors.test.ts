@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { failureOf } from "../../../src/kube/api-answers.ts";
+import { failureOf, parseList, parseObject } from "../../../src/kube/api-answers.ts";
+import { NODE } from "./support.ts";
 import type { KubeError } from "../../../src/kube/errors.ts";
 
 function answer(status: number, body: unknown): KubeError {
@@ -52,4 +53,16 @@ test("what an API server that anybody may run says of itself is cut short, and h
   const sly = answer(403, { kind: "Status", reason: "A\u001b[2J", message: "no" });
   assert.doesNotMatch(sly.message, /\p{Cc}/u);
   assert.doesNotMatch(sly.reason ?? "", /\p{Cc}/u);
+});
+
+test("JSON that is nested without end is no object, no list and no reason", () => {
+  for (const body of [
+    "[".repeat(4_000_000),
+    `{"kind":"Status","message":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
+  ]) {
+    assert.match(answer(500, body).message, /^list things: 500 Unavailable: (not the answer|no reason)/);
+    const broken = { status: 200, headers: {}, body };
+    assert.throws(() => parseObject("get thing", broken), /BadResponse|not/);
+    assert.throws(() => parseList("list things", NODE, broken), /BadResponse|not/);
+  }
 });
