@@ -11,9 +11,9 @@ const FILES = ["*.md", "docs/**/*.md", "examples/*.yaml", "deploy/**/*.yaml", "s
 const UNEDITED = [
   "docs/decisions/!(README|0007*|0038*).md",
   "docs/evidence/*.md",
-  "docs/explanation/{safety-rules,storage,threat-model}.md",
+  "docs/explanation/{safety-rules,threat-model}.md",
   "docs/reference/bmc-quirks.md",
-  "src/{detector,remediator}/**/*.ts",
+  "src/remediator/**/*.ts",
 ];
 
 const named = process.argv.slice(2);

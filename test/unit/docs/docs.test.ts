@@ -81,6 +81,18 @@ describe("the documents", () => {
     }
   });
 
+  it("describe every metric, and none that does not exist", () => {
+    const names = (text: string): string[] => [
+      ...new Set(
+        [...text.matchAll(/[`"]((?:ironfence|nodehealthcheck|mapi_machinehealthcheck)_[a-z_]+)[`"]/g)].map(
+          ([, name = ""]) => name,
+        ),
+      ),
+    ];
+    const inCode = globSync("src/**/*.ts", { cwd: ROOT }).flatMap((file) => names(read(file)));
+    assert.deepEqual(names(read("docs/reference/metrics.md")).sort(), [...new Set(inCode)].sort());
+  });
+
   it("say of every folder what is in it", () => {
     const architecture = read("docs/contributing/architecture.md");
     for (const parent of ["src", "hack", "test"]) {
