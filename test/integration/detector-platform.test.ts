@@ -96,7 +96,7 @@ describe("detector: OKD's own health checks", () => {
       world.fences().map(({ metadata }) => metadata.name),
       ["n2"],
     );
-    assert.ok(world.told("RemediationSkipped").some((note) => /node n1: its cloud terminates it/.test(note)));
+    assert.ok(world.told("RemediationSkipped").some((note) => /node n1: its cloud provider terminates it/.test(note)));
   });
 });
 
