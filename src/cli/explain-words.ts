@@ -9,7 +9,7 @@ import type { HealthRule } from "../detector/nodes/decide/health.ts";
 import type { LiveCheck, LiveDecisions } from "../detector/nodes/live.ts";
 import { judgeProvenOff } from "../detector/nodes/decide/skip-duration.ts";
 import { readStorm } from "../detector/nodes/decide/status.ts";
-import { isControlPlane } from "../detector/shared/model/template.ts";
+import { isControlPlane } from "../nodes/control-plane.ts";
 import { parseTimeMs, toTime } from "../runtime/time.ts";
 
 /** Actions that are described by their kind alone. */

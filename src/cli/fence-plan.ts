@@ -3,7 +3,7 @@ import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import { LEASES, NODES, PODS } from "../api/core-types.ts";
 import type { Lease, Node, Pod } from "../api/core.ts";
 import { EXCLUDE_FROM_REMEDIATION } from "../api/labels.ts";
-import { isControlPlane } from "../detector/shared/model/template.ts";
+import { isControlPlane } from "../nodes/control-plane.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { isReady } from "../remediator/machine/node-patches/marks.ts";

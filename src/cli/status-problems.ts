@@ -8,7 +8,7 @@ import type { NodeHealthCheck } from "../api/node-health-check.ts";
 import { judgeThreshold } from "../detector/nodes/decide/threshold.ts";
 import type { Policy } from "../detector/nodes/decide/policy.ts";
 import { compilePolicy } from "../detector/nodes/decide/policy.ts";
-import { isControlPlane } from "../detector/shared/model/template.ts";
+import { isControlPlane } from "../nodes/control-plane.ts";
 import { HostIndex } from "../remediator/hosts/bare-metal-host/host-index.ts";
 import { localNode, nodeKey } from "../nodes/subject.ts";
 import { etcdNodes } from "../remediator/machine/rules/quorum.ts";

@@ -5,6 +5,7 @@ import type { ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import { nameOf } from "../../kube/watched.ts";
+import { clusterOf, nodeKey } from "../../nodes/subject.ts";
 import type { RemediationObject } from "../shared/model/remediation.ts";
 import type { Reconcile, Requeue } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell.ts";
@@ -118,9 +119,10 @@ export class MachineHealthCheckController {
     }
   }
 
-  #fenceableSinceMs({ nodeName, clusterName, metadata }: Machine): number | undefined {
+  #fenceableSinceMs(machine: Machine): number | undefined {
+    const { nodeName } = machine;
     if (nodeName === undefined) return undefined;
-    const node = clusterName === "" ? nodeName : `${metadata.namespace}/${clusterName}/${nodeName}`;
+    const node = nodeKey({ cluster: clusterOf(machine), name: nodeName });
     this.#awaited.add(node);
     return this.#fencingTargets.fenceableSinceMs(node);
   }

@@ -27,7 +27,7 @@ import { takeSnapshot } from "./snapshot/snapshot.ts";
 import { describeClockOffset } from "../shared/model/clock-skew.ts";
 import { MonotonicTimes } from "../shared/views/condition-times.ts";
 import type { Resolution } from "../shared/views/template-resolver.ts";
-import { isControlPlane } from "../shared/model/template.ts";
+import { isControlPlane } from "../../nodes/control-plane.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 
 /** How often pending lookups of kinds are polled. */

@@ -30,7 +30,7 @@ import {
 import type { Step } from "../../shared/model/template-reference.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { isUnderWay } from "../../shared/model/remediation.ts";
-import { isControlPlane } from "../../shared/model/template.ts";
+import { isControlPlane } from "../../../nodes/control-plane.ts";
 
 /** A CR older than this is counted in a metric, once. */
 const OLD_REMEDIATION_MS = 48 * 3_600_000;

@@ -7,19 +7,18 @@ import type { Census } from "../decide/threshold.ts";
 import { takeCensus } from "../decide/threshold.ts";
 import { isHistoryFull, readAttempts } from "../../shared/model/attempts.ts";
 import type { NodeCheckState } from "./check-state.ts";
-import type { NodeFacts, Snapshot } from "../decide/decision.ts";
+import type { NodeFacts, Snapshot, PlatformFacts } from "../decide/decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { isOlder } from "./health-check.ts";
 import type { Health } from "../decide/health.ts";
 import type { FencingTargetWatch } from "../../shared/views/fencing-target-watch.ts";
 import type { NodeTracker } from "./node-tracker.ts";
-import type { PlatformFacts } from "../decide/decision.ts";
 import type { Policy } from "../decide/policy.ts";
 import type { ListedNodes } from "../../shared/views/current-nodes.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { isForControlPlane, isOwnedBy } from "../../shared/model/remediation.ts";
 import { readDisabled } from "../decide/status.ts";
-import { isControlPlane } from "../../shared/model/template.ts";
+import { isControlPlane } from "../../../nodes/control-plane.ts";
 
 /** One health check and what is remembered of it. */
 export interface Peer {

@@ -1,9 +1,10 @@
 import type { Node } from "../../../api/core.ts";
 import { MULTIPLE_TEMPLATES_SUPPORT, NODE_NAME, TEMPLATE_NAME } from "../../../api/annotations.ts";
-import { CONTROL_PLANE_ROLES, IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/labels.ts";
+import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/labels.ts";
 import { trimMeta } from "../../../api/trim.ts";
 import type { KubeObject, ObjectMeta, OwnerReference, ResourceType } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
+import { isControlPlane } from "../../../nodes/control-plane.ts";
 import { field } from "./remediation.ts";
 
 /** A remediation template of any vendor, its content as the server sent it. */
@@ -106,8 +107,4 @@ export function buildRemediation(
     },
     spec: template.remediationSpec,
   };
-}
-
-export function isControlPlane(node: Node): boolean {
-  return CONTROL_PLANE_ROLES.some((role) => node.metadata.labels?.[role] !== undefined);
 }

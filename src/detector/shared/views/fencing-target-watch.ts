@@ -11,6 +11,7 @@ import { apiVersionOf } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Change } from "../../../kube/watched.ts";
 import { keyOf } from "../../../kube/watched.ts";
+import { nodeKey } from "../../../nodes/subject.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { KindState } from "./dynamic-kinds.ts";
 import { DynamicKinds } from "./dynamic-kinds.ts";
@@ -167,8 +168,8 @@ function trimTarget(raw: KubeObject): ObservedTarget {
     apiVersion,
     kind,
     metadata: trimMeta(metadata, []),
-    // A node of another cluster is never taken for one of this: no node's name has a slash.
-    nodeName: clusterRef === undefined ? nodeName : `${clusterRef.namespace}/${clusterRef.name}/${nodeName}`,
+    // A node of another cluster is never taken for one of this cluster.
+    nodeName: nodeKey({ cluster: clusterRef, name: nodeName }),
     maintenance: spec.maintenance,
     isOwned: status?.owner !== undefined,
     isObserved: status?.observedGeneration === metadata.generation,

@@ -1,5 +1,6 @@
-import { CONTROL_PLANE_ROLES, ETCD_ROLE } from "../../../api/labels.ts";
+import { ETCD_ROLE } from "../../../api/labels.ts";
 import type { Node } from "../../../api/core.ts";
+import { isControlPlane } from "../../../nodes/control-plane.ts";
 import type { EtcdMember } from "../model/observations.ts";
 
 /**
@@ -15,10 +16,6 @@ export function etcdNodes(nodes: Iterable<Node>): Node[] {
 /** Whether etcd may have a member on a node. */
 export function mayRunEtcd(node: Node): boolean {
   return ETCD_ROLE in (node.metadata.labels ?? {}) || isControlPlane(node);
-}
-
-function isControlPlane({ metadata }: Node): boolean {
-  return CONTROL_PLANE_ROLES.some((role) => role in (metadata.labels ?? {}));
 }
 
 /**

@@ -1,0 +1,7 @@
+import type { Node } from "../api/core.ts";
+import { CONTROL_PLANE_ROLES } from "../api/labels.ts";
+
+/** Whether a node has a role label of the control plane. */
+export function isControlPlane({ metadata }: Node): boolean {
+  return CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined);
+}
