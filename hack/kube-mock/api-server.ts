@@ -89,6 +89,10 @@ export interface ApiServer {
    * revisions that were given out since then are given out once more.
    */
   restore(backup: Backup): void;
+  /** Its wall clock, by which it stamps objects and dates answers. */
+  nowMs(): number;
+  /** Sets that clock forward, or back. */
+  jumpClock(byMs: number): void;
   /** Calls `listener` after every request that came through `handle`; a watch counts when it is opened. */
   onRequest(listener: (record: RequestRecord) => void): () => void;
   /** Breaks all watches. */
@@ -123,8 +127,14 @@ class InMemoryApiServer implements ApiServer {
   readonly #registry: Registry;
   readonly #listeners = new Set<(record: RequestRecord) => void>();
   #lastDate = { atSeconds: NaN, text: "" };
+  #aheadMs = 0;
 
-  constructor({ clock, random, historyEventsMax, bookmarkPeriodMs }: ApiServerOptions) {
+  constructor({ clock: worldClock, random, historyEventsMax, bookmarkPeriodMs }: ApiServerOptions) {
+    const clock: Clock = {
+      nowMs: () => worldClock.nowMs() + this.#aheadMs,
+      monotonicMs: () => worldClock.monotonicMs(),
+      schedule: (delayMs, run) => worldClock.schedule(delayMs, run),
+    };
     this.#clock = clock;
     this.#random = random;
     this.#bookmarkPeriodMs = bookmarkPeriodMs ?? DEFAULT_BOOKMARK_PERIOD_MS;
@@ -169,6 +179,14 @@ class InMemoryApiServer implements ApiServer {
       this.#lastDate = { atSeconds, text: toHttpDate(atSeconds * 1_000) };
     }
     return this.#lastDate.text;
+  }
+
+  nowMs(): number {
+    return this.#clock.nowMs();
+  }
+
+  jumpClock(byMs: number): void {
+    this.#aheadMs += byMs;
   }
 
   transport({ client }: { client: string }): KubeTransport {

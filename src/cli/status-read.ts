@@ -25,7 +25,7 @@ import { holderOf, LEASE } from "../kube/lease-record.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { keyOf, keyText } from "../kube/watched.ts";
-import { serverTimeMs } from "../remediator/controller/stop-switch.ts";
+import { serverTimeMs } from "../kube/server-time.ts";
 import { parseTimeMs } from "../runtime/time.ts";
 import type { ClusterName } from "./cluster.ts";
 import type { Listed } from "./status-foreign.ts";

@@ -8,7 +8,7 @@ import { openDevice } from "../bmc/open-device.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { outOfServiceOf, isReady } from "../remediator/machine/node-patches/marks.ts";
-import { serverTimeMs } from "../remediator/controller/stop-switch.ts";
+import { serverTimeMs } from "../kube/server-time.ts";
 import type { FencingTargetDirectory } from "../remediator/hosts/fencing-target.ts";
 import { createFencingTargetDirectory } from "../remediator/hosts/fencing-target.ts";
 import { isLive } from "../remediator/hosts/target-store.ts";

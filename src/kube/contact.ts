@@ -9,10 +9,14 @@ export interface Contact {
   sinceMs: number;
   /** What its own clock reads now, at least; undefined if its answers have no date. */
   serverTimeMs: number | undefined;
+  /** Monotonic time since which that clock has not been seen to jump: how old a stamp of before is, nobody can tell. */
+  clockSteadySinceMs: number;
 }
 
 /** Contact is lost where calls fail and none is answered for longer than this: one that fails among others is no outage. */
 const OUTAGE_MIN_MS = 5_000;
+/** A clock that is so far from where it should be has been set; what is nearer may be an answer that was long on its way. */
+const CLOCK_JUMP_MIN_MS = 5_000;
 /** What a load balancer or a server that is going down answers in place of the API server. */
 const NOT_SERVED: ReadonlySet<number> = new Set([502, 503, 504]);
 /** What a server answers that cannot read its etcd, or is overloaded: watches get no news meanwhile. */
@@ -27,6 +31,8 @@ export function followContact(
   let answeredMs = -Infinity;
   let hasFailed = true;
   let date: { serverMs: number; atMs: number } | undefined;
+  let clockSteadySinceMs = -Infinity;
+  const serverTimeAt = (atMs: number): number | undefined => date && date.serverMs + atMs - date.atMs;
   const onAnswer = (header: string | undefined): void => {
     const atMs = clock.monotonicMs();
     if (hasFailed && atMs - answeredMs > OUTAGE_MIN_MS) sinceMs = atMs;
@@ -34,7 +40,9 @@ export function followContact(
     answeredMs = atMs;
     const serverMs = parseTimeMs(header);
     // Whole seconds, rounded down, and set before the answer was on its way: its clock reads at least that.
-    if (serverMs !== undefined) date = { serverMs, atMs };
+    if (serverMs === undefined) return;
+    if (Math.abs(serverMs - (serverTimeAt(atMs) ?? serverMs)) > CLOCK_JUMP_MIN_MS) clockSteadySinceMs = atMs;
+    date = { serverMs, atMs };
   };
   const follow = async <T extends { status: number; headers: Readonly<Record<string, string>> }>(
     { method }: Pick<TransportRequest, "method">,
@@ -53,10 +61,7 @@ export function followContact(
     }
   };
   return {
-    contact: () => ({
-      sinceMs,
-      serverTimeMs: date && date.serverMs + clock.monotonicMs() - date.atMs,
-    }),
+    contact: () => ({ sinceMs, serverTimeMs: serverTimeAt(clock.monotonicMs()), clockSteadySinceMs }),
     transport: {
       send: (request, signal) => follow(request, transport.send(request, signal)),
       stream: (request, signal) => follow(request, transport.stream(request, signal)),

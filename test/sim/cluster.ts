@@ -137,6 +137,12 @@ export class Cluster {
     await this.clock.advance(0);
   }
 
+  /** The API server's wall clock is set. */
+  jumpServerClock(byMs: number): void {
+    this.observer.doubtClocks();
+    this.server.jumpClock(byMs);
+  }
+
   /** etcd is restored, and the API server started again on it. */
   restore(backup: Backup): void {
     this.observer.atOnce(() => this.server.restore(backup));

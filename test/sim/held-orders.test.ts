@@ -249,4 +249,45 @@ describe("a pause that ends by itself", () => {
         await world.phase("n1", "Succeeded", 180_000);
       }));
   }
+
+  /** n1 waits for a pause of five minutes. */
+  async function waits(world: World): Promise<void> {
+    await world.hang("n1");
+    world.pause(true, new Date(world.server.nowMs() + 300_000).toISOString());
+    world.remediate("n1", { retryLimit: 0 });
+    await world.clock.advance(60_000);
+    assert.equal(world.condition("n1", "Processing"), "True Paused");
+  }
+
+  it("ends no sooner where the clock of the agent is set forward meanwhile, and its network has become slower", () => {
+    let latencyMs = 0;
+    return World.run({ interference: { latencyMs: () => latencyMs } }, async (world) => {
+      await waits(world);
+      latencyMs = 400;
+      world.jumpAgentClock(600_000);
+      await world.clock.advance(230_000);
+      assert.deepEqual(world.powerLog, []);
+      await world.phase("n1", "Succeeded", 240_000);
+    });
+  });
+
+  it("ends within a minute where the clock of the API server is set forward over its end", () =>
+    World.run({}, async (world) => {
+      await waits(world);
+      world.jumpServerClock(600_000);
+      // Any answer shows the new time; an agent with a lease has one every 2 s.
+      const other = { namespace: NAMESPACE, name: "n2" };
+      world.server.collection(FENCING_TARGETS).mergePatch(other, { spec: { maintenance: true } });
+      await world.until("n1 is powered off", () => world.powerLog.includes("n1 ForceOff"), 60_000);
+      await world.phase("n1", "Succeeded", 180_000);
+    }));
+
+  it("goes on for longer where the clock of the API server is set back", () =>
+    World.run({}, async (world) => {
+      await waits(world);
+      world.jumpServerClock(-600_000);
+      await world.clock.advance(830_000);
+      assert.deepEqual(world.powerLog, []);
+      await world.phase("n1", "Succeeded", 180_000);
+    }));
 });

@@ -119,6 +119,24 @@ describe("a node that lives on another host than the one that was powered off", 
     }
   });
 
+  for (const byMs of [60_000, 600_000]) {
+    it(`is not tainted where the API server's clock is set forward by ${byMs / 60_000} minutes: stamps of before say nothing`, async () => {
+      for (let seed = 1; seed <= 6; seed += 1) {
+        const kubelets = { statusPeriodMs: 60_000, ...jitter(seed) };
+        await World.run({ controllers: TUNED, kubelets }, async (world) => {
+          lie(world);
+          world.network.cut.add("n1");
+          await world.until("n1 is not Ready", () => !world.isReady("n1"));
+          world.network.cut.delete("n1");
+          await renewed(world, 30_000);
+          world.jumpServerClock(byMs);
+          world.remediate("n1");
+          await findsOut(world);
+        });
+      }
+    });
+  }
+
   it("is not tainted after an outage of the API server, in which no kubelet could renew", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       await World.run({ kubelets: jitter(seed), seed }, async (world) => {

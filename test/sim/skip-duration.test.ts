@@ -16,8 +16,8 @@ import { NAMESPACE, World } from "./world.ts";
 const SOON_MS = 120_000;
 
 /** Runs `test` under a health check over all nodes. */
-function run(asks: boolean, test: (world: World) => Promise<void>): Promise<void> {
-  return World.run({ detector: true }, async (world) => {
+function run(asks: boolean, test: (world: World) => Promise<void>, agentAheadMs = 0): Promise<void> {
+  return World.run({ detector: true, agentAheadMs }, async (world) => {
     const template = { namespace: NAMESPACE, name: "reboot" };
     world.create(BARE_METAL_REMEDIATION_TEMPLATES, template, { spec: { template: { spec: {} } } });
     const annotations = { [SKIP_DURATION_IF_OFF]: String(asks) };
@@ -212,6 +212,18 @@ describe("no duration is skipped", () => {
       }),
     );
   }
+
+  it("under a pause whose end has come by the agent's clock alone", () =>
+    run(
+      true,
+      async (world) => {
+        world.pause(true, toTime(world.server.nowMs() + 300_000));
+        await powerOff(world);
+        await world.clock.advance(SOON_MS);
+        assert.equal(created(world), 0);
+      },
+      600_000,
+    ));
 
   it("by what a lagging watch shows: target and stop switch are read anew just before", () =>
     run(true, async (world) => {

@@ -31,6 +31,24 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "withDeadline(clock, what, 2 ** 31 - 1, signal, listAll)",
     READ_BUDGET,
   ),
+  mutant(
+    "server-clock-never-set",
+    "contact",
+    "a clock of the API server that is set makes stamps of before say nothing",
+    "> CLOCK_JUMP_MIN_MS) clockSteadySinceMs = atMs;",
+    "> Infinity) clockSteadySinceMs = atMs;",
+    CONTACT,
+    "test/sim/renewals.test.ts",
+  ),
+  mutant(
+    "pause-by-own-clock",
+    "server-time",
+    "what ends by the API server's clock does not end by that of the agent",
+    "return contact().serverTimeMs ?? clock.nowMs();",
+    "return contact().serverTimeMs === undefined ? Infinity : clock.nowMs();",
+    "test/sim/held-orders.test.ts",
+    "test/sim/skip-duration.test.ts",
+  ),
   // Reads show what is, not what a cache of an API server still holds.
   mutant(
     "list-from-cache",

@@ -158,6 +158,14 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     HELD_SIM,
   ),
   mutant(
+    "end-of-pause-unheard",
+    "stop-switch",
+    "the end of a pause is noticed soon, though the clock by which it comes is set",
+    "const RECHECK_MAX_MS = 30_000;",
+    "const RECHECK_MAX_MS = 3_600_000;",
+    "test/unit/targets/stop-switch.test.ts",
+  ),
+  mutant(
     "unread-switch-undoes",
     "machine/states/verifying",
     "a fence is not undone as soon as the stop switch cannot be read: that is waited for",

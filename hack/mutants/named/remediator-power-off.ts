@@ -276,6 +276,14 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     RENEWALS_SIM,
   ),
   mutant(
+    "stamp-of-another-time",
+    "renewals",
+    "how old a lease is that was written before the API server's clock was set, nobody can tell",
+    "STAMP_RESOLUTION_MS, nowMs - clockSteadySinceMs);",
+    "STAMP_RESOLUTION_MS, Infinity);",
+    RENEWALS_SIM,
+  ),
+  mutant(
     "silence-unasked",
     "machine/states/powering-off",
     "while a lease's silence is waited for the API server is asked, or an outage that nobody notices is taken for silence",

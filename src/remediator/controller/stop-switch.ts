@@ -5,13 +5,14 @@ import { STOP_SWITCH_NAME, stoppedBy } from "../../api/stop-switch.ts";
 import { trimMeta } from "../../api/trim.ts";
 import { findObject } from "../../kube/find-object.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import { serverTimeMs } from "../../kube/server-time.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import type { Paused } from "../machine/model/hold.ts";
 
-/** How often the end of a pause is looked at. */
-const RECHECK_MAX_MS = 3_600_000;
+/** How often the end of a pause is looked at: the API server's clock, by which it comes, may be set meanwhile. */
+const RECHECK_MAX_MS = 30_000;
 
 /** The cluster-wide switch that stops every new power-off. */
 export interface StopSwitch {
@@ -90,11 +91,6 @@ function stopSwitchOf(
   };
 }
 
-/** The time by the API server's clock, no later than it is: an agent whose clock is ahead must not end a pause too soon. */
-export function serverTimeMs(runtime: KubeRuntime): number {
-  return runtime.clock.nowMs() + (runtime.clockOffset?.()?.minMs ?? 0);
-}
-
 function trimSwitch(raw: KubeObject): ConfigMap {
   const { data } = raw as ConfigMap;
   return {
@@ -125,7 +121,6 @@ class PauseEnd {
     this.#timer?.cancel();
     const untilMs = pause?.untilMs;
     if (untilMs === undefined) return;
-    // A timer takes no more than 24 days, and the wall clock may be set meanwhile: both are met by looking again.
     const delayMs = Math.min(Math.max(0, untilMs - serverTimeMs(this.#runtime)), RECHECK_MAX_MS);
     this.#timer = this.#runtime.clock.schedule(delayMs, () =>
       serverTimeMs(this.#runtime) >= untilMs ? this.#onEnd() : this.follow(pause),

@@ -38,6 +38,7 @@ export class Observer {
   actor: string | undefined;
   readonly orders: OrderRecord[] = [];
   readonly #clock: Clock;
+  readonly #server: Pick<ApiServer, "nowMs">;
   readonly #invariants: readonly Invariant[];
   readonly #nodes = new Map<string, Node>();
   readonly #pods = new Map<string, Pod>();
@@ -63,7 +64,7 @@ export class Observer {
   readonly #stale = new Map<string, boolean>();
   readonly #readySince = new Map<string, { bootID: string; sinceMs: number }>();
   readonly #heldSinceMs = new Map<string, number>();
-  /** When the pause ends by itself, by the world's wall clock. */
+  /** When the pause ends by itself, by the API server's clock. */
   #pauseEndsMs = Infinity;
   #limits: Facts["limits"] = { hosts: Infinity, perZone: Infinity };
   readonly #listeners: ((step: Step, facts: Facts) => void)[] = [];
@@ -92,6 +93,7 @@ export class Observer {
     invariants: readonly Invariant[],
   ) {
     this.#clock = parts.clock;
+    this.#server = parts.server;
     this.#invariants = invariants;
     const hosts = new Map<string, HostTruth>(parts.rack.hosts.map((host) => [host.name, host]));
     for (const { name, power } of hosts.values()) if (power !== "Off") this.#notOffSinceMs.set(name, 0);
@@ -331,7 +333,7 @@ export class Observer {
   #learnBegun(remediation: BareMetalRemediation): void {
     const { metadata, status } = remediation;
     if (status === undefined) return;
-    const wasStale = this.#stale.get(metadata.uid) ?? isStale(remediation, this.#clock.nowMs());
+    const wasStale = this.#stale.get(metadata.uid) ?? isStale(remediation, this.#server.nowMs());
     this.#stale.set(metadata.uid, wasStale);
     const { name, bootID, wasReady, cluster } = status?.node ?? {};
     // Nodes of other clusters are not among the facts.
@@ -423,7 +425,7 @@ export class Observer {
     const clocksAgree = (): boolean => this.#clocksAgree;
     const clocksDoubtedAtMs = (): number => this.#clocksDoubtedAtMs;
     const heldSinceMs = (): Facts["heldSinceMs"] => {
-      if (epoch() >= this.#pauseEndsMs) this.#heldSinceMs.delete(PAUSED);
+      if (this.#server.nowMs() >= this.#pauseEndsMs) this.#heldSinceMs.delete(PAUSED);
       return this.#heldSinceMs;
     };
     const nodesLag = (): boolean => this.#heldNodes > 0 || this.#nodesLagMs > 0;

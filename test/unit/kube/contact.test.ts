@@ -119,6 +119,23 @@ describe("contact with an API server", () => {
     assert.equal(contact().sinceMs, sinceMs);
   });
 
+  it("notices that the server's clock is set, forward and back, and takes no slow answer for that", async () => {
+    const server = { aheadMs: 0 };
+    const { clock, contact, call } = served(server);
+    await call();
+    for (const [byMs, isNoticed] of [
+      [4_000, false],
+      [60_000, true],
+      [-4_000, false],
+      [-60_000, true],
+    ] as const) {
+      await clock.advance(30_000);
+      server.aheadMs += byMs;
+      await call();
+      assert.equal(contact().clockSteadySinceMs === clock.monotonicMs(), isNoticed, `${byMs}`);
+    }
+  });
+
   it("gives the server's clock, never more than it reads, and at most a second less", async () => {
     const { clock, contact, call } = served({ aheadMs: 123_456 });
     assert.equal(contact().serverTimeMs, undefined);

@@ -130,7 +130,7 @@ describe("a node's lease", () => {
     return { ...rest, metadata: { ...metadata, managedFields: [{ time: "2026-01-01T00:00:01Z" }, { time }, {}] } };
   };
   const serverTimeMs = Date.UTC(2026, 0, 1, 0, 1, 0);
-  const contact = { sinceMs: 500, serverTimeMs };
+  const contact = { sinceMs: 500, serverTimeMs, clockSteadySinceMs: -Infinity };
 
   it("was last written when the API server says by its own clock, at the latest; the clock of its node counts for nothing", () => {
     const seen = leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);

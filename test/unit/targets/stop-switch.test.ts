@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { CONFIG_MAPS } from "../../../src/api/core-types.ts";
 import type { ConfigMap } from "../../../src/api/core.ts";
 import { watchStopSwitch } from "../../../src/remediator/controller/stop-switch.ts";
+import { IN_CONTACT } from "../../lib/contact.ts";
 import { settle } from "../../lib/virtual-clock.ts";
 import { NAMESPACE, World } from "./world.ts";
 
@@ -62,6 +63,26 @@ test("a pause says who began it and when, and ends by itself at its time, which 
   await world.clock.advance(2_000);
   assert.equal(stopSwitch.stopped, undefined);
   assert.equal(calls, 1, "whoever waits is told");
+  ending.abort();
+});
+
+test("the end of a pause is noticed within a minute of the API server's clock being set over it", async () => {
+  const world = new World();
+  const server = { aheadMs: 0 };
+  const contact = () => ({ ...IN_CONTACT, serverTimeMs: world.clock.nowMs() + server.aheadMs });
+  const ending = new AbortController();
+  const stopSwitch = watchStopSwitch({ ...world.runtime, contact }, NAMESPACE, ending.signal);
+  const until = new Date(world.clock.nowMs() + 7_200_000).toISOString();
+  world.put<ConfigMap>(CONFIG_MAPS, "ironfence-pause", { data: { paused: "true", until } }, NAMESPACE);
+  let calls = 0;
+  await settle();
+  stopSwitch.subscribe(() => calls++);
+  await world.clock.advance(600_000);
+  assert.equal(calls, 0);
+  server.aheadMs = 7_200_000;
+  await world.clock.advance(60_000);
+  assert.equal(calls, 1, "whoever waits is told");
+  assert.equal(stopSwitch.stopped, undefined);
   ending.abort();
 });
 

@@ -14,7 +14,7 @@ import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { readServerVersion } from "../../../kube/server-version.ts";
 import type { KubeTransport } from "../../../kube/transport.ts";
-import { serverTimeMs } from "../../../remediator/controller/stop-switch.ts";
+import { serverTimeMs } from "../../../kube/server-time.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
 import type { ClusterName } from "../../cluster.ts";

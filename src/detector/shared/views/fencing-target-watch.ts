@@ -9,6 +9,7 @@ import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { serverTimeMs } from "../../../kube/server-time.ts";
 import type { Change } from "../../../kube/watched.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import { nodeKey } from "../../../nodes/subject.ts";
@@ -84,7 +85,7 @@ export class FencingTargetWatch {
     const targets = [...(this.#seen.get(nodeName)?.values() ?? [])];
     return {
       problem: this.problem ?? (this.pending ? "FencingTargets and the pause are still being read" : undefined),
-      stopped: stoppedBy(present, this.#runtime.clock.nowMs())?.reason,
+      stopped: stoppedBy(present, serverTimeMs(this.#runtime))?.reason,
       targets: targets.map(({ target, proofSeenAtMs }) => ({
         target,
         proofSeenAgoMs: proofSeenAtMs === undefined ? undefined : nowMs - proofSeenAtMs,
@@ -108,7 +109,7 @@ export class FencingTargetWatch {
         this.#read<ConfigMap>(CONFIG_MAPS, { namespace: this.#namespace, name: STOP_SWITCH_NAME }, signal),
         Promise.all(host.targets.map((seen) => this.#readTarget(seen, signal))),
       ]);
-      return { ...host, stopped: stoppedBy(present, this.#runtime.clock.nowMs())?.reason, targets: targets.flat() };
+      return { ...host, stopped: stoppedBy(present, serverTimeMs(this.#runtime))?.reason, targets: targets.flat() };
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
       return { ...host, problem: error.message };

@@ -82,7 +82,7 @@ type NodeEvent =
       lease: Lease | undefined;
       /** When it was read live; undefined for a watch. */
       readAtMs: number | undefined;
-      contact: { sinceMs: number; serverTimeMs: number | undefined };
+      contact: { sinceMs: number; serverTimeMs: number | undefined; clockSteadySinceMs: number };
       atMs: number;
     }
   | { type: "Quarantined" }

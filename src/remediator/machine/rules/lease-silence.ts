@@ -56,12 +56,14 @@ export function leaseSeen(
 
 /**
  * When a lease was last written, on our monotonic clock, at the latest: by the clock of the API server alone, which stamps each
- * write and dates each answer. Neither the node's clock nor our own wall clock counts. Undefined where there is no stamp.
+ * write and dates each answer. Neither the node's clock nor our own wall clock counts. What was written before that clock was
+ * set may have been written just then. Undefined where there is no stamp.
  */
-function writtenAt(lease: Lease | undefined, nowMs: number, { serverTimeMs }: Contact): number | undefined {
+function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): number | undefined {
+  const { serverTimeMs, clockSteadySinceMs } = contact;
   const stamps = (lease?.metadata.managedFields ?? []).flatMap(({ time }) => parseTimeMs(time) ?? []);
   if (stamps.length === 0 || serverTimeMs === undefined) return undefined;
-  const ageMs = serverTimeMs - Math.max(...stamps) - STAMP_RESOLUTION_MS;
+  const ageMs = Math.min(serverTimeMs - Math.max(...stamps) - STAMP_RESOLUTION_MS, nowMs - clockSteadySinceMs);
   return nowMs - Math.max(ageMs, 0);
 }
 
