@@ -69,7 +69,7 @@ export const AGENT_VERSION = "ironfence.io/version";
 export const AGENT_COMPONENTS = "ironfence.io/components";
 export const AGENT_FAMILIES = "ironfence.io/families";
 export const AGENT_NOT_READY = "ironfence.io/not-ready";
-/** Which other installation works instead, although the agent holds this Lease. Empty if this installation works. */
+/** Why the agent does not act although it holds this Lease: another installation works, for example. Empty if it acts. */
 export const AGENT_STANDS_BY = "ironfence.io/stands-by";
 
 /** On a request of another kind that ironfence has begun to serve: the name of the BareMetalRemediation that does it. */

@@ -40,10 +40,20 @@ export class Installation {
     this.#count();
   }
 
-  /** Why it stands by, in words; empty if no other installation is known to work. */
+  /** Why it stands by, in words; empty while it works, and if nothing is known to prevent it. */
   get standsBy(): string[] {
-    return this.leases.states.flatMap(({ lease, state }) =>
+    return [...this.#others, ...this.#failing];
+  }
+
+  get #others(): string[] {
+    return this.leases.blocking.flatMap(({ lease, state }) =>
       state.is === "taken" ? [standsByText(lease, state.by)] : [],
+    );
+  }
+
+  get #failing(): string[] {
+    return this.leases.blocking.flatMap(({ lease, state }) =>
+      state.is === "failing" ? [`the Lease ${lease} cannot be used, so this installation stands by: ${state.why}`] : [],
     );
   }
 
@@ -56,11 +66,11 @@ export class Installation {
 
   /** Reports a change once, in the log and by a Kubernetes Event. */
   report(): void {
-    const [standsBy, unguarded] = [this.standsBy, this.unguarded];
-    const report = JSON.stringify([standsBy, unguarded]);
+    const [others, unguarded] = [this.#others, this.unguarded];
+    const report = JSON.stringify([others, unguarded]);
     if (report === this.#lastReport) return;
     this.#lastReport = report;
-    for (const note of standsBy) this.#warn("AnotherInstallation", note);
+    for (const note of others) this.#warn("AnotherInstallation", note);
     for (const note of unguarded) this.#warn("ClusterLeaseRefused", note);
   }
 

@@ -86,7 +86,7 @@ function agentProblems({ agent, namespace }: Overview): Problem[] {
     return [{ severity: "error", kind, name: agent.leader, reason: "NoAgent", message }];
   }
   if (agent.standsBy !== "") {
-    return [{ severity: "error", kind, name: agent.leader, reason: "AnotherInstallation", message: agent.standsBy }];
+    return [{ severity: "error", kind, name: agent.leader, reason: "StandsBy", message: agent.standsBy }];
   }
   if (agent.notReady === "") return [];
   return [{ severity: "error", kind, name: agent.leader, reason: "NotReady", message: agent.notReady }];

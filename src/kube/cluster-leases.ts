@@ -30,6 +30,7 @@ export class ClusterLeases {
   readonly #onChange: () => void;
   readonly #electors: readonly { lease: string; elector: Elector }[];
   #lastStates = "";
+  #isWorking = false;
 
   constructor(deps: LeaderElectionDeps, { namespace, names, installation, onChange }: ClusterLeasesOptions) {
     this.#deps = deps;
@@ -44,6 +45,11 @@ export class ClusterLeases {
     return this.#electors.map(({ lease, elector }) => ({ lease, state: elector.state }));
   }
 
+  /** Those that keep the installation from working; empty while this agent leads under them. */
+  get blocking(): ClusterLeaseState[] {
+    return this.#isWorking ? [] : this.states.filter(({ state }) => state.is === "taken" || state.is === "failing");
+  }
+
   /** As `runLeaderElection`; `lead` runs while the agent holds its own lease and its installation holds all of these. */
   async run(election: LeaderElectionOptions, signal: AbortSignal): Promise<void> {
     const ownIsHeld = new AbortController();
@@ -54,6 +60,7 @@ export class ClusterLeases {
       const heldFrom = await this.#takeAll(leading);
       if (heldFrom === undefined) return;
       const leadUnderBoth: Lead = (inner, areHeld) => election.lead(inner, () => isHeld() && areHeld());
+      this.#isWorking = true;
       await this.#leadUnder(heldFrom, 0, leadUnderBoth, leading);
     };
     try {

@@ -70,6 +70,8 @@ export interface LeaderElectionOptions extends ElectorOptions {
 export type LeaseState =
   | { is: "unknown" | "free" | "ours" }
   | { is: "taken"; by: string }
+  /** The last call on it has failed. */
+  | { is: "failing"; why: string }
   /** The API server has answered Forbidden for so long that the agent continues without the lease. */
   | { is: "refused"; why: string };
 
@@ -174,10 +176,12 @@ export class Elector {
 
   get state(): LeaseState {
     if (this.#isRefused) return { is: "refused", why: this.#refusals?.why ?? "" };
+    const holder = holderOf(this.#seen?.lease);
+    const isOurs = holder === this.#options.identity;
+    if (holder !== undefined && !isOurs) return { is: "taken", by: holder };
+    if (this.#lastProblem !== undefined) return { is: "failing", why: this.#lastProblem };
     if (this.#seen === undefined) return { is: "unknown" };
-    const holder = holderOf(this.#seen.lease);
-    if (holder === undefined) return { is: "free" };
-    return holder === this.#options.identity ? { is: "ours" } : { is: "taken", by: holder };
+    return { is: isOurs ? "ours" : "free" };
   }
 
   async lead(heldFrom: Moment, lead: Lead, signal: AbortSignal): Promise<void> {
@@ -253,10 +257,10 @@ export class Elector {
       if (isRefusal) this.#noteRefusal(sent.monotonicMs, error.message);
       // Another process wrote first: the lease is not ours now, and the next read shows its holder.
       const problem = error instanceof Error ? error.message : String(error);
-      if (isKubeError(error, "Conflict", "AlreadyExists"))
-        this.#logger.debug({ err: error }, "lost a race for the lease");
+      const isRace = isKubeError(error, "Conflict", "AlreadyExists");
+      if (isRace) this.#logger.debug({ err: error }, "lost a race for the lease");
       else if (problem !== this.#lastProblem) this.#logger.warn({ err: error }, "cannot read or write the lease");
-      this.#lastProblem = problem;
+      this.#lastProblem = isRace ? undefined : problem;
       return isRefusal && this.#isRefused ? sent : undefined;
     }
   }

@@ -90,7 +90,7 @@ describe("two installations in one cluster", () => {
       return out.includes("STANDS BY") && out;
     });
     assert.match(shown, /^agent: \S+ STANDS BY since /m);
-    assert.ok(shown.includes(`AnotherInstallation: ${notes.join("; ")}`), shown);
+    assert.ok(shown.includes(`StandsBy: ${notes.join("; ")}`), shown);
     assert.match(await status("ironfence"), /^agent: \S+ leads since /m);
   });
 

@@ -115,6 +115,7 @@ describe("two installations", () => {
     assert.deepEqual([holder("first", OWN), holder("second", OWN), holder("remediator")], ["a", "b", "default/first"]);
     assert.deepEqual(b.said, ["taken"]);
     assert.deepEqual(b.leases.states[0]?.state, { is: "taken", by: "default/first" });
+    assert.deepEqual([a.leases.blocking, b.leases.blocking], [[], b.leases.states]);
     await ended(a, b);
   });
 
@@ -362,6 +363,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
       const a = agent("a", "first");
       await clock.advance(120_000);
       assert.equal(a.leading.length, 0, JSON.stringify(action));
+      assert.deepEqual([a.leases.blocking[0]?.state.is, a.said.at(-1)], ["failing", "failing"]);
       mend();
       await ended(a);
     }

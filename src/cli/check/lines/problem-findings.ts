@@ -11,7 +11,7 @@ import type { Facts } from "../facts.ts";
 /** The check under which a problem appears: by kind and reason, else by kind. */
 const CHECK_OF: ReadonlyMap<string, string> = new Map([
   ["Cluster", "custom-resources"],
-  ["Agent AnotherInstallation", "one-installation"],
+  ["Agent StandsBy", "one-installation"],
   ["Agent NoAgent", "leader"],
   ["Agent NotReady", "agent-ready"],
   ["StopSwitch", "pause"],

@@ -144,10 +144,7 @@ describe("the checks", () => {
       ...HEALTHY.overview.agent,
       standsBy: "the installation other/ironfence holds it",
     } as typeof OVERVIEW.agent;
-    assertOne(
-      withOverview({ agent }),
-      /^failed one-installation: AnotherInstallation: agent-1: the installation other/,
-    );
+    assertOne(withOverview({ agent }), /^failed one-installation: StandsBy: agent-1: the installation other/);
   });
 
   it("fail for a CRD that drops fields which the agent writes, and warn if another operator owns it", () => {
