@@ -13,6 +13,9 @@ import {
   PROVEN,
   STALE_LEASE,
   UNDOING,
+  READ_ON,
+  VERIFIED,
+  ordered,
   node,
   said,
   seenAfter,
@@ -51,6 +54,31 @@ describe("the proof that a host is off", () => {
     assert.equal(Date.parse(again.status?.attempt?.deadline ?? ""), NOW.epochMs + 240_000);
   });
 
+  it("is stored with the time of the reading that made it", () => {
+    const { attempt } = proven({}).status ?? {};
+    assert.deepEqual([attempt?.offConfirmedAt, attempt?.done], ["2026-01-01T11:59:59.900000Z", true]);
+    const again = proven({ attempt: { offConfirmedAtMs: NOW.epochMs - 60_000 } }).status?.attempt;
+    assert.equal(again?.offConfirmedAt, "2026-01-01T11:59:00.000000Z");
+  });
+
+  it("is not outlived by a wait for the lease to be silent, nor by the pause of a device", () => {
+    const lease = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
+    const waiting = decide(snapshot({ state: "PoweringOff", seen: { power: PROVEN, lease } }), NOW);
+    assert.ok((waiting.nextCheckMs ?? Infinity) <= POWER_REREAD_MS);
+    const power = { ...PROVEN, offAtMs: NOW.monotonicMs - 4_900 };
+    const seen = { power, taint: TAINTED, device: { ...DEVICE_AWAY, retryAtMs: NOW.monotonicMs + 60_000 } };
+    assert.equal(decide(snapshot({ state: "Releasing", seen }), NOW).nextCheckMs, POWER_PROOF_AGE_MAX_MS - 4_900);
+  });
+
+  it("leaves a late reading a second, and an early one as long as the proof lasts", () => {
+    const withinMs = (ageMs: number): number | undefined => {
+      const power = { ...PROVEN, offAtMs: NOW.monotonicMs - ageMs };
+      const [effect] = decide(snapshot({ state: "Releasing", seen: { power, taint: TAINTED } }), NOW).effects;
+      return effect?.do === "readPower" ? effect.withinMs : undefined;
+    };
+    assert.deepEqual([withinMs(4_900), withinMs(2_000)], [1_000, POWER_PROOF_AGE_MAX_MS - 2_000]);
+  });
+
   it("bounds what rests on it: reading anew, pods that are released, and any wait", () => {
     for (const ageMs of [0, 400, 1_400, 1_600, 3_000, 4_900]) {
       const power = { ...PROVEN, offAtMs: NOW.monotonicMs - ageMs };
@@ -71,6 +99,19 @@ describe("the proof that a host is off", () => {
       }
     }
   });
+});
+
+describe("the count of power-offs", () => {
+  const orders = (seen: Partial<Seen>): number | undefined => {
+    const attempt = { orders: 2, actionAtMs: NOW.epochMs - 25_000 };
+    const fresh = { taintCleared: true, examined: { node: node() }, identity: VERIFIED, ...seen };
+    return decide(snapshot({ state: "PoweringOff", attempt, seen: fresh }), NOW).status?.attempt?.orders;
+  };
+
+  it("grows with each order that may have had an effect", () => assert.equal(orders({ power: READ_ON }), 3));
+
+  it("does not grow with an order that was refused", () =>
+    assert.equal(orders({ order: ordered("Rejected", 3_000) }), 2));
 });
 
 describe("the intent to power on", () => {

@@ -104,6 +104,17 @@ describe("a node's lease", () => {
     );
   });
 
+  it("is not renewed by being gone: what was known of it stays", () => {
+    const gone = leaseSeen(first, undefined, 7_000, 7_000, IN_CONTACT);
+    assert.deepEqual(gone, { ...first, readAtMs: 7_000 });
+  });
+
+  it("lasts for the time that it says", () => {
+    const long = lease("2026-01-01T00:00:10.000000Z", "9");
+    const spec = { ...long.spec, leaseDurationSeconds: 80 };
+    assert.equal(leaseSeen(undefined, { ...long, spec }, 1_000, 1_000, IN_CONTACT).durationMs, 80_000);
+  });
+
   it("is renewed by a kubelet whose clock was set back", () => {
     assert.equal(
       leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
@@ -202,7 +213,7 @@ describe("a reboot on record", () => {
   });
   it("does not belong to this outage if the node went down later", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), []), false));
-  it("if it came up ailing after it, and the remediation that made it is still there", () =>
+  it("belongs to this outage if the node came up ailing after it, and its remediation is still there", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), [sibling(false)]), true));
   it("does not belong to this outage if that remediation has succeeded", () =>
     assert.equal(rebootOfThisOutage(at("2026-01-01T10:50:00Z"), node(), [sibling(true)]), false));

@@ -4,10 +4,11 @@ import * as fc from "fast-check";
 import type { Node } from "../../../src/api/core.ts";
 import { LostMembers } from "../../../src/remediator/controller/deleted-members.ts";
 import { isReady } from "../../../src/remediator/machine/node-patches/marks.ts";
-import { etcdNodes, keepsQuorum } from "../../../src/remediator/machine/rules/quorum.ts";
+import { etcdNodes, keepsQuorum, mayRunEtcd, quorumMessage } from "../../../src/remediator/machine/rules/quorum.ts";
 import type { Contender } from "../../../src/remediator/machine/rules/admission.ts";
 import { allot } from "../../../src/remediator/machine/rules/admission.ts";
 import type { EtcdMember } from "../../../src/remediator/machine/model/observations.ts";
+import { node } from "./snapshots.ts";
 import type { Turn } from "../../../src/remediator/machine/model/snapshot.ts";
 
 const contender = (uid: string, changes: Partial<Contender> = {}): Contender => ({
@@ -177,6 +178,33 @@ describe("etcd's quorum", () => {
     const members = UP.map((member) => ({ ...member, up: false }));
     const waiting = [contender("1", { node: "a" }), contender("2", { node: "worker", createdAtMs: 1 })];
     assert.deepEqual(outcome(allot([], waiting, ANY, () => members)).begin, ["2"]);
+  });
+
+  it("is not asked where etcd runs outside the cluster: one other control plane node that is up is enough", () => {
+    const outside = (...up: boolean[]) => up.map((isUp, index) => ({ node: `m${index}`, up: isUp, external: true }));
+    assert.equal(keepsQuorum(outside(true, true, false, false), "m0"), true);
+    assert.equal(keepsQuorum(outside(true, false), "m0"), false);
+    assert.match(quorumMessage(outside(true), "m0"), /no control plane node without node m0 \(it is the only one\)/);
+    assert.match(quorumMessage(outside(false, false), "m0"), /no control plane node without node m0 \(not Ready: m1\)/);
+  });
+
+  it("names how many members there are if none of the others is down", () => {
+    const members = [
+      { node: "m0", up: false },
+      { node: "m1", up: true },
+    ];
+    assert.match(quorumMessage(members, "m0"), /quorum of 2 members without node m0 \(there are only 2 members\)/);
+  });
+
+  it("is asked about no node without a role of etcd or of the control plane", () => {
+    const labelled = (labels?: Record<string, string>) => {
+      const plain = node();
+      return mayRunEtcd({ ...plain, metadata: { ...plain.metadata, ...(labels !== undefined && { labels }) } });
+    };
+    assert.deepEqual(
+      [labelled(), labelled({ rack: "r7" }), labelled({ "node-role.kubernetes.io/etcd": "" })],
+      [false, false, true],
+    );
   });
 
   const cases: [members: number, down: number, keeps: boolean][] = [

@@ -75,6 +75,8 @@ export const UNUSED = OWN.found ? { host: { ...OWN, facts: { ...OWN.facts, isInU
 
 export const SAID_AWAY = { conditions: [said("ClusterUnreachable", AWAY.away.message)] };
 
+export const SAID_PAUSED = { conditions: [said("Paused", "by a test")] };
+
 export const clusterSeen = (gone: boolean): Pick<Seen, "cluster"> => ({ cluster: { gone, atMs: NOW.monotonicMs } });
 
 export const EXCHANGED = {

@@ -13,6 +13,7 @@ import {
   RENEWED,
   UNKNOWN,
   TAKEN_BACK,
+  SAID_PAUSED,
 } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { poweringOff } from "./situations.ts";
@@ -589,5 +590,101 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "no order is sent to a host that its operator powers now",
     given: poweringOff({ read: "Off×2", other: TAKEN_BACK }),
     expected: "→ Undoing (HostAttached)",
+  },
+  {
+    name: "no power-off is repeated after a restart while the power state is unknown",
+    given: poweringOff({
+      attempt: { sent: false },
+      taint: "cleared",
+      identity: "verified",
+      examined: "NotReady",
+      seen: { power: UNKNOWN },
+    }),
+    expected: "wait",
+  },
+  {
+    name: "a power-off that was never sent because the API is slow fails for that reason",
+    given: poweringOff({
+      plan: { retryLimit: 0 },
+      taint: "cleared",
+      isOutOfTime: true,
+      seen: { order: ordered("Rejected", 3_000, { isLate: true }) },
+    }),
+    expected: "→ Undoing (ApiFailing)",
+  },
+  {
+    name: "a host that reads Off is powered on while power orders are paused, if it is unknown whether the order was sent",
+    given: poweringOff({
+      attempt: { sent: false },
+      taint: "cleared",
+      read: "Off×1",
+      identity: "verified",
+      examined: "NotReady",
+      stopped: "Paused",
+      status: SAID_PAUSED,
+    }),
+    expected: "→ Undoing (Paused)",
+  },
+  {
+    name: "a host that reads On is left alone while power orders are paused, if it is unknown whether the order was sent",
+    given: poweringOff({
+      attempt: { sent: false },
+      taint: "cleared",
+      read: "On",
+      identity: "verified",
+      examined: "NotReady",
+      stopped: "Paused",
+      status: SAID_PAUSED,
+    }),
+    expected: "wait",
+  },
+  {
+    name: "a power-off that was sent is proven while power orders are paused",
+    given: poweringOff({
+      taint: "cleared",
+      read: "Off×1",
+      identity: "verified",
+      examined: "NotReady",
+      stopped: "Paused",
+      status: SAID_PAUSED,
+    }),
+    expected: "readPower",
+  },
+  {
+    name: "the power is read while power orders are paused, if nothing was read yet",
+    given: poweringOff({ taint: "cleared", stopped: "Paused", status: SAID_PAUSED }),
+    expected: "readPower",
+  },
+  {
+    name: "a device that was away has its pause while power orders are paused",
+    given: poweringOff({ taint: "cleared", device: "away", stopped: "Paused", status: SAID_PAUSED }),
+    expected: "wait",
+  },
+  {
+    name: "a device that refuses the account ends the remediation while power orders are paused",
+    given: poweringOff({
+      taint: "cleared",
+      read: "On",
+      device: "refused for good",
+      stopped: "Paused",
+      status: SAID_PAUSED,
+    }),
+    expected: "→ Undoing (BMCAuthenticationFailed)",
+  },
+  {
+    name: "a host that is proven off has its node tainted though its time is over",
+    given: poweringOff({ read: "Off×2", lease: "silent", isOutOfTime: true }),
+    expected: "taint",
+  },
+  {
+    name: "the release begins once the taint stands, though an earlier try to set it failed and the time is over",
+    given: poweringOff({
+      read: "Off×2",
+      lease: "silent",
+      taint: "ours",
+      isOutOfTime: true,
+      seen: { taintFailure: "forbidden" },
+    }),
+    expected: "→ Releasing (PowerOffConfirmed)",
   },
 ];

@@ -161,4 +161,22 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     given: poweringOn({ read: "Off×2", other: TAKEN_BACK }),
     expected: "→ Undoing (HostAttached)",
   },
+  {
+    name: "a power-on without effect is repeated after 30 s",
+    given: poweringOn({
+      attempt: { orders: 1, sent: true },
+      identity: "verified",
+      seen: { power: { ...READ_OFF, offReads: 2 }, order: ordered("Acknowledged", 30_000, { action: "On" }) },
+    }),
+    expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "a second power-on without effect is given more time than the first",
+    given: poweringOn({
+      attempt: { orders: 2, sent: true },
+      identity: "verified",
+      seen: { power: { ...READ_OFF, offReads: 2 }, order: ordered("Acknowledged", 30_000, { action: "On" }) },
+    }),
+    expected: "wait",
+  },
 ];

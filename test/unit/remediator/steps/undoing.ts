@@ -1,5 +1,5 @@
 import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/power-orders.ts";
-import { NOW, READ_OFF, READ_ON, TARGET_GONE, UNDOING } from "../snapshots.ts";
+import { NOW, READ_OFF, READ_ON, TARGET_GONE, UNDOING, ordered } from "../snapshots.ts";
 import { AWAY, clusterSeen, CUT_OFF, EXCHANGED, HALF_ON, TAKEN_BACK, TARGET, UNKNOWN, UNUSED } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { undoing } from "./situations.ts";
@@ -249,5 +249,28 @@ export const UNDOING_STEPS: readonly Step[] = [
     name: "a remediation that had begun nothing ends although the node's cluster is away",
     given: undoing({ attempt: { action: "None" }, seen: { devicesClosed: true, hostReleased: true }, other: AWAY }),
     expected: "→ Failed (Failed)",
+  },
+  {
+    name: "an undo does not count the refusal of an earlier attempt's order as that of its own",
+    given: undoing({
+      attempt: { done: false },
+      taint: "cleared",
+      read: "On",
+      identity: "verified",
+      successor: "none",
+      seen: { order: ordered("Rejected", 3_000, { attemptId: "a0" }) },
+    }),
+    expected: "wait",
+  },
+  {
+    name: "an undo powers a host on that took all of its power-offs",
+    given: undoing({
+      attempt: { orders: ORDERS_MAX },
+      taint: "cleared",
+      identity: "verified",
+      successor: "none",
+      seen: { power: { ...READ_OFF, offReads: 2 } },
+    }),
+    expected: "stay (PoweringOnAgain), powerOn",
   },
 ];
