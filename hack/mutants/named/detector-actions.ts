@@ -41,7 +41,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-look-by-view-alone",
-    "nodes/effects/last-look",
+    "nodes/effects/last-check",
     "the last look at a node is one at the list, too, where the watch may be behind",
     "[watched] : [watched, listed.get(name)]",
     "[watched] : [watched]",
@@ -49,7 +49,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-meanwhile",
-    "nodes/effects/last-look",
+    "nodes/effects/last-check",
     "nothing starts under a spec that has changed since the decision, as by a pause",
     "!isStateOf(state, current) || ",
     "",

@@ -1,4 +1,4 @@
-import { PLAN, SKIP_DURATION } from "./killers.ts";
+import { NODE_DECIDE, SKIP_DURATION } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -11,9 +11,9 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "terminating-counts-as-gone",
     "nodes/decide/decide-node",
     "no remediation starts beside one that is still being undone",
-    'verdict(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
+    'conclude(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
     "start(evaluation, facts, node, next, skipped);",
-    PLAN,
+    NODE_DECIDE,
   ),
   // The budget of attempts.
   mutant(
@@ -22,7 +22,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "the attempts of other health checks count",
     "[...facts.attempts, ...facts.attemptsOfOthers]",
     "[...facts.attempts]",
-    PLAN,
+    NODE_DECIDE,
   ),
   mutant(
     "mended-unheeded",
@@ -30,7 +30,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "what a remediation failed for being mended, the next one does not wait for the clock",
     "return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;",
     "return fenceableSinceMs > failedMs ? Infinity : Infinity;",
-    PLAN,
+    NODE_DECIDE,
   ),
   mutant(
     "failed-round-forgotten",

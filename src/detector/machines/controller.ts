@@ -21,7 +21,7 @@ import type { MachineDecision, MachineSnapshot } from "./decide/decision.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
 import type { MachineActionDeps, SingleMachineAction } from "./effects/actions.ts";
 import { machineActionKey, runAction } from "./effects/actions.ts";
-import { LastLook } from "./effects/last-look.ts";
+import { LastCheck } from "./effects/last-check.ts";
 import type { MachineMetrics } from "./effects/metrics.ts";
 import { adopt, storeStatus } from "./effects/store-status.ts";
 import type { Compiled, MachineCheckState } from "./snapshot/check-state.ts";
@@ -55,7 +55,7 @@ export class MachineHealthCheckController {
   readonly #states: MachineChecks;
   readonly #remediations: RemediationStore;
   readonly #templates: TemplateResolver;
-  readonly #lastLook: LastLook;
+  readonly #lastCheck: LastCheck;
   readonly #actionDeps: MachineActionDeps;
   readonly #fencingTargets: FencingTargetWatch;
   /** Nodes, as FencingTargetWatch knows them, whose hosts failed remediations wait for. */
@@ -96,7 +96,7 @@ export class MachineHealthCheckController {
       onChange: (check) => this.#shell.enqueue(check),
     });
     const { nowMs } = this.#states.world;
-    this.#lastLook = new LastLook({ store: this.#store, states: this.#states, remediations: this.#remediations });
+    this.#lastCheck = new LastCheck({ store: this.#store, states: this.#states, remediations: this.#remediations });
     this.#actionDeps = {
       client,
       logger,
@@ -186,19 +186,19 @@ export class MachineHealthCheckController {
     { deferrals }: MachineCheckState,
     template: MachineSnapshot["template"],
   ): MachineDecision {
-    const snapshot = this.#states.snapshot(check, compiled, deferrals, template, this.#lastLook.starting);
+    const snapshot = this.#states.snapshot(check, compiled, deferrals, template, this.#lastCheck.starting);
     return decide(this.#deps.kind, snapshot, this.#states.world.nowMs());
   }
 
   #actionsOf(check: MachineHealthCheck, state: MachineCheckState): Pick<MachineReconcile, "run" | "observe" | "end"> {
     return {
       run: (current, action, signal) =>
-        runAction(this.#actionDeps, this.#lastLook.contextOf(current, state), action, signal),
+        runAction(this.#actionDeps, this.#lastCheck.contextOf(current, state), action, signal),
       observe: (event) => {
         if (event.type === "deleted") this.#deps.metrics?.deleted(check);
         return observe(state, check, event);
       },
-      end: ({ machine }) => this.#lastLook.ended(machine),
+      end: ({ machine }) => this.#lastCheck.ended(machine),
     };
   }
 

@@ -17,7 +17,7 @@ import type { MachineHealthChecksDeps } from "./run.ts";
 /** How often pending lookups are polled. */
 const POLL_MS = 20;
 
-/** For how long a cluster must be away: a first connection may fail by chance, and the next one follows within a second. */
+/** For how long a cluster must be unreachable: a first connection may fail by chance, and the next one follows within a second. */
 const UNREACHABLE_SETTLE_MS = 1_500;
 
 /** One MachineHealthCheck and what the detector would decide for it now. */
@@ -34,7 +34,7 @@ export interface LiveMachineCheck {
 /**
  * Decides for one MachineHealthCheck as the controller does, on objects read now, and carries nothing out.
  *
- * @param signal should have a deadline: what cannot be found out is asked for again until it aborts.
+ * @param signal should have a deadline: pending lookups are repeated until it aborts.
  * @returns undefined if there is no such health check of this kind.
  * @throws KubeError if something that the decision depends on cannot be read.
  */
@@ -91,7 +91,7 @@ export async function decideMachinesLive(
   }
 }
 
-/** Resolves once the cluster's nodes can be known, or have been away for a while. */
+/** Resolves once the cluster's nodes can be known, or have been unreachable for a while. */
 async function whenSettled(nodes: ClusterNodes, clock: Clock, signal: AbortSignal): Promise<void> {
   let unreachableMs = 0;
   while (nodes.isPending || (nodes.unreachable !== undefined && unreachableMs < UNREACHABLE_SETTLE_MS)) {

@@ -29,7 +29,7 @@ export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, sign
   try {
     await serve(deps, everything);
   } catch (error) {
-    // Being stopped is the one good end, at whatever it was waiting for.
+    // An abort is the only normal end, whatever it was waiting for.
     if (!signal.aborted) throw error;
   } finally {
     scope.abort(new Error("the health checks over machines have ended"));

@@ -23,7 +23,7 @@ import type { Decision, PlatformFacts, Snapshot } from "./decide/decision.ts";
 import type { ActionContext, ActionDeps } from "./effects/action-context.ts";
 import type { SingleAction } from "./effects/actions.ts";
 import { actionKey, runAction } from "./effects/actions.ts";
-import { LastLook } from "./effects/last-look.ts";
+import { LastCheck } from "./effects/last-check.ts";
 import type { DetectorMetrics } from "./effects/metrics.ts";
 import { NodeLeases } from "./effects/node-lease.ts";
 import { storeStatus } from "./effects/store-status.ts";
@@ -68,7 +68,7 @@ export class NodeHealthCheckController {
   readonly #platform: Platform;
   readonly #fencingTargets: FencingTargetWatch;
   readonly #actionDeps: ActionDeps;
-  readonly #lastLook: LastLook;
+  readonly #lastCheck: LastCheck;
   readonly #times: MonotonicTimes;
   readonly #freshness = new ViewFreshness();
   readonly #currentNodes: CurrentNodes;
@@ -124,7 +124,7 @@ export class NodeHealthCheckController {
       (nodeName) => this.#onHostPower(nodeName),
       signal,
     );
-    this.#lastLook = new LastLook({
+    this.#lastCheck = new LastCheck({
       clock,
       checks: this.#checks,
       nodes,
@@ -319,8 +319,8 @@ export class NodeHealthCheckController {
       ...compiled,
       isOkd: platform !== "pending" && platform.isOkd,
       confirmNodes: (signal) => this.#currentNodes.confirm(signal),
-      mayStart: () => this.#lastLook.mayStart(check, state, compiled),
-      nodesNamed: (nodeName) => this.#lastLook.nodesNamed(nodeName),
+      mayStart: () => this.#lastCheck.mayStart(check, state, compiled),
+      nodesNamed: (nodeName) => this.#lastCheck.nodesNamed(nodeName),
       hostOf: (nodeName) => this.#fencingTargets.hostOf(nodeName),
     };
   }

@@ -54,7 +54,7 @@ export interface LiveDecisions {
  * What the agent knows beyond the cluster's objects is not known here: how far its view is behind, and what it is creating at
  * this moment. The holder of a node's lease is read, and the lease is not requested.
  *
- * @param signal should have a deadline: kinds that cannot be found out about are asked for again until it aborts.
+ * @param signal should have a deadline: pending lookups of kinds are repeated until it aborts.
  * @throws KubeError if something that the decision depends on cannot be read.
  */
 export async function decideLive(
@@ -82,7 +82,7 @@ export async function decideLive(
     const resolved = await resolveAll(runtime, peers, { remediations, templates }, reading);
     if (peers.some(({ state }) => "policy" in state.compiled && state.compiled.policy.skipsDurationIfOff)) {
       while (fencingTargets.pending) await sleep(runtime.clock, KINDS_POLL_MS, reading);
-      // As with templates: the agent may see what this person may not.
+      // As with templates: the agent may have permissions that this user does not have.
       if (fencingTargets.refusal !== undefined)
         throw new KubeError("Forbidden", fencingTargets.refusal, { status: 403 });
     }
@@ -146,7 +146,7 @@ async function readPlatform(runtime: KubeRuntime, platform: Platform, signal: Ab
   for (;;) {
     const facts = platform.read();
     if (facts !== "pending") {
-      // As with remediations: the agent may well see what this person may not.
+      // As with remediations: the agent may have permissions that this user does not have.
       if (facts.unknown !== undefined) throw new KubeError("Forbidden", facts.unknown, { status: 403 });
       return facts;
     }
@@ -183,7 +183,7 @@ async function resolveAll(
 const recorded = ({ status }: HealthCheckObject) =>
   (status.unhealthyNodes ?? []).flatMap(({ remediations = [] }) => remediations.map(({ resource }) => resource));
 
-// The agent may see what this person may not, and would decide otherwise.
+// The agent may have permissions that this user does not have, and would decide otherwise.
 function refuseBlindness({ steps }: Policy, remediations: RemediationStore): void {
   for (const { template } of steps) {
     const state = remediations.state(template.apiVersion, remediationKind(template));

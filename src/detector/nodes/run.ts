@@ -39,7 +39,7 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
     await whenServed(deps.runtime, NODE_HEALTH_CHECKS, { retryMs: CRD_RETRY_MS, onAbsent }, signal);
     await serve(deps, signal);
   } catch (error) {
-    // Being stopped is the one good end, at whatever it was waiting for.
+    // An abort is the only normal end, whatever it was waiting for.
     if (!signal.aborted) throw error;
   }
 }

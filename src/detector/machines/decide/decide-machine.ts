@@ -32,36 +32,36 @@ const RETRY_MIN_MS = 600_000;
 const RETRY_MAX_MS = 7_200_000;
 const EXTERNALLY_REMEDIATED = "ExternallyRemediated";
 /**
- * A machine that fails before it has been of use for so long may be one of a row of replacements that all fail; it is how long
- * a control plane's machine must last upstream (`minHealthyPeriod`).
+ * A machine that fails when it is younger than this may be one of a series of replacements that all fail. Upstream uses the
+ * same period for machines of a control plane (`minHealthyPeriod`).
  */
 const YOUNG_MS = 3_600_000;
 
 /** Decides about one target. */
-export function planTarget(evaluation: Evaluation, facts: MachineFacts): void {
+export function decideMachine(evaluation: Evaluation, facts: MachineFacts): void {
   const { health, deferral } = facts;
   if (deferral !== undefined && deferral.untilMs > evaluation.nowMs) checkAgain(evaluation, deferral.untilMs);
   switch (health.state) {
     case "healthy":
-      return planHealthy(evaluation, facts);
+      return decideHealthy(evaluation, facts);
     case "waiting":
       checkAgain(evaluation, health.untilMs);
-      tell(evaluation, facts, "Normal", "DetectedUnhealthy", detectedNote(facts.machine));
-      return verdict(evaluation, facts, "waiting", `${health.reason}; unhealthy at ${toTime(health.untilMs)}`);
+      announce(evaluation, facts, "Normal", "DetectedUnhealthy", detectedNote(facts.machine));
+      return conclude(evaluation, facts, "waiting", `${health.reason}; unhealthy at ${toTime(health.untilMs)}`);
     case "unsettled":
     case "unknown":
-      return verdict(evaluation, facts, health.state, health.reason);
+      return conclude(evaluation, facts, health.state, health.reason);
     case "unhealthy":
-      return planUnhealthy(evaluation, facts, health.fault.message);
+      return decideUnhealthy(evaluation, facts, health.fault.message);
     default:
       return health satisfies never;
   }
 }
 
-/** The key under which a machine's remediations are counted: replacements of one machine are another machine each. */
+/** The key under which a machine's remediations are counted: each replacement of a machine has another name. */
 export function attemptKey(machine: Machine, remedy: Remedy["type"]): string | undefined {
   if (remedy === "request") return machine.metadata.name;
-  // A control plane's own controller counts its machines, and whoever does power fencing its attempts.
+  // A control plane's own controller counts its machines, and a power fencing agent counts its attempts.
   if (machine.isControlPlane || remedy === "annotate") return undefined;
   const deployment = machine.metadata.labels?.[DEPLOYMENT_NAME_LABEL];
   if (deployment !== undefined) return `MachineDeployment/${deployment}`;
@@ -69,23 +69,23 @@ export function attemptKey(machine: Machine, remedy: Remedy["type"]): string | u
   return owner === undefined ? undefined : `${owner.kind}/${owner.name}`;
 }
 
-function planHealthy(evaluation: Evaluation, facts: MachineFacts): void {
+function decideHealthy(evaluation: Evaluation, facts: MachineFacts): void {
   const { machine, requests, neededBy } = facts;
   const isOver = conditionOn(machine, EXTERNALLY_REMEDIATED)?.status === "False" && requests.length === 0;
   writeConditions(evaluation, facts, [], isOver ? [EXTERNALLY_REMEDIATED] : []);
-  if (requests.length === 0) return verdict(evaluation, facts, "healthy", "it is healthy");
+  if (requests.length === 0) return conclude(evaluation, facts, "healthy", "it is healthy");
   if (neededBy !== undefined) {
-    return verdict(evaluation, facts, "remediating", `MachineHealthCheck ${neededBy} still finds it unhealthy`);
+    return conclude(evaluation, facts, "remediating", `MachineHealthCheck ${neededBy} still finds it unhealthy`);
   }
   // Until an attempt is remembered its request is the only record of it.
   const isRecorded = record(evaluation, facts);
   for (const request of requests) {
     if (isRecorded && !request.terminating) evaluation.decision.actions.push({ type: "withdraw", machine, request });
   }
-  return verdict(evaluation, facts, "recovered", "it is healthy again: deleting its remediation request");
+  return conclude(evaluation, facts, "recovered", "it is healthy again: deleting its remediation request");
 }
 
-function planUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: string): void {
+function decideUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: string): void {
   const { kind, snapshot } = evaluation;
   const { machine, requests } = facts;
   const remedy = kind.remedy(snapshot.check, machine);
@@ -93,9 +93,9 @@ function planUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: strin
   if (request !== undefined) {
     const isRecorded = record(evaluation, facts);
     writeConditions(evaluation, facts, waitingForRemediation(machine));
-    if (request.terminating) return verdict(evaluation, facts, "waiting", "its last request is still being deleted");
-    if (request.succeeded === "False") return planFailed(evaluation, facts, request, { remedy, isRecorded });
-    return verdict(
+    if (request.terminating) return conclude(evaluation, facts, "waiting", "its last request is still being deleted");
+    if (request.succeeded === "False") return decideFailed(evaluation, facts, request, { remedy, isRecorded });
+    return conclude(
       evaluation,
       facts,
       "remediating",
@@ -103,10 +103,10 @@ function planUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: strin
     );
   }
   const obstacle = evaluation.gate ?? findObstacle(evaluation, facts, remedy);
-  const told = remedy.type === "request" ? requestProblem(evaluation, facts) : [];
+  const problems = remedy.type === "request" ? requestProblem(evaluation, facts) : [];
   if (obstacle !== undefined) {
-    writeConditions(evaluation, facts, told);
-    return verdict(evaluation, facts, "skipped", `${found.replaceAll(/\n +\* /g, " ")}: ${obstacle}`);
+    writeConditions(evaluation, facts, problems);
+    return conclude(evaluation, facts, "skipped", `${found.replaceAll(/\n +\* /g, " ")}: ${obstacle}`);
   }
   switch (remedy.type) {
     case "request":
@@ -117,7 +117,7 @@ function planUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: strin
       return replace(evaluation, facts, remedy);
     case "annotate":
       evaluation.decision.actions.push({ type: "annotate", machine, annotation: remedy.annotation });
-      return verdict(
+      return conclude(
         evaluation,
         facts,
         "annotate",
@@ -131,10 +131,10 @@ function planUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: strin
 }
 
 /**
- * Has a request that failed deleted after a pause, so that the next evaluation makes another one. The pause is as long as the machine had
- * been unhealthy when the request failed: it doubles with each try, and nothing has to be remembered for that.
+ * Deletes a failed request after a pause, so that the next evaluation creates another one. The pause is as long as the machine
+ * had been unhealthy when the request failed: it doubles with each attempt, and nothing has to be stored for that.
  */
-function planFailed(
+function decideFailed(
   evaluation: Evaluation,
   facts: MachineFacts,
   request: Remediation,
@@ -159,11 +159,11 @@ function planFailed(
       ? `The next try starts at ${toTime(restartMs)}`
       : `No retry starts now: ${obstacle ?? "the health check no longer names a template"}`;
     const reason = `${failed}. ${next}. ${byHand}`;
-    tell(evaluation, facts, "Warning", "RemediationFailed", `Machine ${nameOf(machine)}: ${reason}`);
-    return verdict(evaluation, facts, "failed", reason);
+    announce(evaluation, facts, "Warning", "RemediationFailed", `Machine ${nameOf(machine)}: ${reason}`);
+    return conclude(evaluation, facts, "failed", reason);
   }
   if (isRecorded) evaluation.decision.actions.push({ type: "renew", machine, request });
-  return verdict(evaluation, facts, "renew", `${failed}; deleting it to create another one`);
+  return conclude(evaluation, facts, "renew", `${failed}; deleting it to create another one`);
 }
 
 /** Since when the machine has been unhealthy by its own condition; `fallbackMs` if that is not known. */
@@ -174,22 +174,22 @@ function unhealthySinceMs({ machine, attempts }: MachineFacts, fallbackMs: numbe
 }
 
 /**
- * Deletes one machine per evaluation: each deletion is observed, and counted, before the next one is decided. Where the health check asks for
- * it the next machine waits until the one before has gone: OKD's documents promise that one at a time is drained and deleted.
+ * Deletes one machine per evaluation: each deletion is observed, and counted, before the next one is decided. If the health
+ * check asks for it, the next machine waits until the previous one is gone: OKD's documentation promises one at a time.
  */
 function replace(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): void {
   const { machine } = facts;
   const { policy, deleting } = evaluation.snapshot;
   if (policy.oneAtATime && deleting !== undefined) {
     const why = `Machine ${deleting} is being deleted, and annotation ${ONE_MACHINE_AT_A_TIME} allows one at a time`;
-    return verdict(evaluation, facts, "waiting", why);
+    return conclude(evaluation, facts, "waiting", why);
   }
   const first = evaluation.decision.actions.find(({ type }) => type === "delete");
   if (first !== undefined)
-    return verdict(evaluation, facts, "waiting", "another Machine is deleted first: one at a time");
+    return conclude(evaluation, facts, "waiting", "another Machine is deleted first: one at a time");
   if (!countReplacement(evaluation, facts, remedy)) return;
   evaluation.decision.actions.push({ type: "delete", machine });
-  verdict(evaluation, facts, "delete", "deleting it, so that its owner creates a new one");
+  conclude(evaluation, facts, "delete", "deleting it, so that its owner creates a new one");
 }
 
 /** Why this machine gets no remediation now, in words. */
@@ -199,7 +199,7 @@ function findObstacle(evaluation: Evaluation, facts: MachineFacts, remedy: Remed
   if (remedy.type === "none") {
     if (remedy.event === undefined) return remedy.reason;
     const note = `Machine ${nameOf(machine)} is not remediated: ${remedy.reason}`;
-    tell(evaluation, facts, "Normal", remedy.event, note);
+    announce(evaluation, facts, "Normal", remedy.event, note);
     return remedy.reason;
   }
   if (machine.metadata.deletionTimestamp !== undefined) return "it is already being deleted";
@@ -238,12 +238,12 @@ function findSpentBudget(evaluation: Evaluation, facts: MachineFacts, remedy: Re
 function start(evaluation: Evaluation, facts: MachineFacts, template: MachineSnapshot["template"]): void {
   const { machine } = facts;
   if (template === undefined || "reason" in template) return;
-  // What an earlier remediation came to must not be taken for this one's.
+  // The result of an earlier remediation must not be taken for the result of this one.
   const isOld = conditionOn(machine, EXTERNALLY_REMEDIATED)?.status === "True";
   writeConditions(evaluation, facts, isOld ? [external("WaitingForRemediation", "")] : []);
   if (machine.isControlPlane) evaluation.controlPlaneStarts = machine.metadata.name;
   evaluation.decision.actions.push({ type: "request", machine, template });
-  verdict(evaluation, facts, "create", `creating a ${template.type.kind} for it`);
+  conclude(evaluation, facts, "create", `creating a ${template.type.kind} for it`);
 }
 
 /** Asks the owner once. The owner reports the progress in the same condition, which must not be overwritten. */
@@ -252,14 +252,14 @@ function askOwner(evaluation: Evaluation, facts: MachineFacts, ask: ConditionWri
   const asked = conditionOn(machine, ask.type);
   if (asked?.status === "False") {
     writeConditions(evaluation, facts, []);
-    return verdict(evaluation, facts, "remediating", `its owner was asked to replace it: ${asked.reason}`);
+    return conclude(evaluation, facts, "remediating", `its owner was asked to replace it: ${asked.reason}`);
   }
   if (!countReplacement(evaluation, facts, { type: "askOwner", ask })) return undefined;
   writeConditions(evaluation, facts, [ask]);
-  return verdict(evaluation, facts, "ask", "asking its owner to replace it");
+  return conclude(evaluation, facts, "ask", "asking its owner to replace it");
 }
 
-/** Has the replacement of a machine counted if it counts. @returns whether it is: if not, wait. */
+/** Counts the replacement of a machine if it must be counted. @returns whether it is recorded: if not, wait. */
 function countReplacement(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): boolean {
   const { machine } = facts;
   const key = attemptKey(machine, remedy.type);
@@ -267,17 +267,17 @@ function countReplacement(evaluation: Evaluation, facts: MachineFacts, remedy: R
   const attempts = attemptsOf(evaluation, facts, key);
   if (attempts.some(({ uid }) => uid === machine.metadata.uid)) return true;
   remember(evaluation, key, [...attempts, { uid: machine.metadata.uid, startedMs: evaluation.nowMs }]);
-  verdict(evaluation, facts, "waiting", "recording the attempt before it starts");
+  conclude(evaluation, facts, "waiting", "recording the attempt before it starts");
   return false;
 }
 
-/** Whether the machine failed before it was of use for long: such a one may be replaced over and over. */
+/** Whether the machine failed soon after its creation: such a machine may be replaced over and over. */
 function isYoung({ nowMs }: Evaluation, { nodeName, metadata }: Machine): boolean {
   const createdMs = parseTimeMs(metadata.creationTimestamp);
   return nodeName === undefined || createdMs === undefined || nowMs - createdMs < YOUNG_MS;
 }
 
-/** What the machine is to say while no request can be made for it. */
+/** The condition of the machine while no request can be created for it. */
 function requestProblem({ snapshot, nowMs }: Evaluation, { deferral }: MachineFacts): ConditionWrite[] {
   const { template, check } = snapshot;
   if (template !== undefined && "reason" in template) {
@@ -334,7 +334,7 @@ function conditionOn({ conditions, v1beta1Conditions }: Machine, type: string): 
   return conditionOf(conditions, type) ?? conditionOf(v1beta1Conditions, type);
 }
 
-/** Keeps the count of requests. @returns whether it is kept: if not, wait. */
+/** Records the attempts. @returns whether they are recorded: if not, wait. */
 function record(evaluation: Evaluation, { machine, requests, attempts: remembered }: MachineFacts): boolean {
   const attempts = countAttempts(remembered, requests, evaluation.nowMs);
   if (evaluation.snapshot.isHistoryFull || !mustRecord(remembered, requests, attempts)) return true;
@@ -357,7 +357,7 @@ function detectedNote(machine: Machine): string {
 
 /** Skips a machine, with an Event for as long as the reason stands. */
 function skip(evaluation: Evaluation, facts: MachineFacts, reason: string): string {
-  tell(
+  announce(
     evaluation,
     facts,
     "Warning",
@@ -367,7 +367,7 @@ function skip(evaluation: Evaluation, facts: MachineFacts, reason: string): stri
   return reason;
 }
 
-function tell(
+function announce(
   evaluation: Evaluation,
   { machine }: MachineFacts,
   type: "Normal" | "Warning",
@@ -381,6 +381,6 @@ function checkAgain({ decision }: Evaluation, atMs: number): void {
   if (decision.nextCheckMs === undefined || atMs < decision.nextCheckMs) decision.nextCheckMs = atMs;
 }
 
-function verdict(evaluation: Evaluation, { machine }: MachineFacts, outcome: string, reason: string): void {
+function conclude(evaluation: Evaluation, { machine }: MachineFacts, outcome: string, reason: string): void {
   evaluation.decision.machines.push({ name: machine.metadata.name, outcome, reason });
 }

@@ -5,7 +5,7 @@ import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/
 import { MACHINE_HEALTH_CHECK_KIND } from "../../../api/machine-health-check.ts";
 import type { MachineAnnouncement, MachineDecision, MachineSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
-import { planTarget } from "./decide-machine.ts";
+import { decideMachine } from "./decide-machine.ts";
 import type { Evaluation } from "./decide-machine.ts";
 import { judgeUnhealthyLimit } from "./threshold.ts";
 
@@ -31,8 +31,8 @@ interface Gate {
 export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, nowMs: number): MachineDecision {
   const { check, policy, targetNames, healthy } = snapshot;
   const expected = targetNames.length;
-  const trigger = judgeUnhealthyLimit(policy.trigger, expected, expected - healthy);
-  const gate = findGate(snapshot, trigger.allowed ? undefined : trigger.message);
+  const unhealthyLimit = judgeUnhealthyLimit(policy.unhealthyLimit, expected, expected - healthy);
+  const gate = findGate(snapshot, unhealthyLimit.allowed ? undefined : unhealthyLimit.message);
   const evaluation: Evaluation = {
     kind,
     snapshot,
@@ -42,7 +42,7 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
     controlPlaneStarts: undefined,
     decision: { actions: [], standing: [], machines: [], nextCheckMs: undefined },
   };
-  for (const facts of snapshot.targets) planTarget(evaluation, facts);
+  for (const facts of snapshot.targets) decideMachine(evaluation, facts);
   const { decision } = evaluation;
   const isAnyUnhealthy = snapshot.targets.some(
     ({ health }) => health.state === "unhealthy" || health.state === "unknown",
@@ -67,13 +67,13 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
     currentHealthy: healthy,
     targets: targetNames,
     observedGeneration: check.metadata.generation,
-    remediationsAllowed: gate === undefined ? trigger.remaining : 0,
+    remediationsAllowed: gate === undefined ? unhealthyLimit.remaining : 0,
   };
   return {
     ...decision,
     transitions: [],
     gate: gate === undefined ? undefined : { outcome: gate.outcome, reason: gate.message },
-    // What was counted last is what is known of machines whose cluster is unreachable.
+    // The last counts stay if the cluster of the machines is unreachable.
     status: snapshot.unreachable === undefined ? counted : { ...check.status, remediationsAllowed: 0 },
     conditions: [remediationAllowed(gate, expected === 0 ? NOTHING_SELECTED : ""), ...templateConditions(snapshot)],
   };
@@ -94,7 +94,7 @@ export function decideUnusable({ status, metadata }: MachineHealthCheck, problem
 }
 
 /**
- * What a MachineHealthCheck shows that is paused, or whose cluster is: it does nothing else. The annotation with our name keeps
+ * The condition Paused of a MachineHealthCheck. A check that is paused, or whose cluster is paused, does nothing else. The annotation with our name keeps
  * upstream's controller away, and not us.
  */
 export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Cluster | undefined): ConditionWrite {

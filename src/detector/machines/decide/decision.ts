@@ -31,7 +31,7 @@ export interface MachineFacts {
   fenceableSinceMs: number | undefined;
 }
 
-/** The world as one MachineHealthCheck sees it, at one moment. */
+/** Everything that a decision about one MachineHealthCheck depends on, at one moment. */
 export interface MachineSnapshot {
   check: MachineHealthCheck;
   policy: MachinePolicy;
@@ -41,11 +41,11 @@ export interface MachineSnapshot {
   healthy: number;
   /** The first machine that it covers and that is being deleted; its name. */
   deleting: string | undefined;
-  /** Every target of which there is something to say, sorted by name. */
+  /** Every target that needs a decision, sorted by name. */
   targets: readonly MachineFacts[];
   /** Undefined if the health check names none. */
   template: Template | TemplateProblem | undefined;
-  /** Why nothing may start just now though all is known, in words: e.g. a view is stale. */
+  /** Why nothing may start just now though all is known, in words: for example a view is stale. */
   blocked: string | undefined;
   /** Why the machines' nodes cannot be known, in words. */
   unreachable: string | undefined;
@@ -56,18 +56,18 @@ export interface MachineSnapshot {
 export type MachineAction =
   /** Make a request from the template. */
   | { type: "request"; machine: Machine; template: Template }
-  /** `because` the machine is healthy: to be seen live again. */
+  /** Delete a request because the machine is healthy, which a live read must confirm. */
   | { type: "withdraw"; machine: Machine; request: Remediation }
-  /** Delete a request that failed, so that another one follows. */
+  /** Delete a failed request, so that another one follows. */
   | { type: "renew"; machine: Machine; request: Remediation }
-  /** Have the machine say `wanted`, and no more have conditions of the types `unwanted`. `health` must be so live. */
+  /** Write the conditions `wanted`, and remove those of the types `unwanted`. A live read must confirm `health`. */
   | {
       type: "conditions";
       machine: Machine;
       health: MachineHealth["state"];
       wanted: readonly ConditionWrite[];
       unwanted: readonly string[];
-      /** Tell that the machine was found unhealthy. */
+      /** Whether an Event reports that the machine is unhealthy. */
       marks: boolean;
     }
   /** Annotate the machine. */
@@ -97,7 +97,7 @@ export type MachineEventReason =
   | "NoMachineSelected";
 
 /** The decision about one machine, and why; for logs and `explain`. */
-export interface MachineVerdict {
+export interface MachineOutcome {
   name: string;
   /** One word for what is done, for example `remediating`. */
   outcome: string;
@@ -109,11 +109,11 @@ export interface MachineDecision {
   gate: { outcome: string; reason: string } | undefined;
   actions: MachineAction[];
   status: MachineHealthCheckStatus;
-  /** What the health check's own conditions are to say. */
+  /** The health check's own conditions. */
   conditions: readonly ConditionWrite[];
   /** When the answer changes though nothing else does, on the clock of `nowMs`. */
   nextCheckMs: number | undefined;
   standing: MachineAnnouncement[];
   transitions: readonly MachineAnnouncement[];
-  machines: MachineVerdict[];
+  machines: MachineOutcome[];
 }

@@ -7,16 +7,16 @@ import type { Checks } from "./machine-health.ts";
 import type { MachineHealth, Target } from "./target.ts";
 
 /**
- * What differs between the vendors of MachineHealthChecks. The core (`tracker`, `decide`, `actions`, `controller`) knows
+ * What differs between the vendors of MachineHealthChecks. The core (`decide`, `snapshot`, `effects`, `controller`) knows
  * neither Cluster API nor OKD: it takes one of these, and an adapter for another vendor is one more file next to
  * `cluster-api.ts` and one more call of `runMachineHealthChecks`.
  *
- * A vendor whose machines' nodes are in the very cluster of the agent hands in `WorkloadClusters` that are always connected
- * to it, and names no kind of `clusters`. What is done to an unhealthy machine is a `Remedy`: `planTarget` says when, and
- * `takeMachineAction` does it.
+ * A vendor whose machines' nodes are in the agent's own cluster passes in `WorkloadClusters` that are always connected
+ * to it, and names no kind of `clusters`. What is done to an unhealthy machine is a `Remedy`: `decideMachine` says when, and
+ * `runAction` does it.
  */
 export interface MachineHealthCheckKind {
-  /** For logs and the queue: the name of the family, e.g. `machine-health-check`. */
+  /** For logs and the queue: the name of the family, for example `machine-health-check`. */
   name: string;
   checks: KindVersions;
   machines: KindVersions;
@@ -43,7 +43,7 @@ export type Remedy =
   | { type: "request" }
   /** The machine's owner is asked to replace it, by conditions of the machine that `ask` says. */
   | { type: "askOwner"; ask: ConditionWrite }
-  /** The machine is annotated, for whoever does power fencing. */
+  /** The machine is annotated, for a power fencing agent. */
   | { type: "annotate"; annotation: string }
   /** The machine is deleted, so that its owner makes a new one. */
   | { type: "delete" }

@@ -33,7 +33,7 @@ export function judgeNode(target: Target, checks: Checks, nowMs: number): Machin
   const onMachine = judgeConditions(checks.unhealthyMachineConditions, machineConditions(machine), nowMs, (condition) =>
     parseTimeMs(condition.lastTransitionTime),
   );
-  const machineFaults = onMachine.over.map((rule) => tell("Machine", rule));
+  const machineFaults = onMachine.over.map((rule) => describe("Machine", rule));
   if (node.state === "gone") {
     const message = `Node ${machine.nodeName ?? ""} has been deleted`;
     return unhealthy([message], machineFaults, {
@@ -51,7 +51,7 @@ export function judgeNode(target: Target, checks: Checks, nowMs: number): Machin
     nowMs,
     target.nodeSinceMs,
   );
-  const nodeFaults = onNode.over.map((rule) => tell("Node", rule));
+  const nodeFaults = onNode.over.map((rule) => describe("Node", rule));
   if (nodeFaults.length + machineFaults.length > 0) {
     return unhealthy(nodeFaults, machineFaults, { reason: "UnhealthyNode" });
   }
@@ -146,7 +146,7 @@ function judgeConditions<C extends { type: string; status: string }>(
   return { over, nextMs };
 }
 
-function tell(where: "Machine" | "Node", { type, status, durationMs }: UnhealthyCondition): string {
+function describe(where: "Machine" | "Node", { type, status, durationMs }: UnhealthyCondition): string {
   return `Condition ${type} on ${where} is reporting status ${status} for more than ${formatDuration(durationMs)}`;
 }
 

@@ -15,7 +15,7 @@ import { compileUnhealthyLimit } from "./threshold.ts";
 export interface MachinePolicy {
   /** Whether a machine is one of its targets. */
   covers: (machine: Machine) => boolean;
-  trigger: UnhealthyLimit;
+  unhealthyLimit: UnhealthyLimit;
   /** The template of its requests; undefined if it names none. */
   step: Step | undefined;
   attemptBudget: AttemptBudget;
@@ -26,8 +26,8 @@ export interface MachinePolicy {
 /** @returns what is wrong with the spec, in words, if it cannot be used. */
 export function compileMachinePolicy(kind: MachineHealthCheckKind, check: MachineHealthCheck): MachinePolicy | string {
   const { spec, metadata } = check;
-  const trigger = compileUnhealthyLimit(spec);
-  if (typeof trigger === "string") return trigger;
+  const unhealthyLimit = compileUnhealthyLimit(spec);
+  if (typeof unhealthyLimit === "string") return unhealthyLimit;
   const selects = compileTargets(kind, check);
   if (typeof selects === "string") return selects;
   const { template } = spec;
@@ -50,7 +50,7 @@ export function compileMachinePolicy(kind: MachineHealthCheckKind, check: Machin
       machine.metadata.namespace === metadata.namespace &&
       selects(machine.metadata.labels) &&
       kind.covers(check, machine),
-    trigger,
+    unhealthyLimit,
     step: template && { template: { ...template, namespace: metadata.namespace } },
     attemptBudget,
     oneAtATime: oneAtATime === "true",

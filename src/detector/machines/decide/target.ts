@@ -35,7 +35,7 @@ export type MachineHealth =
   | { state: "healthy" }
   /** Something is wrong and its time is not over before `untilMs`. */
   | { state: "waiting"; reason: string; untilMs: number }
-  /** Nothing is wrong with it, and it is not well either: e.g. it has no node yet and may wait for it, or is being deleted. */
+  /** Nothing is wrong with it, and it is not well either: for example it has no node yet and may wait for it, or is being deleted. */
   | { state: "unsettled"; reason: string }
   /** It cannot be known how it is. */
   | { state: "unknown"; reason: string }

@@ -7,7 +7,7 @@ export type UnhealthyLimit =
   | { kind: "range"; min: number; max: number; text: string }
   | { kind: "max"; amount: Amount; text: string };
 
-export interface UnhealthyLimitVerdict {
+export interface UnhealthyLimitJudgment {
   allowed: boolean;
   /** How many more machines may become unhealthy before nothing starts any more. */
   remaining: number;
@@ -37,21 +37,21 @@ export function compileUnhealthyLimit(
 
 /** Whether remediation may start with so many of the expected machines unhealthy. Shares are rounded down, as upstream does. */
 export function judgeUnhealthyLimit(
-  trigger: UnhealthyLimit,
+  unhealthyLimit: UnhealthyLimit,
   expected: number,
   unhealthy: number,
-): UnhealthyLimitVerdict {
+): UnhealthyLimitJudgment {
   const start = "Remediation is not allowed, the number of not started or unhealthy machines";
   const counts = `total: ${expected}, unhealthy: ${unhealthy}`;
-  if (trigger.kind === "range") {
-    const allowed = unhealthy >= trigger.min && unhealthy <= trigger.max;
-    const message = `${start} does not fall within the range (${counts}, unhealthyRange: ${trigger.text})`;
-    return { allowed, remaining: allowed ? trigger.max - unhealthy : 0, message };
+  if (unhealthyLimit.kind === "range") {
+    const allowed = unhealthy >= unhealthyLimit.min && unhealthy <= unhealthyLimit.max;
+    const message = `${start} does not fall within the range (${counts}, unhealthyRange: ${unhealthyLimit.text})`;
+    return { allowed, remaining: allowed ? unhealthyLimit.max - unhealthy : 0, message };
   }
-  const { amount } = trigger;
+  const { amount } = unhealthyLimit;
   // Integers in and out: `expected * percent` is exact.
   const max = amount.unit === "nodes" ? amount.count : Math.floor((expected * amount.percent) / 100);
   const allowed = unhealthy <= max;
-  const message = `${start} exceeds maxUnhealthy (${counts}, maxUnhealthy: ${trigger.text})`;
+  const message = `${start} exceeds maxUnhealthy (${counts}, maxUnhealthy: ${unhealthyLimit.text})`;
   return { allowed, remaining: allowed ? max - unhealthy : 0, message };
 }

@@ -25,7 +25,7 @@ export interface ClusterNodesDeps {
 export class ClusterNodes {
   readonly #deps: ClusterNodesDeps;
   readonly #deferred: HeldCluster;
-  /** What is listened to at present, and since when its conditions stand: the cluster has a clock of its own. */
+  /** The nodes that are watched now, and the times of their conditions: each cluster has a clock of its own. */
   #heard:
     | { nodes: Watched<Node>; times: MonotonicTimes; currentNodes: CurrentNodes; unsubscribe: () => void }
     | undefined;
@@ -49,7 +49,7 @@ export class ClusterNodes {
     return connection.state === "away" ? `${cluster}: ${connection.message}` : `connecting to ${cluster}`;
   }
 
-  /** Whether there are nodes, and none of these names, of which there is one at least. */
+  /** Whether the cluster has nodes, but none of the given names; false if no name is given. */
   hasOnlyOthers(nodeNames: Iterable<string>): boolean {
     const { connection } = this.#deferred;
     if (connection.state !== "connected" || connection.nodes.values().next().done === true) return false;
@@ -79,8 +79,8 @@ export class ClusterNodes {
   }
 
   /**
-   * Reads a node now. What differs from the view has not been seen to change yet: those conditions are left out, and judged
-   * once they have.
+   * Reads a node now. Conditions that differ from the view are left out: their change was not observed yet, and they are
+   * judged when it is.
    */
   async readHost(nodeName: string, signal: AbortSignal): Promise<ObservedNode> {
     const { connection } = this.#deferred;
@@ -123,7 +123,7 @@ export class ClusterNodes {
     this.#deps.onChange(undefined);
   }
 
-  /** Listens to the nodes that there are now; a cluster that is unreachable may come back with the same ones. */
+  /** Subscribes to the current nodes; a cluster may become reachable again with the same ones. */
   #listen(): void {
     const { connection } = this.#deferred;
     if (connection.state !== "connected" || this.#heard?.nodes === connection.nodes) return;

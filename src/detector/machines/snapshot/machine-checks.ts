@@ -166,7 +166,7 @@ export class MachineChecks {
       : undefined;
   }
 
-  /** Whether the nodes that are seen are another cluster's: then all of the machines' own would be taken for deleted. */
+  /** Whether the nodes belong to another cluster: then all nodes of the machines would be taken for deleted. */
   #isStrangeCluster(check: MachineHealthCheck): boolean {
     const { clusterObjects, machines } = this.#deps;
     // Machines of a kind without clusters are of the very cluster that they are objects of.

@@ -11,7 +11,7 @@ export interface Tracked {
 export interface TrackerDeps {
   covers: (machine: Machine) => boolean;
   judge: (machine: Machine) => MachineHealth;
-  /** Whether a healthy machine says all that it is to say, so that there is nothing to do about it. */
+  /** Whether a healthy machine has all its conditions, so that there is nothing to write. */
   isSettled: (machine: Machine, health: MachineHealth) => boolean;
 }
 
@@ -48,7 +48,7 @@ export class MachineTracker {
     return this.#names;
   }
 
-  /** Names of targets of which there is something to say. */
+  /** Names of targets that need a decision. */
   get notable(): ReadonlySet<string> {
     return this.#notable;
   }

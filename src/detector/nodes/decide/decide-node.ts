@@ -14,7 +14,7 @@ import type { NextStep } from "./escalation.ts";
 import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation.ts";
 import type { Health, Skipped } from "./health.ts";
 import type { Evaluation } from "./evaluation.ts";
-import { announce, checkAgain, skip, verdict } from "./evaluation.ts";
+import { announce, checkAgain, skip, conclude } from "./evaluation.ts";
 import {
   deleteFailedRound,
   deleteFinished,
@@ -45,7 +45,7 @@ const CONTROL_PLANE_RETRY_MS = 60_000;
  *
  * @returns its entry in the status; undefined if there is nothing to say of it.
  */
-export function planNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyNode | undefined {
+export function decideNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyNode | undefined {
   const { snapshot, nowMs, decision } = evaluation;
   const others = decision.nextCheckMs;
   decision.nextCheckMs = undefined;
@@ -53,20 +53,20 @@ export function planNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyNod
   const records = reconcileRecords(before, facts.remediations, snapshot.canSee, nowMs);
   for (const remediation of facts.remediations) watchAge(evaluation, remediation);
   recordAttempts(evaluation, facts);
-  const entry = planByState(evaluation, facts, records);
+  const entry = decideByState(evaluation, facts, records);
   recordInFlight(evaluation, facts, entry?.remediations ?? []);
   // We may hold a lease for which no CR was created.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
   if (entry === undefined && leased) {
     decision.actions.push({ type: "releaseLease", nodeName: facts.name });
   }
-  const told = decision.nodes.at(-1);
-  if (told?.name === facts.name) told.nextCheckMs = decision.nextCheckMs;
+  const last = decision.nodes.at(-1);
+  if (last?.name === facts.name) last.nextCheckMs = decision.nextCheckMs;
   if (others !== undefined) checkAgain(evaluation, others);
   return entry;
 }
 
-/** Notes whether a remediation of the node is under way; one that cannot be seen now is, unless it was given up. */
+/** Records whether a remediation of the node is in progress; one that cannot be seen now is, unless it was given up. */
 function recordInFlight(
   { snapshot, inFlight }: Evaluation,
   facts: NodeFacts,
@@ -82,37 +82,37 @@ function recordInFlight(
   if (oldest !== undefined) inFlight[facts.name] = oldest;
 }
 
-function planByState(
+function decideByState(
   evaluation: Evaluation,
   facts: NodeFacts,
   records: RemediationRecord[],
 ): UnhealthyNode | undefined {
   const { node, selected, health, remediations } = facts;
   const underWay = remediations.length > 0 || records.some((record) => !evaluation.snapshot.canSee(record));
-  if (node === undefined) return underWay ? planGone(evaluation, facts, records) : undefined;
-  if (health.state === "healthy") return planHealthy(evaluation, facts, node, records, underWay);
-  if (!selected) return underWay ? planRelabelled(evaluation, facts, records) : undefined;
-  if (health.state === "soonUnhealthy") return planSoonUnhealthy(evaluation, facts, node, records, health);
-  return planUnhealthy(evaluation, facts, node, records, health);
+  if (node === undefined) return underWay ? decideGone(evaluation, facts, records) : undefined;
+  if (health.state === "healthy") return decideHealthy(evaluation, facts, node, records, underWay);
+  if (!selected) return underWay ? decideRelabelled(evaluation, facts, records) : undefined;
+  if (health.state === "soonUnhealthy") return decideSoonUnhealthy(evaluation, facts, node, records, health);
+  return decideUnhealthy(evaluation, facts, node, records, health);
 }
 
-/** The node object is gone: for most remediators the end of their work, for some a step of it. */
-function planGone(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
+/** The Node is gone: for most remediators that is the end of their work, for some a step of it. */
+function decideGone(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
   let kept = false;
   for (const remediation of facts.remediations) {
     if (remediation.nodeDeletionExpected && remediation.succeeded !== "True") kept = true;
     else remove(evaluation, remediation, "nodeGone");
   }
   if (kept) {
-    verdict(evaluation, facts, "nodeDeletionExpected", "The Node was deleted, as its remediation announced");
+    conclude(evaluation, facts, "nodeDeletionExpected", "The Node was deleted, as its remediation announced");
     return entryOf(facts, giveUpOverdue(evaluation, facts, records));
   }
-  verdict(evaluation, facts, "nodeGone", "The Node was deleted: its remediations are being deleted");
+  conclude(evaluation, facts, "nodeGone", "The Node was deleted: its remediations are being deleted");
   return entryOf(facts, records);
 }
 
 /** Healthy by its conditions: after the delay, if there is one, its CRs go; it stays listed until they have. */
-function planHealthy(
+function decideHealthy(
   evaluation: Evaluation,
   facts: NodeFacts,
   node: Node,
@@ -124,7 +124,7 @@ function planHealthy(
   const confirmed = node.metadata.annotations?.[MANUALLY_CONFIRMED_HEALTHY] !== undefined;
   if (!underWay) {
     if (confirmed) decision.actions.push({ type: "consumeConfirmation", node });
-    verdict(evaluation, facts, "healthy", "No condition makes it unhealthy");
+    conclude(evaluation, facts, "healthy", "No condition makes it unhealthy");
     return undefined;
   }
   const conditionsHealthyTimestamp = facts.previous?.conditionsHealthyTimestamp ?? toTime(nowMs);
@@ -136,22 +136,22 @@ function planHealthy(
     for (const remediation of present) markDelay(evaluation, remediation, conditionsHealthyTimestamp);
     if (untilMs < Infinity) checkAgain(evaluation, untilMs);
     const until = untilMs < Infinity ? `until ${toTime(untilMs)}` : "until the operator confirms its health";
-    verdict(evaluation, facts, "healthyDelayed", `Healthy again; its remediations stay ${until}`);
+    conclude(evaluation, facts, "healthyDelayed", `Healthy again; its remediations stay ${until}`);
     return { ...entry, healthyDelayed: true };
   }
   for (const remediation of present) remove(evaluation, remediation, "nodeHealthy");
-  verdict(evaluation, facts, "recovered", "Healthy again: its remediations are being deleted");
+  conclude(evaluation, facts, "recovered", "Healthy again: its remediations are being deleted");
   return entry;
 }
 
 /** Relabelled away from this health check: no new remediation starts, and one in progress is not deleted. */
-function planRelabelled(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
+function decideRelabelled(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
   const updated = giveUpOverdue(evaluation, facts, records);
   const isOver = (remediation: Remediation) =>
     remediation.succeeded === "True" || remediation.succeeded === "False" || remediation.timedOut !== undefined;
   if (facts.remediations.every(isOver)) {
     for (const remediation of facts.remediations) remove(evaluation, remediation, "nodeNotSelected");
-    verdict(
+    conclude(
       evaluation,
       facts,
       "notSelected",
@@ -159,7 +159,7 @@ function planRelabelled(evaluation: Evaluation, facts: NodeFacts, records: Remed
     );
   } else {
     const reason = `Node ${facts.name} is no longer selected; its remediation continues until it finishes`;
-    verdict(evaluation, facts, "notSelected", reason);
+    conclude(evaluation, facts, "notSelected", reason);
     announce(evaluation, {
       key: `${facts.name}/notSelected`,
       type: "Normal",
@@ -171,7 +171,7 @@ function planRelabelled(evaluation: Evaluation, facts: NodeFacts, records: Remed
 }
 
 /** Between healthy and unhealthy: everything stays as it is, escalation too. */
-function planSoonUnhealthy(
+function decideSoonUnhealthy(
   evaluation: Evaluation,
   facts: NodeFacts,
   node: Node,
@@ -181,7 +181,7 @@ function planSoonUnhealthy(
   checkAgain(evaluation, untilMs);
   warnOfSkew(evaluation, facts);
   const reason = `Unhealthy at ${toTime(untilMs)} unless its conditions change`;
-  verdict(
+  conclude(
     evaluation,
     facts,
     "soonUnhealthy",
@@ -194,7 +194,7 @@ function planSoonUnhealthy(
   return facts.previous === undefined && records.length === 0 ? undefined : entryOf(facts, records);
 }
 
-function planUnhealthy(
+function decideUnhealthy(
   evaluation: Evaluation,
   facts: NodeFacts,
   node: Node,
@@ -220,7 +220,7 @@ function planUnhealthy(
     holdLease(evaluation, facts, node, next.step);
     if (running.succeeded === "True") reportSuccess(evaluation, facts, running);
     else
-      verdict(
+      conclude(
         evaluation,
         facts,
         "remediating",
@@ -228,7 +228,7 @@ function planUnhealthy(
       );
   } else if (running !== undefined) {
     // A relapse while the CR of the previous recovery is still being undone. The next remediation starts from the beginning.
-    verdict(evaluation, facts, "waiting", "Its last remediation is still being deleted");
+    conclude(evaluation, facts, "waiting", "Its last remediation is still being deleted");
   } else {
     start(evaluation, facts, node, next, skipped);
   }
@@ -258,7 +258,7 @@ function start(
   const { name, peerCheck, deferral } = facts;
   if (gate !== undefined) {
     if (next !== undefined) reportFailureHeld(evaluation, facts, next, gate);
-    return verdict(evaluation, facts, gate.outcome, gate.reason);
+    return conclude(evaluation, facts, gate.outcome, gate.reason);
   }
   if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
     return skip(
@@ -280,7 +280,7 @@ function start(
   if (next.restartAtMs !== undefined && deleteFailedRound(evaluation, facts)) return undefined;
   const { step } = next;
   const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);
-  if (template === undefined) return verdict(evaluation, facts, "disabled", "Its template does not exist");
+  if (template === undefined) return conclude(evaluation, facts, "disabled", "Its template does not exist");
   if (!template.manyPerNode) {
     const { kind } = template.type;
     if (snapshot.isForeign(template, name)) {
@@ -290,7 +290,7 @@ function start(
     const left = facts.remediations.find(({ object }) => object.kind === kind && object.metadata.name === name);
     if (left !== undefined) {
       deleteFinished(evaluation, facts, left);
-      return verdict(evaluation, facts, "waiting", `An earlier ${kind} with that name must be deleted first`);
+      return conclude(evaluation, facts, "waiting", `An earlier ${kind} with that name must be deleted first`);
     }
   }
   if (isControlPlane(node) && [...controlPlaneBusy].some((busy) => busy !== name)) {
@@ -302,13 +302,13 @@ function start(
     checkAgain(evaluation, deferral.untilMs);
     const reason = `Skipped remediation of node ${name}: ${deferral.reason}`;
     return deferral.cause === "staleView"
-      ? verdict(evaluation, facts, "held", reason)
+      ? conclude(evaluation, facts, "held", reason)
       : skip(evaluation, facts, "held", reason);
   }
   if (isControlPlane(node)) controlPlaneBusy.add(name);
   decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), skipped });
   const why = skipped === undefined ? "" : `, before its duration is over: ${skipped.proof}`;
-  verdict(evaluation, facts, "create", `Creating a ${template.type.kind} from ${template.name}${why}`);
+  conclude(evaluation, facts, "create", `Creating a ${template.type.kind} from ${template.name}${why}`);
 }
 
 /**
@@ -343,7 +343,7 @@ function holdLease(evaluation: Evaluation, facts: NodeFacts, node: Node, step: S
   decision.actions.push({ type: "renewLease", node, leaseDurationMs: leaseDurationMs(step) });
 }
 
-/** When a lease of this duration wants to be renewed, counted from its last renewal. */
+/** When a lease of this duration is due for renewal, counted from its last renewal. */
 export function renewLeaseAfterMs(durationMs: number): number {
   return durationMs - LEASE_MARGIN_MS;
 }

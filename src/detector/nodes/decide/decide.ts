@@ -8,7 +8,7 @@ import type { NodeAnnouncement, Decision, NodeFacts, Snapshot } from "./decision
 import { isOfAnyStep } from "./escalation.ts";
 import type { Gate, Evaluation } from "./evaluation.ts";
 import { checkAgain } from "./evaluation.ts";
-import { planNode } from "./decide-node.ts";
+import { decideNode } from "./decide-node.ts";
 import { skipDuration } from "./skip-duration.ts";
 import type { Disabled } from "./status.ts";
 import { composeStatus, disabledNote, readDisabled, readStorm } from "./status.ts";
@@ -24,7 +24,7 @@ const RECOUNT_MS = 5_000;
  * Decides what one health check does now. It does no I/O and never reads a clock: the same snapshot and time give the
  * same answer, here and in `explain`.
  *
- * At most as many remediations start as the threshold allows, since every node that has or gets one counts as not healthy.
+ * At most as many remediations start as the threshold allows, because every node that has or gets one counts as not healthy.
  */
 export function decide(given: Snapshot, nowMs: number): Decision {
   const { policy, status: previous } = given;
@@ -47,7 +47,7 @@ export function decide(given: Snapshot, nowMs: number): Decision {
     failed: [],
     decision: { actions: [], nextCheckMs: undefined, transitions: [], standing: [], nodes: [] },
   };
-  const entries = inOrder(snapshot.nodes).flatMap((facts) => planNode(evaluation, facts) ?? []);
+  const entries = inOrder(snapshot.nodes).flatMap((facts) => decideNode(evaluation, facts) ?? []);
   const { decision } = evaluation;
   if (gate?.announcement !== undefined && entries.length > 0) decision.standing.push(gate.announcement);
   if (snapshot.clockSkew !== undefined) {
@@ -64,7 +64,7 @@ export function decide(given: Snapshot, nowMs: number): Decision {
     {
       previous,
       generation: snapshot.generation,
-      // Its own phase says of the others.
+      // The other outcomes have a phase of their own.
       gateReason: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
       counts: { observedNodes: census.selected, healthyNodes: census.healthy },
       unhealthyNodes: inStatusOrder(entries, previous),

@@ -81,7 +81,7 @@ export interface PlatformFacts {
   unknown: string | undefined;
 }
 
-/** The world as one health check sees it, at one moment. */
+/** Everything that a decision about one health check depends on, at one moment. */
 export interface Snapshot {
   name: string;
   /** Of the spec. */
@@ -94,7 +94,7 @@ export interface Snapshot {
   isHistoryFull: boolean;
   /** Nodes that the selector covers. */
   selectedNodes: number;
-  /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by a person. */
+  /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by the operator. */
   nodes: readonly NodeFacts[];
   /** The count of a live list, made because the view may be behind; undefined if there is none. */
   liveCensus: Census | undefined;
@@ -127,11 +127,11 @@ export type Action =
   | RecordAttempts
   | { type: "renewLease"; node: Node; leaseDurationMs: number }
   | { type: "releaseLease"; nodeName: string }
-  /** Take the annotation off by which a person confirmed the node's health. */
+  /** Remove the annotation by which the operator confirmed the node's health. */
   | { type: "consumeConfirmation"; node: Node };
 
 /** The decision about one node, and why; for logs, Events and `explain`. */
-export interface NodeVerdict {
+export interface NodeOutcome {
   name: string;
   /** One word for what is done, for example `remediating`, `create`, `excluded`. */
   outcome: string;
@@ -152,5 +152,5 @@ export interface Decision {
   transitions: NodeAnnouncement[];
   /** Announcements that stand for as long as their keys are among these. */
   standing: NodeAnnouncement[];
-  nodes: NodeVerdict[];
+  nodes: NodeOutcome[];
 }

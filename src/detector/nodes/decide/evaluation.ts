@@ -36,7 +36,7 @@ export function checkAgain(evaluation: Evaluation, atMs: number): void {
 /** Skips a node, with an Event, and with another one when the reason changes. */
 export function skip(evaluation: Evaluation, facts: NodeFacts, outcome: string, reason: string): void {
   announce(evaluation, { key: `${facts.name}/${reason}`, type: "Warning", reason: "RemediationSkipped", note: reason });
-  verdict(evaluation, facts, outcome, reason);
+  conclude(evaluation, facts, outcome, reason);
 }
 
 /** Announces something for as long as it stands. */
@@ -45,6 +45,6 @@ export function announce(evaluation: Evaluation, announcement: NodeAnnouncement)
 }
 
 /** Records the decision about a node. */
-export function verdict(evaluation: Evaluation, facts: NodeFacts, outcome: string, reason: string): void {
+export function conclude(evaluation: Evaluation, facts: NodeFacts, outcome: string, reason: string): void {
   evaluation.decision.nodes.push({ name: facts.name, outcome, reason, nextCheckMs: undefined });
 }

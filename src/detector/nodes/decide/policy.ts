@@ -21,7 +21,7 @@ export interface Policy {
   threshold: Threshold;
   /** Absent: no storm guard. */
   stormCooldownMs?: number;
-  /** Negative: until a person confirms the node's health. */
+  /** Negative: until the operator confirms the node's health. */
   healthyDelayMs: number;
   pauseRequests: readonly string[];
   /** In the order in which they are tried. */

@@ -6,7 +6,7 @@ import type { DeletionReason, NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { isOfAnyStep, isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
 import type { Gate, Evaluation } from "./evaluation.ts";
-import { announce, checkAgain, skip, verdict } from "./evaluation.ts";
+import { announce, checkAgain, skip, conclude } from "./evaluation.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { isOver } from "../../shared/model/remediation.ts";
 
@@ -29,7 +29,7 @@ export function waitsForNextRound(evaluation: Evaluation, facts: NodeFacts, next
   const until = snapshot.policy.restartsSteps ? `; the first template is tried again at ${toTime(restartAtMs)}` : "";
   const reason = `${note}${until}. To try again now: ironfence fence --node ${name}`;
   evaluation.failed.push({ name, reason });
-  verdict(evaluation, facts, "noTemplateLeft", reason);
+  conclude(evaluation, facts, "noTemplateLeft", reason);
   return true;
 }
 
@@ -60,7 +60,7 @@ export function isBudgetSpent(evaluation: Evaluation, facts: NodeFacts): boolean
 export function deleteFailedRound(evaluation: Evaluation, facts: NodeFacts): boolean {
   if (facts.remediations.length === 0) return false;
   for (const remediation of facts.remediations) deleteFinished(evaluation, facts, remediation);
-  verdict(
+  conclude(
     evaluation,
     facts,
     "waiting",
@@ -70,8 +70,8 @@ export function deleteFailedRound(evaluation: Evaluation, facts: NodeFacts): boo
 }
 
 /**
- * Has a remediation deleted that is over. The status has to say first that it failed: else the attempt would be forgotten with it, and
- * the next wait would be no longer than this one. One whose template the spec has no more has failed for no step of it.
+ * Deletes a remediation that has finished. The status must record first that it failed: otherwise the attempt would be
+ * forgotten with it, and the next wait would not be longer. A remediation whose template the spec no longer has is of no step.
  */
 export function deleteFinished(evaluation: Evaluation, facts: NodeFacts, remediation: Remediation): void {
   if (!isOver(remediation)) return;
@@ -100,10 +100,10 @@ export function reportFailure(
   const reason = `${object.kind} ${nameOf(object)} has failed (${failure}). ${next}`;
   evaluation.failed.push({ name: facts.name, reason });
   announce(evaluation, { key: `${facts.name}/failed`, type: "Warning", reason: "RemediationFailed", note: reason });
-  verdict(evaluation, facts, "failed", reason);
+  conclude(evaluation, facts, "failed", reason);
 }
 
-/** Keeps the node among those whose remediation has failed if every step has, and nothing new may start. */
+/** Keeps reporting the failure of a node whose steps have all failed, while no new remediation may start. */
 export function reportFailureHeld(
   evaluation: Evaluation,
   { name }: NodeFacts,
@@ -116,7 +116,7 @@ export function reportFailureHeld(
 /** Reports that a remediation has succeeded though its node is unhealthy. */
 export function reportSuccess(evaluation: Evaluation, facts: NodeFacts, { object }: Remediation): void {
   const found = `${object.kind} ${nameOf(object)} has succeeded, but this health check still finds the node unhealthy`;
-  verdict(evaluation, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
+  conclude(evaluation, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
 }
 
 function notNow({ reason }: Gate): string {
@@ -130,7 +130,7 @@ function deletionOf({ kind, metadata: { namespace, name } }: Remediation["object
 
 /**
  * Counts the only step of a health check without escalation as failed once its wait is over: it has no time-out, and so is
- * never given up by the clock. While nothing may start it stays the one that failed, and its condition says so.
+ * never given up by the clock. While no remediation may start it stays the one that failed, and the condition reports it.
  */
 export function restartFailed(
   evaluation: Evaluation,

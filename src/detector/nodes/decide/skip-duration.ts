@@ -20,7 +20,7 @@ export interface ProvenOff {
   proof: string;
   untilMs: number;
 }
-export type ProvenOffVerdict = ProvenOff | { proven: false; why: string };
+export type OffJudgment = ProvenOff | { proven: false; why: string };
 
 /**
  * Whether the node's host is proven off by a fresh proof, and nothing else works on it.
@@ -28,7 +28,7 @@ export type ProvenOffVerdict = ProvenOff | { proven: false; why: string };
  * The age of a proof must be right by the clock and by when it was seen to come: the first is wrong if clocks are, the
  * second if a watch lags.
  */
-export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): ProvenOffVerdict {
+export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): OffJudgment {
   const { problem, stopped, targets } = host;
   const outage = outageOf(node);
   if (outage === undefined) return unproven("the node's condition Ready is neither False nor Unknown");
@@ -64,9 +64,9 @@ export function skipDuration(
   if (node === undefined || host === undefined || health.state !== "soonUnhealthy") return health;
   const rule = readyRule(rules, node);
   if (rule === undefined) return health;
-  const verdict = judgeProvenOff(node, host, nowMs);
-  if (!verdict.proven) return { ...health, notSkipped: verdict.why };
-  return { state: "unhealthy", rule, sinceMs: nowMs, skipped: { ...verdict, durationUntilMs: health.untilMs } };
+  const judgment = judgeProvenOff(node, host, nowMs);
+  if (!judgment.proven) return { ...health, notSkipped: judgment.why };
+  return { state: "unhealthy", rule, sinceMs: nowMs, skipped: { ...judgment, durationUntilMs: health.untilMs } };
 }
 
 /** The rule by which its Ready condition makes a node unhealthy; no other condition's duration is ever skipped. */
@@ -92,6 +92,6 @@ function nameOf({ metadata }: KubeObject): string {
   return `FencingTarget ${metadata.namespace}/${metadata.name}`;
 }
 
-function unproven(why: string): ProvenOffVerdict {
+function unproven(why: string): OffJudgment {
   return { proven: false, why };
 }

@@ -10,7 +10,7 @@ export interface Census {
   selected: number;
   /** Those of them that are healthy and have no remediation left. */
   healthy: number;
-  /** Nodes that are gone or were relabelled while their remediation goes on: absent, and never to be forgotten for that. */
+  /** Nodes that are gone or were relabeled while their remediation continues: they still count in the total. */
   absent: number;
 }
 
@@ -40,10 +40,10 @@ export function judgeThreshold(threshold: Threshold, census: Census): Allowance 
 }
 
 /**
- * Which of two counts of the same nodes counts.
+ * Which of two counts of the same nodes is used.
  *
  * @param seen by the watched view.
- * @param live by a list of this moment; undefined if the view was fresh. It can only stop what the view would let start.
+ * @param live by a list of this moment; undefined if the view was fresh. It can only prevent what the view allows.
  */
 export function countThatCounts(threshold: Threshold, seen: Census, live: Census | undefined): Census {
   return live === undefined || judgeThreshold(threshold, live).isMet ? seen : live;

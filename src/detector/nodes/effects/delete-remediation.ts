@@ -23,7 +23,7 @@ export async function* deleteRemediation(
   const key = keyOf(remediation.object);
   const node = await readNode(deps, remediation.nodeName, signal);
   if (!(await mayDelete(deps, context, { remediation, because, node, type }, signal))) {
-    // Whatever differs is on its way; the action comes back if it does not.
+    // The watch will show the difference; if not, the action is decided again.
     throw new Error(
       `${remediation.object.kind} ${key.name} is not deleted: a live read of its node differs from the watched state`,
     );

@@ -19,7 +19,7 @@ export class NodeTracker {
   /** How far the wall clock was ahead of the monotonic one when nodes were last judged. */
   #driftMs: number;
   readonly #selected = new Set<string>();
-  /** Nodes that are not healthy, or that a person confirmed. */
+  /** Nodes that are not healthy, or that the operator confirmed. */
   readonly #notable = new Map<string, { node: Node; health: Health }>();
   #countsVersion = 0;
 
@@ -55,7 +55,7 @@ export class NodeTracker {
     return this.#selected.has(name);
   }
 
-  /** The selected nodes that are not healthy, or that a person confirmed, by name. */
+  /** The selected nodes that are not healthy, or that the operator confirmed, by name. */
   get notable(): ReadonlyMap<string, { node: Node; health: Health }> {
     return this.#notable;
   }

@@ -138,7 +138,7 @@ export function isUnderWay({ succeeded, terminating }: Remediation): boolean {
   return terminating || (succeeded !== "True" && succeeded !== "False");
 }
 
-/** Whether it needs no more time: its remediator has come to its verdict, or a health check gave it up. */
+/** Whether it needs no more time: its remediator has stored its verdict, or a health check gave it up. */
 export function isOver(remediation: Remediation): boolean {
   return remediation.timedOut !== undefined || !isUnderWay(remediation);
 }

@@ -13,7 +13,7 @@ import { runInParallel } from "./run-in-parallel.ts";
 
 /** Health checks that are reconciled at a time. */
 const CONCURRENCY = 4;
-/** One reconcile decides again on what its actions changed, at most this often: e.g. remember, then delete, then create. */
+/** One reconcile decides again on what its actions changed, at most this often: for example remember, then delete, then create. */
 const ROUNDS_MAX = 4;
 /** Timers follow a clock that cannot jump and expiry one that can, and a watch may lose an event: so no wait is longer. */
 const RECHECK_MAX_MS = 60_000;

@@ -19,7 +19,7 @@ function judge(parts: Partial<Target>, checks: Partial<Checks> = {}): MachineHea
 }
 
 /** Reason and messages of an unhealthy machine, in both forms; else its state. */
-function verdict(health: MachineHealth): unknown {
+function conclude(health: MachineHealth): unknown {
   if (health.state !== "unhealthy") return health.state;
   const { reason, message, v1beta1 } = health.fault;
   return [reason, message, v1beta1.reason, v1beta1.message];
@@ -36,7 +36,7 @@ describe("a machine of Cluster API", () => {
   });
 
   it("is unhealthy once a node condition has stood for its timeout, and waits until then", () => {
-    assert.deepEqual(verdict(judge({ node: notReady(5) })), [
+    assert.deepEqual(conclude(judge({ node: notReady(5) })), [
       "UnhealthyNode",
       "Health check failed:\n  * Condition Ready on Node is reporting status Unknown for more than 5m0s",
       "UnhealthyNode",
@@ -49,7 +49,7 @@ describe("a machine of Cluster API", () => {
   it("is unhealthy at once by the annotation remediate-machine, whatever else holds", () => {
     const machine = machineOf("m0", { metadata: { annotations: { "cluster.x-k8s.io/remediate-machine": "" } } });
     const unknown = { state: "unknown" as const, reason: "unreachable" };
-    assert.deepEqual(verdict(judge({ machine, node: unknown, cluster: clusterOf({ initializedMs: -1 }) })), [
+    assert.deepEqual(conclude(judge({ machine, node: unknown, cluster: clusterOf({ initializedMs: -1 }) })), [
       "HasRemediateAnnotation",
       "Health check failed: marked for remediation via cluster.x-k8s.io/remediate-machine annotation",
       "HasRemediateMachineAnnotation",
@@ -59,7 +59,7 @@ describe("a machine of Cluster API", () => {
 
   it("is unhealthy by its failureReason or failureMessage, of either version", () => {
     const failed = (status: object, version: string) =>
-      verdict(judge({ machine: machineOf("m0", { status, version }) }));
+      conclude(judge({ machine: machineOf("m0", { status, version }) }));
     assert.equal((failed({ failureReason: "CreateError" }, "v1beta1") as string[])[3], "FailureReason: CreateError");
     const nested = { deprecated: { v1beta1: { failureMessage: "no host" } } };
     assert.equal((failed(nested, "v1beta2") as string[])[3], "FailureMessage: no host");
@@ -78,7 +78,7 @@ describe("a machine of Cluster API", () => {
   });
 
   it("is unhealthy at once where its node is gone, in either form's own words", () => {
-    assert.deepEqual(verdict(judge({ node: { state: "gone" } })), [
+    assert.deepEqual(conclude(judge({ node: { state: "gone" } })), [
       "NodeDeleted",
       "Health check failed:\n  * Node m0 has been deleted",
       "NodeNotFound",
@@ -120,7 +120,7 @@ describe("a machine of Cluster API", () => {
         });
         return judge({ machine, cluster, node: { state: "none" } });
       };
-      assert.deepEqual(verdict(startup(0)), [
+      assert.deepEqual(conclude(startup(0)), [
         "NodeStartupTimeout",
         "Health check failed:\n  * Node failed to report startup in 10m0s",
         "NodeStartupTimeout",
@@ -140,15 +140,15 @@ describe("a machine of Cluster API", () => {
     const machine = machineOf("m0", {
       status: { conditions: conditionsOf({ EtcdPodHealthy: { status: "False", sinceMs: T0 - 3 * MINUTE } }) },
     });
-    assert.deepEqual(verdict(judge({ machine, node: notReady(6) })), [
+    assert.deepEqual(conclude(judge({ machine, node: notReady(6) })), [
       "UnhealthyMachine",
       "Health check failed:\n  * Condition Ready on Node is reporting status Unknown for more than 5m0s\n  * Condition EtcdPodHealthy on Machine is reporting status False for more than 2m0s",
       "UnhealthyMachine",
       "Condition Ready on Node is reporting status Unknown for more than 5m0s; Condition EtcdPodHealthy on Machine is reporting status False for more than 2m0s",
     ]);
-    assert.equal((verdict(judge({ machine })) as string[])[0], "UnhealthyMachine");
-    assert.equal((verdict(judge({ machine, node: { state: "gone" } })) as string[])[0], "UnhealthyMachine");
-    assert.equal((verdict(judge({ machine, node: { state: "none" } })) as string[])[0], "UnhealthyMachine");
+    assert.equal((conclude(judge({ machine })) as string[])[0], "UnhealthyMachine");
+    assert.equal((conclude(judge({ machine, node: { state: "gone" } })) as string[])[0], "UnhealthyMachine");
+    assert.equal((conclude(judge({ machine, node: { state: "none" } })) as string[])[0], "UnhealthyMachine");
   });
 
   it("is not made unhealthy by a condition that does not tell since when it stands", () => {

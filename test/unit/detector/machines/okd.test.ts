@@ -113,9 +113,9 @@ describe("the health of an OKD Machine", () => {
 
 describe("maxUnhealthy of OKD", () => {
   const allowed = (maxUnhealthy: unknown, expected: number, unhealthy: number): boolean => {
-    const trigger = compileUnhealthyLimit(check(maxUnhealthy === undefined ? {} : { maxUnhealthy }).spec);
-    assert.ok(typeof trigger !== "string");
-    return judgeUnhealthyLimit(trigger, expected, unhealthy).allowed;
+    const unhealthyLimit = compileUnhealthyLimit(check(maxUnhealthy === undefined ? {} : { maxUnhealthy }).spec);
+    assert.ok(typeof unhealthyLimit !== "string");
+    return judgeUnhealthyLimit(unhealthyLimit, expected, unhealthy).allowed;
   };
 
   test("rounds a share down: 40 % of 6 are 2", () => {

@@ -4,9 +4,9 @@ import { assert as assertProperty, nat, property } from "fast-check";
 import { compileUnhealthyLimit, judgeUnhealthyLimit } from "../../../../src/detector/machines/decide/threshold.ts";
 
 function judge(spec: { range?: string; max?: number | string }, expected: number, unhealthy: number) {
-  const trigger = compileUnhealthyLimit({ unhealthyInRange: spec.range, unhealthyLessThanOrEqualTo: spec.max });
-  if (typeof trigger === "string") throw new Error(trigger);
-  return judgeUnhealthyLimit(trigger, expected, unhealthy);
+  const unhealthyLimit = compileUnhealthyLimit({ unhealthyInRange: spec.range, unhealthyLessThanOrEqualTo: spec.max });
+  if (typeof unhealthyLimit === "string") throw new Error(unhealthyLimit);
+  return judgeUnhealthyLimit(unhealthyLimit, expected, unhealthy);
 }
 
 describe("how many machines may be unhealthy", () => {

@@ -11,19 +11,19 @@ import { judgeNow, stateKey } from "../snapshot/check-state.ts";
 import type { MachineChecks } from "../snapshot/machine-checks.ts";
 import type { MachineActionContext } from "./actions.ts";
 
-export interface LastLookDeps {
+export interface LastCheckDeps {
   store: { get: (key: ObjectKey) => MachineHealthCheck | undefined };
   states: MachineChecks;
   remediations: RemediationStore;
 }
 
 /** The last check right before an action that starts a remediation. */
-export class LastLook {
-  readonly #deps: LastLookDeps;
+export class LastCheck {
+  readonly #deps: LastCheckDeps;
   /** Machines whose remediation is being started, by UID: two reconciles must not both start one. */
   readonly #starting = new Map<string, Machine>();
 
-  constructor(deps: LastLookDeps) {
+  constructor(deps: LastCheckDeps) {
     this.#deps = deps;
   }
 
@@ -66,8 +66,8 @@ export class LastLook {
     await states.nodesOf(check)?.confirm(signal);
     const { size } = compiled.tracker;
     const healthy = states.healthyByList(check, compiled) ?? compiled.tracker.healthy;
-    const verdict = judgeUnhealthyLimit(compiled.policy.trigger, size, size - healthy);
-    return verdict.allowed ? undefined : verdict.message;
+    const judgment = judgeUnhealthyLimit(compiled.policy.unhealthyLimit, size, size - healthy);
+    return judgment.allowed ? undefined : judgment.message;
   }
 
   /**
@@ -84,7 +84,7 @@ export class LastLook {
     const { policy, tracker } = compiled;
     tracker.advance(states.world.nowMs());
     const { size, healthy } = tracker;
-    if (!judgeUnhealthyLimit(policy.trigger, size, size - healthy).allowed) return false;
+    if (!judgeUnhealthyLimit(policy.unhealthyLimit, size, size - healthy).allowed) return false;
     if (states.blockedBy(current) !== undefined || states.nodesOf(current)?.unreachable !== undefined) return false;
     if (this.#starting.has(uid)) return false;
     // Looked up by name, which a request shares with its machine: this runs once for each of very many machines.

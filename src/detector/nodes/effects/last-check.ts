@@ -10,7 +10,7 @@ import type { HealthCheckObject } from "../snapshot/health-check.ts";
 import type { Platform } from "../snapshot/platform.ts";
 import { takeCensusNow, takeLiveCensus } from "../snapshot/snapshot.ts";
 
-export interface LastLookDeps {
+export interface LastCheckDeps {
   clock: Clock;
   /** The health checks, each in the newest version known. */
   checks: { get: (key: { name: string }) => HealthCheckObject | undefined };
@@ -21,10 +21,10 @@ export interface LastLookDeps {
 }
 
 /** What is known right before a remediation is created, without a request: nothing is awaited between this and the creation. */
-export class LastLook {
-  readonly #deps: LastLookDeps;
+export class LastCheck {
+  readonly #deps: LastCheckDeps;
 
-  constructor(deps: LastLookDeps) {
+  constructor(deps: LastCheckDeps) {
     this.#deps = deps;
   }
 
