@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 export const AUDIT_FOLDER_VARIABLE = "IRONFENCE_E2E_AUDIT";
 
 /**
- * Names, verbs and outcomes of what the agent asks, and which roles are applied; no bodies, so a Secret's content is in none of
+ * Names, verbs and outcomes of what the agent and `ironfence check` ask, and which roles are applied; no bodies, so a Secret's content is in none of
  * them.
  */
 const POLICY = `apiVersion: audit.k8s.io/v1
@@ -13,7 +13,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
   - level: Metadata
-    users: ["system:serviceaccount:ironfence-system:ironfence"]
+    users: ["system:serviceaccount:ironfence-system:ironfence", "system:serviceaccount:ironfence-system:ironfence-check"]
   - level: Metadata
     users: [admin]
     verbs: [patch]

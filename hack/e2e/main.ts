@@ -106,7 +106,9 @@ async function rightsAreProven(folder: string, files: readonly string[], isCompl
     .map((file) => basename(file, ".test.ts"))
     .filter((test) => !logs.some((log) => log.test === test));
   const families = readdirSync(repositoryPath("deploy/families")).map((family) => `deploy/families/${family}`);
-  const rights = await readRights(["deploy/kustomize", "deploy/secure-metrics", ...families].map(repositoryPath));
+  const rights = await readRights(
+    ["deploy/kustomize", "deploy/secure-metrics", "deploy/check", ...families].map(repositoryPath),
+  );
   const { unused, refused, outdated } = judgeRights(rights, logs, REFUSALS_EXPECTED);
   for (const test of without) progress(`rights: there is no audit log of ${test}`);
   for (const call of refused) progress(`rights: refused: ${call}`);
