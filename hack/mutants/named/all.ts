@@ -2,6 +2,7 @@ import { API_MUTANTS } from "./api.ts";
 import { BMC_MUTANTS } from "./bmc.ts";
 import { BMC_IPMI_MUTANTS } from "./bmc-ipmi.ts";
 import { BMC_REDFISH_MUTANTS } from "./bmc-redfish.ts";
+import { CLI_MUTANTS } from "./cli.ts";
 import { CLUSTERS_MUTANTS } from "./clusters.ts";
 import { CONFIG_MUTANTS } from "./config.ts";
 import { DETECTOR_MUTANTS } from "./detector.ts";
@@ -31,6 +32,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...BMC_MUTANTS,
   ...BMC_IPMI_MUTANTS,
   ...BMC_REDFISH_MUTANTS,
+  ...CLI_MUTANTS,
   ...CLUSTERS_MUTANTS,
   ...CONFIG_MUTANTS,
   ...DETECTOR_MUTANTS,

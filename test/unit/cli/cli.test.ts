@@ -34,7 +34,18 @@ async function cliIn(
 describe("the command line", () => {
   it("explains itself and every command, with examples", async () => {
     const { out } = await cli("--help");
-    for (const command of ["run", "status", "pause", "resume", "explain", "probe", "power", "fence", "completion"]) {
+    for (const command of [
+      "run",
+      "status",
+      "check",
+      "pause",
+      "resume",
+      "explain",
+      "probe",
+      "power",
+      "fence",
+      "completion",
+    ]) {
       assert.match(out, new RegExp(`^  ${command} `, "m"));
       const help = await cli(command, "--help");
       assert.equal(help.code, 0);
@@ -71,7 +82,16 @@ describe("the command line", () => {
   });
 
   it("takes -n for --namespace wherever there is one", async () => {
-    const commands = ["run", "status", "pause", "resume", "explain node n", "explain nhc n", "explain mhc a/n"];
+    const commands = [
+      "run",
+      "status",
+      "check",
+      "pause",
+      "resume",
+      "explain node n",
+      "explain nhc n",
+      "explain mhc a/n",
+    ];
     for (const command of [
       ...commands,
       "probe --target t",
