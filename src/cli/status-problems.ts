@@ -8,11 +8,14 @@ import type { NodeHealthCheck } from "../api/node-health-check.ts";
 import { judgeThreshold } from "../detector/nodes/decide/threshold.ts";
 import type { Policy } from "../detector/nodes/decide/policy.ts";
 import { compilePolicy } from "../detector/nodes/decide/policy.ts";
+import { readStorm } from "../detector/nodes/decide/status.ts";
 import { isControlPlane } from "../nodes/control-plane.ts";
 import { HostIndex } from "../remediator/hosts/bare-metal-host/host-index.ts";
 import { localNode, nodeKey } from "../nodes/subject.ts";
 import { etcdNodes } from "../remediator/machine/rules/quorum.ts";
 import { REASONS } from "../remediator/machine/model/reasons.ts";
+import { formatDuration } from "../runtime/duration.ts";
+import { toTime } from "../runtime/time.ts";
 import type { Overview } from "./status-read.ts";
 import type { Listed } from "./status-foreign.ts";
 import { readyOf } from "../remediator/hosts/target-store.ts";
@@ -162,9 +165,11 @@ function checkProblems(check: NodeHealthCheck, overview: Overview): Problem[] {
       "spec.selector matches no node, so nothing is ever remediated: compare it with kubectl get nodes --show-labels";
     return [{ severity: "error", ...found, reason: "SelectsNothing", message }];
   }
-  return [...thresholdProblems(compiled.policy, check, nodes.length), ...scopeProblems(nodes, overview.nodes)].map(
-    (problem): Problem => ({ ...problem, ...found }),
-  );
+  return [
+    ...thresholdProblems(compiled.policy, check, nodes.length),
+    ...stormProblems(compiled.policy, check),
+    ...scopeProblems(nodes, overview.nodes),
+  ].map((problem): Problem => ({ ...problem, ...found }));
 }
 
 type Finding = Pick<Problem, "severity" | "reason" | "message">;
@@ -180,6 +185,19 @@ function thresholdProblems({ threshold }: Policy, { status }: NodeHealthCheck, s
   if (withOneDown.isMet) return [];
   const message = `at least ${withOneDown.required} of ${selected} nodes must be healthy, so a single unhealthy node is never remediated: lower spec.minHealthy, or raise spec.maxUnhealthy`;
   return [{ severity: "warning", reason: "ThresholdTooHigh", message }];
+}
+
+/** The storm guard is a state of its own: it lasts longer than the threshold holds. */
+function stormProblems({ stormCooldownMs }: Policy, { status }: NodeHealthCheck): Finding[] {
+  if (stormCooldownMs === undefined || status === undefined) return [];
+  const storm = readStorm(status);
+  if (storm.state === "calm") return [];
+  const until =
+    storm.state === "cooldown"
+      ? `until ${toTime(storm.sinceMs + stormCooldownMs)}`
+      : `until enough nodes are healthy, and for ${formatDuration(stormCooldownMs)} after that`;
+  const message = `too many nodes became unhealthy at once, so nothing new is remediated ${until}: fix nodes by hand if you cannot wait`;
+  return [{ severity: "error", reason: "StormHolds", message }];
 }
 
 function scopeProblems(selected: readonly Node[], all: readonly Node[]): Finding[] {

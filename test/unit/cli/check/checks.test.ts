@@ -327,6 +327,16 @@ describe("the checks", () => {
     assert.match(found.join("\n"), /^failed health-checks: SelectsNothing: workers: /m);
   });
 
+  it("fail while a storm or its cooldown holds a health check, as status reports it", () => {
+    const during = (type: string): Facts => {
+      const condition = { type, status: "True" as const, reason: "", message: "", lastTransitionTime: toTime(NOW_MS) };
+      const spec = { ...healthCheck().spec, stormCooldownDuration: "10m" };
+      return withOverview({ healthChecks: [healthCheck({ spec, status: { conditions: [condition] } })] });
+    };
+    assertOne(during("StormActive"), /^failed health-checks: StormHolds: workers: .* and for 10m0s after that/);
+    assertOne(during("StormCooldownActive"), /StormHolds: workers: .* is remediated until 2026-01-01T00:10:00Z/);
+  });
+
   it("warn if there is no health check at all", () => {
     assertOne(
       withOverview({ healthChecks: [] }),
