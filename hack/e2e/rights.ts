@@ -119,8 +119,6 @@ function callOf({ verb, objectRef, annotations }: AuditEvent): Call[] {
 export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
   // Volumes of pods that stay, such as those of a DaemonSet.
   ["ironfence-agent: get /persistentvolumes", "unit/remediator/release.test.ts"],
-  // A request that is older than ten minutes.
-  ["ironfence-agent: get remediation.medik8s.io/nodehealthchecks", "sim/stale-request.test.ts"],
   // NodeHealthChecks on OKD, and a node of its control plane.
   ["ironfence-okd: list config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],
   ["ironfence-okd: watch config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],

@@ -16,16 +16,22 @@ import {
   walkEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { HealthCheckView, NodeMarks, Scenario, TargetView } from "../../hack/e2e/scenario.ts";
+import { RESTORED_BY_VELERO } from "../../src/api/labels.ts";
 import { kstatusOf } from "../lib/kstatus.ts";
 
 /** From the corrected Secret to the next remediation: a probe, and what it tells the health check. */
 const SOON_MS = 30_000;
+const OWN_REMEDIATIONS = "/apis/ironfence.io/v1alpha1/namespaces/ironfence-system/baremetalremediations";
 
 interface EventView {
   regarding: { kind: string; name: string };
   reason: string;
   note: string;
   action: string;
+}
+interface PausableView {
+  metadata: { name: string; uid: string };
+  status: { phase?: string };
 }
 interface Table {
   columnDefinitions: { name: string }[];
@@ -77,8 +83,7 @@ void describe("a remediation that fails for a password that was rotated", () => 
   });
 
   void test("has its verdict in the columns of kubectl get", async () => {
-    const path = "/apis/ironfence.io/v1alpha1/namespaces/ironfence-system/baremetalremediations";
-    const table = await tableOf(scenario, path);
+    const table = await tableOf(scenario, OWN_REMEDIATIONS);
     const names = table.columnDefinitions.map(({ name }) => name);
     const [row] = table.rows;
     assert.equal(row?.cells[names.indexOf("Succeeded")], "False");
@@ -109,6 +114,39 @@ void describe("a remediation that fails for a password that was rotated", () => 
     );
     const results = target.status.outcomes.map(({ result, reason }) => `${result} ${reason}`);
     assert.deepEqual(results, ["Succeeded NodeRestored", "Failed BMCAuthenticationFailed"]);
+  });
+
+  void test("and one of a node that is well, which a backup brings back, waits to be confirmed", async () => {
+    const { api } = scenario.world;
+    const host = scenario.world.host("worker-2");
+    const orders = await host.orderCount("ForceOff");
+    // While it is paused, the health check deletes no remediation of a node that is well.
+    await api.mergePatch(HEALTH_CHECK, { spec: { pauseRequests: ["a restore"] } });
+    const { metadata: check } = await explain(scenario, "the health check is paused", SOON_MS, async () => {
+      const found = await api.get<PausableView>(HEALTH_CHECK);
+      return found.status.phase === "Paused" && found;
+    });
+    const owner = { apiVersion: "remediation.medik8s.io/v1alpha1", kind: "NodeHealthCheck", name: check.name };
+    const metadata = {
+      name: "worker-2",
+      labels: { [RESTORED_BY_VELERO]: "monday" },
+      ownerReferences: [{ ...owner, uid: check.uid }],
+    };
+    await api.create(OWN_REMEDIATIONS, {
+      apiVersion: "ironfence.io/v1alpha1",
+      kind: "BareMetalRemediation",
+      metadata,
+      spec: {},
+    });
+    await explain(scenario, "it waits", SOON_MS, () => {
+      const all = scenario.chronicle.remediations("worker-2");
+      return Promise.resolve(all.some(({ object }) => conditionOf(object, "Processing")?.reason === "StaleRequest"));
+    });
+    await api.delete(`${OWN_REMEDIATIONS}/worker-2`);
+    await explain(scenario, "it is gone", SOON_MS, async () => {
+      return (await api.find(`${OWN_REMEDIATIONS}/worker-2`)) === undefined;
+    });
+    assert.equal(await host.orderCount("ForceOff"), orders);
   });
 });
 
