@@ -75,7 +75,7 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
   });
   const orphaned = new Gauge({
     name: "ironfence_orphaned_nodes",
-    help: "Nodes that a remediation which is gone has left in mid-way, until they are Ready: the host may be off.",
+    help: "Nodes that a remediation left behind by disappearing without an undo, until they are Ready: the host may be off.",
     registers,
   });
   const hosts = new Gauge({

@@ -223,9 +223,9 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "look-before-order-unbounded",
     "effects/devices",
-    "the look at whose the host is ends when the power-off is too late",
-    'the host is", gate.leftMs(), signal,',
-    'the host is", 60_000, signal,',
+    "the read of the owner of the host ends when the power-off is too late",
+    'of the host", gate.leftMs(), signal,',
+    'of the host", 60_000, signal,',
     DEVICE_EFFECTS,
   ),
   mutant(

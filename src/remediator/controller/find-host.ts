@@ -21,7 +21,7 @@ export function findHost(directory: HostDirectory, session: Session): Lookup {
 function findRecorded(directory: HostDirectory, session: Session): Lookup {
   const { target, phase } = session.status;
   if (isUnresolved(session.remediation)) {
-    return { found: false, reason: "NoTarget", message: "whom the remediation is about is not known yet" };
+    return { found: false, reason: "NoTarget", message: "the node of this remediation is not resolved yet" };
   }
   if (target === undefined) return directory.find(session.subject);
   const host = directory.byUid(target.uid);

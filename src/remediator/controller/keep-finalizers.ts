@@ -64,7 +64,7 @@ async function putBack(runtime: KubeRuntime, remediation: BareMetalRemediation, 
     if (isKubeError(error, "Conflict", "NotFound")) return false;
     throw error;
   }
-  const note = `somebody took finalizer ${FINALIZER} off while the remediation was under way: it is put back, since the host would be left off without it; delete the remediation to call it off`;
+  const note = `finalizer ${FINALIZER} was removed while the remediation was under way: it is put back, because the host would be left off without it; delete the remediation to cancel it`;
   runtime.logger.warn({ remediation: keyText(keyOf(remediation)), uid }, "a finalizer that was taken off is put back");
   runtime.events.record({ regarding: remediation, type: "Warning", reason: "FinalizerPutBack", action: "Tend", note });
   return true;

@@ -129,7 +129,7 @@ async function powerOff(
     },
   };
   try {
-    await withDeadline(runtime.clock, "the look at whose the host is", gate.leftMs(), signal, async (bounded) => {
+    await withDeadline(runtime.clock, "the read of the owner of the host", gate.leftMs(), signal, async (bounded) => {
       await host?.ensureOurs(session.subject, "ForceOff", bounded);
     }).catch((error: unknown) => {
       throw error instanceof DeadlineError ? new OrderNotDueError(error.message, true, { cause: error }) : error;

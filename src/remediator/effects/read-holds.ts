@@ -45,7 +45,7 @@ async function lookOnce<T>(
 ): Promise<Look<T>> {
   try {
     // Whatever comes later is too late for the order that it is for.
-    return { value: await withDeadline(runtime.clock, `the look at ${what}`, IDENTITY_AGE_MAX_MS, signal, read) };
+    return { value: await withDeadline(runtime.clock, `the read of ${what}`, IDENTITY_AGE_MAX_MS, signal, read) };
   } catch (error) {
     if (signal.aborted) throw abortReason(signal);
     if (!isKubeError(error) && !(error instanceof DeadlineError)) throw error;

@@ -52,7 +52,7 @@ function shared(
   host: FencedHost,
 ): FencedHost {
   const describe = (twin: BareMetalHost): string =>
-    `the operator of ${hostText(twin)} powers the host of ${targetText(target)} as well by now, so no more power orders are sent: detach the BareMetalHost (annotation baremetalhost.metal3.io/detached), or delete the FencingTarget`;
+    `the operator of ${hostText(twin)} powers the host of ${targetText(target)} as well now, so no more power orders are sent: detach the BareMetalHost (annotation baremetalhost.metal3.io/detached), or delete the FencingTarget`;
   return {
     ...host,
     takenBack: (subject) => {

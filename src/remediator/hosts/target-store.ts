@@ -139,7 +139,7 @@ export async function readTarget(runtime: KubeRuntime, ref: TargetRef, signal: A
 
 function requireSame(target: FencingTarget, ref: TargetRef): FencingTarget {
   if (target.metadata.uid === ref.uid) return target;
-  throw new KubeError("NotFound", `FencingTarget ${ref.namespace}/${ref.name} was deleted and made anew`);
+  throw new KubeError("NotFound", `FencingTarget ${ref.namespace}/${ref.name} was deleted and created again`);
 }
 
 /** The kinds that own hosts. */

@@ -54,7 +54,7 @@ export async function readLiveMachine(
       return { found: false, reason: "MachineNotFound", message: `${what} is gone` };
     }
     if (isKubeError(error, "Forbidden")) {
-      const message = `${error.message}: give ironfence's service account the rights of that family`;
+      const message = `${error.message}: give ironfence's service account the permissions of that family`;
       return { found: false, reason: "MachineUnreadable", message };
     }
     throw error;

@@ -72,7 +72,7 @@ function orphansAmong(holders: readonly string[], remediations: Iterable<BareMet
 }
 
 function tell(runtime: KubeRuntime, host: BareMetalHost, gone: readonly string[]): void {
-  const note = `${hostText(host)} is held off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and has not taken back what it did: remediate its node anew, or look at the host and take the annotations reboot.metal3.io/ironfence-* off`;
+  const note = `${hostText(host)} is held off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and has not taken back what it did: remediate its node again, or check the host and take the annotations reboot.metal3.io/ironfence-* off`;
   runtime.logger.error(
     { host: hostText(host), gone },
     "a host is held off for a remediation that is gone or has ended",

@@ -229,8 +229,8 @@ function tell(
   const what = `BareMetalRemediation ${uids.join(", ")} of node ${nodeName} is gone and has not taken back what it did`;
   const next = ready
     ? "the node is Ready: its marks and its host are given free"
-    : `the host may be OFF, and its next boot may be from the network: look at both (ironfence power status), then power it on or remediate the node anew; the ${OUT_OF_SERVICE.key} taint of that remediation is taken off, ${QUARANTINE.key} stays until the node is Ready`;
-  runtime.logger.error({ node: nodeName, uids, ready, next }, "a remediation is gone in mid-way");
+    : `the host may be OFF, and its next boot may be from the network: check both (ironfence power status), then power it on or remediate the node again; the ${OUT_OF_SERVICE.key} taint of that remediation is taken off, ${QUARANTINE.key} stays until the node is Ready`;
+  runtime.logger.error({ node: nodeName, uids, ready, next }, "a remediation is gone without an undo");
   if (regarding === undefined) return;
   const saved = backup === undefined ? "" : `; ${labelsOf(nodeName, backup)}`;
   const note = `${what}${saved}; ${next}`;

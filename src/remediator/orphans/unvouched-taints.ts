@@ -84,7 +84,7 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
       if (clusters.of(id.cluster).away !== undefined) return undefined;
       const withinMs = tryMs.get(key) ?? TRY_MS;
       tryMs.set(key, Math.min(withinMs * 2, TRY_MAX_MS));
-      await withDeadline(runtime.clock, `the look at node ${key}`, withinMs, running, (signal) =>
+      await withDeadline(runtime.clock, `the read of node ${key}`, withinMs, running, (signal) =>
         takeOff(deps, id, signal),
       );
       tryMs.delete(key);

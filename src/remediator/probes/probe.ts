@@ -35,7 +35,7 @@ export async function probeTarget(
     throw error;
   });
   if (opened instanceof Error) {
-    const message = `${opened.message}: give ironfence's service account the right to get Secrets in its own namespace`;
+    const message = `${opened.message}: give ironfence's service account permission to get Secrets in its own namespace`;
     const unreadable = (device: Device, index: number): DeviceProbe => {
       const { address, level } = device;
       return { address, level, index, ok: false, reason: "SecretUnreadable", message };

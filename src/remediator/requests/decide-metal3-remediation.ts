@@ -108,7 +108,7 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
     if (phase === undefined || isEnded(request)) return undefined;
     return `status.phase says ${phase}, which ironfence did not write`;
   }
-  if (!finalizers.includes(METAL3_REMEDIATION_FINALIZER)) return "somebody took the finalizer off";
+  if (!finalizers.includes(METAL3_REMEDIATION_FINALIZER)) return "a user took the finalizer off";
   if (child === undefined) return undefined;
   const { phase: state, lastRemediated: poweredOnAt, retryCount = 0, attempt } = child.status ?? {};
   // The Metal3 provider's writes this before its first power-off, ours after the first power-on.
@@ -143,7 +143,7 @@ function begin({ request, host }: Metal3Snapshot): Metal3Step {
   }
   if (host !== undefined && !host.online) {
     const { namespace, name } = host.metadata;
-    const message = `BareMetalHost ${namespace}/${name} has spec.online false: somebody wants it off, so it is not rebooted`;
+    const message = `BareMetalHost ${namespace}/${name} has spec.online false: it is meant to be off, so it is not rebooted`;
     return { do: "refuse", reason: "HostOffline", message };
   }
   return { do: "begin" };
@@ -164,7 +164,7 @@ const RETRIES_MAX = 10;
 
 function create(request: Metal3Remediation, machine: OwnerReference): Metal3Step {
   if (request.phase !== undefined) {
-    const message = `${request.metadata.annotations?.[SERVED_BY] ?? "its BareMetalRemediation"} is gone: somebody deleted it, and the host is not rebooted again for this request`;
+    const message = `${request.metadata.annotations?.[SERVED_BY] ?? "its BareMetalRemediation"} is gone: it was deleted, and the host is not rebooted again for this request`;
     return isEnded(request) ? { do: "wait" } : { do: "refuse", reason: "RemediationRemoved", message };
   }
   const { retryLimit = 1, timeout } = request.strategy ?? {};

@@ -102,7 +102,7 @@ function failed({ machine, nodeReady, nowMs }: OkdMachineSnapshot, status: BareM
   if (nowMs - failedMs < pauseMs) return hold;
   // Whether a Ready node is still unhealthy is the health check's to say: it asks again.
   if (nodeReady === true) return finish(machine);
-  return { do: "remove", reason: "TriedAnew", message: `it is tried anew ${formatDuration(pauseMs)} after it failed` };
+  return { do: "remove", reason: "TriedAnew", message: `it is tried again ${formatDuration(pauseMs)} after it failed` };
 }
 
 /** Whether a Machine bears anything of a request for power fencing. */

@@ -84,7 +84,7 @@ async function readSecret(
       throw new TargetError("SecretNotFound", `${text} does not exist: create it with keys username and password`);
     }
     if (!isKubeError(error, "Forbidden")) throw error;
-    const message = `${text} may not be read: give ironfence's service account the right to get Secrets in namespace ${namespace}`;
+    const message = `${text} may not be read: give ironfence's service account permission to get Secrets in namespace ${namespace}`;
     throw new TargetError("SecretInvalid", message, { cause: error });
   }
 }

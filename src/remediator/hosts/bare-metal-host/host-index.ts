@@ -109,7 +109,7 @@ export class HostIndex {
     if (subject.machine === undefined || consumer === undefined) return undefined;
     if (consumer.kind === "Machine") {
       const whose = whyNotOf(host, { ...subject.machine, kind: "Machine" });
-      return whose === undefined ? undefined : `is another's now, ${whose}`;
+      return whose === undefined ? undefined : `now belongs to another, ${whose}`;
     }
     const taker = this.takerOf(host);
     if (taker === undefined || isTakenFor(taker, subject.machine)) return undefined;

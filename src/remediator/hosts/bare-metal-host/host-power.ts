@@ -90,7 +90,7 @@ export class OperatorPower implements HostPower {
   /** @throws BmcError Unsupported for a network boot: the operator installs its hosts itself. */
   setBootOverride(override: BootOverride): Promise<void> {
     if (override === "None") return Promise.resolve();
-    const message = `${hostText(this.#known)} is installed anew by its operator, not by a network boot: use via BareMetalHost or MachineDeletion, or detach it`;
+    const message = `${hostText(this.#known)} is installed by its operator, not by a network boot: use via BareMetalHost or MachineDeletion, or detach it`;
     return Promise.reject(new BmcError("Unsupported", message));
   }
 

@@ -86,10 +86,10 @@ export class HostSearch {
     const way = this.#notAllowed?.host === host ? undefined : this.#notAllowed?.way;
     if (other === undefined && way === undefined) return { found: true, host };
     if (way !== undefined) {
-      const message = `node ${nodeName} bears the name of ${hostText(host)}, but ${way}: correct what is wrong there`;
+      const message = `node ${nodeName} has the name of ${hostText(host)}, but ${way}: correct what is wrong there`;
       return { found: false, reason: "Ambiguous", message };
     }
-    const message = `${named.map(hostText).join(" and ")} bear the name of node ${nodeName}, and nothing else tells whose they are`;
+    const message = `${named.map(hostText).join(" and ")} have the name of node ${nodeName}, and nothing else shows to which node they belong`;
     return { found: false, reason: "Ambiguous", message };
   }
 

@@ -219,7 +219,7 @@ export async function readHost(runtime: KubeRuntime, ref: HostRef, signal: Abort
   const key = { namespace: ref.namespace, name: ref.name };
   const host = readBareMetalHost(await runtime.client.get<KubeObject>(BARE_METAL_HOSTS, key, signal));
   if (host.metadata.uid === ref.uid) return host;
-  throw new KubeError("NotFound", `${hostText(host)} was deleted and made anew`);
+  throw new KubeError("NotFound", `${hostText(host)} was deleted and created again`);
 }
 
 /** Annotations to set; null takes one off. */

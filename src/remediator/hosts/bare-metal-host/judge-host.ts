@@ -41,8 +41,8 @@ export function judgeHost(
     }
   }
   const missing = [
-    ...(uuid === undefined ? ["no node tells its system UUID"] : []),
-    ...(answered === undefined ? [`${answer.device} tells no system UUID`] : []),
+    ...(uuid === undefined ? ["no node reports its system UUID"] : []),
+    ...(answered === undefined ? [`${answer.device} reports no system UUID`] : []),
     ...(serial === undefined ? ["status.hardware has no serial number"] : []),
     ...(serial !== undefined && twin !== undefined
       ? [`${hostText(twin)} was inspected with serial number ${serial} as well, so that it proves neither`]
@@ -56,6 +56,6 @@ export function judgeHost(
 }
 
 function mismatch(text: string, what: string): IdentityVerdict {
-  const message = `another host answers: ${what}. No power order is sent; correct spec.bmc.address of ${text}, or inspect it anew if its hardware is new`;
+  const message = `another host answers: ${what}. No power order is sent; correct spec.bmc.address of ${text}, or inspect it again if its hardware is new`;
   return { verified: false, reason: "Mismatch", message };
 }

@@ -40,10 +40,7 @@ export function refusalOf(host: BareMetalHost): HostRefusal | undefined {
     return new HostRefusal("HostNotProvisioned", message);
   }
   if (!host.online) {
-    return new HostRefusal(
-      "HostOffline",
-      `${name} has spec.online: false: somebody wants it off, and it would stay off`,
-    );
+    return new HostRefusal("HostOffline", `${name} has spec.online: false: it is meant to be off, and would stay off`);
   }
   return undefined;
 }

@@ -129,7 +129,7 @@ export function powerByStatus(host: BareMetalHost, owner: HostOwner | undefined)
   if (poweredOn) return { state: "On", raw: "status.poweredOn true" };
   const raw = "status.poweredOn false";
   const request = owner !== undefined && isHeld(host, owner) ? storedRequest(host, owner) : undefined;
-  if (request === undefined) return { state: "Changing", raw: `${raw}, but nothing of ours holds it off` };
+  if (request === undefined) return { state: "Changing", raw: `${raw}, but no hold of ironfence keeps it off` };
   const isNews = request.poweredOn === "true" || isLater(lastUpdated, request.lastUpdated);
   return isNews ? { state: "Off", raw } : { state: "Changing", raw: `${raw}, as before our request` };
 }

@@ -61,5 +61,5 @@ function nextStepOf({ state, seen, nodeName }: Snapshot): string {
   if (!isOff) return look;
   return seen.taintCleared
     ? `${look}: the host may be OFF, and is powered on when the time of this state is over`
-    : `${look}: the host stays OFF while node ${nodeName} may bear the out-of-service taint. If that cannot be mended, take the taint off by hand`;
+    : `${look}: the host stays OFF while node ${nodeName} may have the out-of-service taint. If that cannot be fixed, remove the taint by hand`;
 }

@@ -109,11 +109,11 @@ function whyKept(
   hasControlPlaneRole: boolean,
 ): { reason: Reason; message: string } | undefined {
   const kept = (message: string): { reason: Reason; message: string } => ({ reason: "MachineNotReplaced", message });
-  if (look.state !== "Present") return kept("somebody else has deleted it already");
+  if (look.state !== "Present") return kept("it has already been deleted");
   if (hasControlPlaneRole || look.isControlPlane) {
     return { reason: "ControlPlaneNode", message: controlPlaneText(walk) };
   }
-  if (look.externallyProvisioned) return kept("its host is externally provisioned, so nobody would install it anew");
+  if (look.externallyProvisioned) return kept("its host is externally provisioned, so nothing would install it again");
   if (look.owner === undefined) return kept("it has no controller, so nobody would make another one");
   if (!look.isReplaced) return kept("its controller would not make another one now");
   return undefined;

@@ -122,7 +122,7 @@ function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
     ownNodeGate(walk, now) ??
     memberGate(walk, now) ??
     identityGate(walk, now) ??
-    orderOff(walk, now, walk.freshId, "the host is to be powered off once more: the last order did not do it for good")
+    orderOff(walk, now, walk.freshId, "the host is powered off again: the last order had no lasting effect")
   );
 }
 
@@ -281,7 +281,7 @@ function release(walk: Walk, now: Now): Decision {
   const offConfirmedAtMs = attempt.offConfirmedAtMs ?? Math.round(now.epochMs - provenAgoMs);
   // Not from the proof: until the node's lease is known to be silent nothing could be released.
   const releasingSinceMs = attempt.releasingSinceMs ?? now.epochMs;
-  const whose = seen.taint?.found === "Foreign" ? "; the out-of-service taint of somebody else is left as it is" : "";
+  const whose = seen.taint?.found === "Foreign" ? "; an out-of-service taint of another owner is left as it is" : "";
   const message = `the host was read Off twice after the order${whose}`;
   return move(walk, now, {
     to: "Releasing",

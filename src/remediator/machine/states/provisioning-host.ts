@@ -22,7 +22,7 @@ export function decideInstallation(walk: Walk, now: Now): Decision {
   if (!isFresh(look, now.monotonicMs, LOOK_AGAIN_MS)) return run({ do: "examineHost" });
   if (look.consumer !== undefined || look.isGone) {
     const whose = look.isGone ? "is gone" : `was taken by ${look.consumer ?? ""}`;
-    return fail(walk, now, "HostTaken", `${hostText(walk)} ${whose} while it was being installed anew`);
+    return fail(walk, now, "HostTaken", `${hostText(walk)} ${whose} while it was being installed again`);
   }
   return installation.step === "Deprovisioning"
     ? deprovision(walk, installation, look, now)
@@ -69,7 +69,7 @@ function deprovision(walk: Walk, installation: Installation, look: InstalledHost
     const unproven = deviceGate(walk, now) ?? keepProof(walk, now);
     if (unproven !== undefined) return unproven;
     if (look.image !== installation.image) {
-      const message = `${hostText(walk)} is to have another image by now: that one is saved in place of the first`;
+      const message = `${hostText(walk)} now has another image set: that one is saved instead of the first`;
       return saveImage(walk, now, walk.attempt, look.image, message);
     }
     return isFresh(look, now.monotonicMs) ? run({ do: "takeImageOff" }) : run({ do: "examineHost" });
@@ -113,7 +113,7 @@ export function restoreInstallation(walk: Walk, now: Now): Decision | undefined 
   const look = seen.installed;
   if (!isFresh(look, now.monotonicMs, LOOK_AGAIN_MS)) return run({ do: "examineHost" });
   if (look.image === undefined && look.consumer === undefined && !look.isGone) return run({ do: "putImageBack" });
-  const message = `${hostText(walk)} has its image back, or is another's by now`;
+  const message = `${hostText(walk)} has its image back, or now belongs to another user`;
   return move(walk, now, {
     to: walk.state.name,
     step: "ImageRestored",

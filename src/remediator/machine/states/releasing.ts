@@ -74,7 +74,7 @@ function loseProof(walk: Walk, now: Now): Decision {
   // Whatever the strategy says by now: it may have been edited since the taint was put on.
   if (walk.state.name === "Releasing" && !seen.taintCleared) return run({ do: "untaint" });
   const why = seen.device?.message ?? `its BMC says ${seen.power.last?.raw ?? "nothing"}`;
-  const message = `the host is not proven off any more (${why}): releases stop, and it is forced off and proven anew`;
+  const message = `the host is not proven off any more (${why}): releases stop, and it is forced off and proven off again`;
   return move(walk, now, {
     to: "PoweringOff",
     step: "PowerOffLost",
@@ -188,7 +188,7 @@ export function deleteNode(walk: Walk, now: Now): Decision | undefined {
   const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
   // The API server hands what was stored back with its keys in another order.
   if (announced && isDeepStrictEqual(status.backup, seen.backup.status)) return run({ do: "deleteNode" });
-  const message = `node ${walk.nodeName} is saved and will be deleted, so that it joins anew`;
+  const message = `node ${walk.nodeName} is saved and will be deleted, so that it joins again`;
   return move(walk, now, {
     to: walk.state.name,
     step: "NodeDeletionExpected",

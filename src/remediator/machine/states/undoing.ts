@@ -236,7 +236,7 @@ export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | und
   if (node === undefined || node.metadata.uid === status.backup?.nodeUID) return undefined;
   const restoring = restoreLabels(snapshot);
   if (restoring !== undefined) return restoring;
-  const message = `node ${snapshot.nodeName} has joined anew and has its labels back`;
+  const message = `node ${snapshot.nodeName} has joined again and has its labels back`;
   return move(snapshot, now, {
     to: snapshot.state.name,
     step: "NodeRejoined",
@@ -300,12 +300,12 @@ function conclude(walk: Walk, outcome: Outcome, now: Now): Decision {
       ? "; the host is handed over as it is to the remediation that waits for it"
       : `; the host may still be OFF: ${byHand(walk)}`;
   const boot = walk.attempt.bootOverride
-    ? "; its next boot may still be from the network and INSTALL IT ANEW: clear the boot override by hand before that"
+    ? "; its next boot may still be from the network and INSTALL IT AGAIN: clear the boot override by hand before that"
     : "";
   const told = walk.seen.handedToOwner
     ? "; whether to replace the Machine is up to its owner (OwnerRemediated=False)"
     : handsOver
-      ? `; the Machine's owner could not be told (${walk.seen.kube?.message ?? ""})`
+      ? `; the Machine's owner could not be notified (${walk.seen.kube?.message ?? ""})`
       : "";
   const message = `${outcome.message}${power}${boot}${told}`;
   return move(walk, now, {

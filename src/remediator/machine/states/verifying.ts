@@ -118,10 +118,10 @@ function whyNotNodeOf(node: Node, machine: Machine): string | undefined {
   const isStrict = clusterOf(machine) !== undefined;
   const [nodeText, machineText] = [`node ${node.metadata.name}`, `Machine ${namespace}/${name}`];
   if (isStrict && machine.providerID === undefined) {
-    return `${machineText} has no spec.providerID, so nothing but a name says that ${nodeText} is its own`;
+    return `${machineText} has no spec.providerID, so only a name says that ${nodeText} is its own`;
   }
   if (isStrict && node.spec.providerID === undefined) {
-    return `${nodeText} has no spec.providerID, so nothing but a name says that it is that of ${machineText}`;
+    return `${nodeText} has no spec.providerID, so only a name says that it is that of ${machineText}`;
   }
   if (mayBeNodeOf(node, machine)) return undefined;
   return `${nodeText} has another providerID than ${machineText}: look whether the kubeconfig leads to the Machine's cluster`;
