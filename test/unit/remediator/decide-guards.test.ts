@@ -114,6 +114,14 @@ describe("the count of power-offs", () => {
     assert.equal(orders({ order: ordered("Rejected", 3_000) }), 2));
 });
 
+describe("the intent to boot from the network", () => {
+  it("is stored before the boot override is set, so that a restart clears it", () => {
+    const seen = { power: PROVEN, identity: VERIFIED };
+    const { status, effects } = decide(snapshot({ state: "Provisioning", seen }), NOW);
+    assert.deepEqual([status?.attempt?.bootOverride, effects], [true, []]);
+  });
+});
+
 describe("the intent to power on", () => {
   it("is neither sent nor done: whatever ends the remediation now owes the host an On, and has the time for it", () => {
     const seen = { power: PROVEN, swapped: true, drain: { pods: 0, attachments: 0, atMs: NOW.monotonicMs, checks: 1 } };

@@ -75,6 +75,21 @@ export const UNUSED = OWN.found ? { host: { ...OWN, facts: { ...OWN.facts, isInU
 
 export const SAID_AWAY = { conditions: [said("ClusterUnreachable", AWAY.away.message)] };
 
+/** The API server refuses the call that puts the quarantine on. */
+export const REFUSED_CALL = {
+  call: "swapMarks",
+  sinceMs: 0,
+  message: "forbidden",
+  refused: true,
+  failures: 1,
+  retryAtMs: NOW.monotonicMs,
+} as const;
+
+export const OURS: Seen["taint"] = { attemptId: "a1", found: "Ours" };
+
+/** Nothing is left on the node. */
+export const DRAINED = { pods: 0, attachments: 0, atMs: NOW.monotonicMs, checks: 1 };
+
 export const SAID_PAUSED = { conditions: [said("Paused", "by a test")] };
 
 export const clusterSeen = (gone: boolean): Pick<Seen, "cluster"> => ({ cluster: { gone, atMs: NOW.monotonicMs } });

@@ -687,4 +687,17 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     }),
     expected: "→ Releasing (PowerOffConfirmed)",
   },
+  {
+    name: "a node that seems to be back is not looked at during the pause of a device while power orders are paused",
+    given: poweringOff({
+      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      taint: "cleared",
+      read: "On",
+      device: "away",
+      stopped: "Paused",
+      status: SAID_PAUSED,
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    }),
+    expected: "wait",
+  },
 ];

@@ -1,5 +1,5 @@
 import { announced, node, NOW, PROVEN, READ_OFF, STALE_LEASE } from "../snapshots.ts";
-import { AGO_2S, AWAY, BACKUP, readOff, TAKEN_BACK } from "./fixtures.ts";
+import { AGO_2S, AWAY, BACKUP, readOff, TAKEN_BACK, REFUSED_CALL, DRAINED, OURS } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { releasing } from "./situations.ts";
 
@@ -199,5 +199,48 @@ export const RELEASING_STEPS: readonly Step[] = [
     name: "no order is sent to a host that its operator powers now",
     given: releasing({ read: "Off×2", other: TAKEN_BACK }),
     expected: "→ Undoing (HostAttached)",
+  },
+  {
+    name: "a host is not powered on without the quarantine while its taint is only believed to be removed",
+    given: releasing({ read: "Off×2", taint: "cleared", isOutOfTime: true, seen: { drain: DRAINED, taint: OURS } }),
+    expected: "swapMarks",
+  },
+  {
+    name: "a host is powered on without the quarantine once its taint is removed and the API server refuses the quarantine until the time is over",
+    given: releasing({
+      read: "Off×2",
+      taint: "cleared",
+      isOutOfTime: true,
+      seen: { drain: DRAINED, taint: OURS, kube: REFUSED_CALL },
+    }),
+    expected: "→ PoweringOn (Drained)",
+  },
+  {
+    name: "a refused quarantine is tried again before the time is over",
+    given: releasing({ read: "Off×2", taint: "cleared", seen: { drain: DRAINED, taint: OURS, kube: REFUSED_CALL } }),
+    expected: "swapMarks",
+  },
+  {
+    name: "a host is not powered on while its taint may stand, whatever the API server refuses",
+    given: releasing({ read: "Off×2", taint: "ours", isOutOfTime: true, seen: { drain: DRAINED, kube: REFUSED_CALL } }),
+    expected: "swapMarks",
+  },
+  {
+    name: "remaining pods are looked for less often after several looks",
+    given: releasing({
+      read: "Off×2",
+      taint: "ours",
+      seen: { released: true, drain: { ...DRAINED, pods: 1, atMs: NOW.monotonicMs - 1_000, checks: 6 } },
+    }),
+    expected: "wait",
+  },
+  {
+    name: "remaining pods are looked for again a second after the first look",
+    given: releasing({
+      read: "Off×2",
+      taint: "ours",
+      seen: { released: true, drain: { ...DRAINED, pods: 1, atMs: NOW.monotonicMs - 1_000 } },
+    }),
+    expected: "checkDrained",
   },
 ];

@@ -1,6 +1,17 @@
 import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/power-orders.ts";
 import { NOW, READ_OFF, READ_ON, TARGET_GONE, UNDOING, ordered } from "../snapshots.ts";
-import { AWAY, clusterSeen, CUT_OFF, EXCHANGED, HALF_ON, TAKEN_BACK, TARGET, UNKNOWN, UNUSED } from "./fixtures.ts";
+import {
+  AWAY,
+  clusterSeen,
+  CUT_OFF,
+  EXCHANGED,
+  HALF_ON,
+  TAKEN_BACK,
+  TARGET,
+  UNKNOWN,
+  UNUSED,
+  REFUSED_CALL,
+} from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { undoing } from "./situations.ts";
 
@@ -272,5 +283,16 @@ export const UNDOING_STEPS: readonly Step[] = [
       seen: { power: { ...READ_OFF, offReads: 2 } },
     }),
     expected: "stay (PoweringOnAgain), powerOn",
+  },
+  {
+    name: "an undo that could not read its devices because of the API goes on when its time is over",
+    given: undoing({
+      taint: "cleared",
+      identity: "verified",
+      successor: "none",
+      isOutOfTime: true,
+      seen: { kube: REFUSED_CALL },
+    }),
+    expected: "readWhole",
   },
 ];

@@ -1,6 +1,6 @@
 import { ownNodeMessage } from "../../../../src/remediator/machine/rules/transitions.ts";
 import { BACKUP_BYTES_MAX } from "../../../../src/remediator/machine/node-patches/node-backup.ts";
-import { machineSeen, node, NOW, READ_OFF, said, snapshot } from "../snapshots.ts";
+import { machineSeen, node, NOW, READ_OFF, said, snapshot, STALE_LEASE } from "../snapshots.ts";
 import {
   AWAY,
   BACKUP,
@@ -16,6 +16,7 @@ import {
   reprovision,
   tainted,
   TAKEN_BACK,
+  membersOfEtcd,
 } from "./fixtures.ts";
 import type { Step } from "./situations.ts";
 import { verifying } from "./situations.ts";
@@ -404,5 +405,35 @@ export const VERIFYING_STEPS: readonly Step[] = [
       seen: { examined: { node: { ...node(), spec: {} } }, ...machineSeen("n1", {}, "a") },
     }),
     expected: "→ Undoing (SubjectMismatch)",
+  },
+  {
+    name: "a remediation fails if etcd needs its node until the time is over",
+    given: verifying({
+      identity: "verified",
+      examined: "NotReady",
+      isOutOfTime: true,
+      plan: { retryLimit: 0 },
+      seen: { members: membersOfEtcd(false) },
+    }),
+    expected: "→ Undoing (ControlPlaneQuorum)",
+  },
+  {
+    name: "a node with the providerID of its Machine is powered off",
+    given: verifying({
+      identity: "verified",
+      seen: {
+        examined: { node: { ...node(), spec: { providerID: "metal3://caps/h1/m1" } } },
+        ...machineSeen("n1", {}, "metal3://caps/h1/m1"),
+      },
+    }),
+    expected: "→ PoweringOff (PoweringOff), forceOff",
+  },
+  {
+    name: "a node's own clock does not bring a Machine without a node back after a power-on",
+    given: {
+      ...joinedLate(30_000),
+      seen: { ...joinedLate(30_000).seen, lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 1_000 } },
+    },
+    expected: "quarantine",
   },
 ];
