@@ -10,7 +10,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "create-without-live-look",
     "nodes/effects/create-remediation",
-    "a node is read live before a remediation of it begins, whatever a watch that is deferred back shows",
+    "a node is read live before a remediation of it begins, whatever a watch that is held back shows",
     "if (node === undefined || !stillNeeds(deps, context, action.node, node, host)) {",
     "if (node === undefined) {",
     RACES,
@@ -73,7 +73,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   ),
   // Who else is at work.
   mutant(
-    "peerCheck-remediating-ignored",
+    "peer-check-remediating-ignored",
     "nodes/snapshot/snapshot",
     "a node that another health check is remediating is left to it",
     "if (remediating !== undefined && remediating !== check.metadata.name) {",
@@ -81,7 +81,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     RACES,
   ),
   mutant(
-    "peerCheck-about-to-ignored",
+    "peer-check-about-to-ignored",
     "nodes/snapshot/snapshot",
     "a node for which another health check is making a remediation is left to it",
     "this.#remediating.get(nodeName) ?? starting.get(nodeName)",
@@ -114,7 +114,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     RACES,
   ),
   mutant(
-    "lost-race-is-deferred",
+    "lost-race-is-held",
     "nodes/effects/node-lease",
     "a node whose lease somebody else has just taken is not remediated",
     'return { held: false, reason: "its lease has just changed" };',

@@ -42,7 +42,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   // Hosts that are proven off.
   mutant(
-    "skip-age-by-host-alone",
+    "skip-age-by-sight-alone",
     "nodes/decide/skip-duration",
     "a proof that is old by its time is not fresh, whenever it was seen to come",
     "PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity)",

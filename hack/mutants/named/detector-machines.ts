@@ -23,7 +23,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     MACHINES,
   ),
   mutant(
-    "machines-unreachable-is-not-gone",
+    "machines-away-is-not-gone",
     "snapshot/cluster-nodes",
     "the nodes of a cluster that is unreachable are not gone",
     'if (connection.state !== "connected") return { state: "unknown", reason: this.unreachable ?? "" };\n    const node',
