@@ -17,7 +17,8 @@ export const ORDER_GRACE_MS = 10_000;
 
 /**
  * S11. A node that has come back, by itself or by a person, is not powered off for the outage that is over: one that is Ready in
- * another boot than when the remediation began, unless it was Ready then.
+ * another boot than when the remediation began, unless it was Ready then. A host that is off already loses nothing by an order,
+ * whatever is still stored of its node: an order that took effect late may have just turned it off.
  */
 export const noOffOfReturned: Invariant = {
   name: "S11",
@@ -29,6 +30,7 @@ export const noOffOfReturned: Invariant = {
     const begun = facts.begun.get(remediation ?? "");
     const ready = facts.readySince.get(begun?.node ?? "");
     if (begun === undefined || begun.wasReady || ready === undefined) return undefined;
+    if (facts.hosts.get(host)?.power === "Off") return undefined;
     const isReturned = begun.bootID !== undefined && ready.bootID !== begun.bootID;
     const forMs = atMs - ready.sinceMs;
     return isReturned && forMs > ORDER_GRACE_MS

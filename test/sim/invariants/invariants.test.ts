@@ -642,6 +642,12 @@ describe("S11", () => {
     assertHolds("S11", facts, { type: "ordered", record: { ...step.record, order: "On" } });
   });
 
+  it("holds for a host that is off already, though its node is still stored as Ready", () => {
+    const facts = world({ ...begun("b1", false), ...ready(80_000), ...hosts(host("n1", { power: "Off" })) });
+    assertHolds("S11", facts, step);
+    assertBroken("S11", { ...facts, ...hosts(host("n1", { power: "PoweringOff" })) }, step, /Ready in a new boot/);
+  });
+
   it("holds for a node that was Ready from the start, is in its old boot, has just come back, or is not Ready", () => {
     assertHolds("S11", world({ ...begun("b1", true), ...ready(80_000) }), step);
     assertHolds("S11", world({ ...begun("b2", false), ...ready(80_000) }), step);
