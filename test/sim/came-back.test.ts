@@ -67,6 +67,22 @@ describe("a node that came back", () => {
       await assertSpared(world);
     }));
 
+  it("before a power-off order that its BMC carries out late is powered on again after that order", () =>
+    World.run({}, async (world) => {
+      world.rack.bmc("n1").orderDelayMs = 25_000;
+      world.remediate("n1", { retryLimit: 0 });
+      await world.until("the BMC has the order", () => world.remediation("n1")?.status?.attempt?.sent === true);
+      world.rack.bmc("n1").orderDelayMs = 0;
+      world.somebodyOrders("n1", "ForceOff");
+      await world.clock.advance(3_000);
+      world.somebodyOrders("n1", "On");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      await world.phase("n1", "Succeeded");
+      await world.clock.advance(60_000);
+      assert.ok(world.isReady("n1"), world.story());
+      world.assertClean();
+    }));
+
   it("while the agent was away, which does not know whether its order was sent, is not powered off again", () =>
     World.run({}, async (world) => {
       await world.holdPod();

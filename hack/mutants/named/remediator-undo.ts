@@ -72,9 +72,17 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "late-off-forgotten",
     "machine/rules/power-orders",
     "an undo waits for an order that may come late",
-    "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
+    "return ageMs - (now.monotonicMs - readAtMs) >= ORDER_SETTLED_AFTER_MS;",
     "return ageMs >= 0;",
     DECIDE,
+  ),
+  mutant(
+    "late-off-after-verdict",
+    "machine/rules/power-orders",
+    "a remediation does not succeed while an order of its own may still power the host off",
+    "return ageMs - (now.monotonicMs - readAtMs) >= ORDER_SETTLED_AFTER_MS;",
+    "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
+    "test/sim/came-back.test.ts",
   ),
   mutant(
     "successor-forgotten",

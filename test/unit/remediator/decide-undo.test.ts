@@ -321,7 +321,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
         ...UNDOING,
         power: READ_ON,
         identity: VERIFIED,
-        order: ordered("Rejected", 3_000, { heardBeforeMs: NOW.monotonicMs - 25_000 }),
+        order: ordered("Rejected", 3_000, { heardBeforeMs: NOW.monotonicMs - 31_000 }),
       },
     },
     expected: "stay (PoweringOnAgain), powerOn",

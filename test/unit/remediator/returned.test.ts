@@ -38,7 +38,7 @@ function returned(seen: Partial<Seen>, other: Partial<Snapshot> = {}): SnapshotC
   const back = node({ ready: "True", bootID: "new-boot" });
   return {
     state: "PoweringOff",
-    attempt: { actionAtMs: NOW.epochMs - 21_000 },
+    attempt: { actionAtMs: NOW.epochMs - 31_000 },
     seen: { taintCleared: true, marksCleared: true, identity: VERIFIED, examined: { node: back }, ...seen },
     status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
     other: { node: back, ...other },
@@ -52,7 +52,7 @@ const RETURNED: readonly Row[] = [
     name: "a node that comes back while a further power-off is held is read live",
     changes: {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      attempt: { actionAtMs: NOW.epochMs - 31_000 },
       seen: { taintCleared: true, power: READ_ON },
       other: { stop: BY_TEST, node: node({ ready: "True", bootID: "new-boot" }) },
     },
@@ -130,7 +130,7 @@ const HELD: readonly Row[] = [
     name: "a further power-off that is held does not run out of time",
     changes: {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      attempt: { actionAtMs: NOW.epochMs - 31_000 },
       seen: { taintCleared: true, power: READ_ON },
       other: { remainingMs: 0, stop: BY_TEST },
     },
@@ -140,7 +140,7 @@ const HELD: readonly Row[] = [
     name: "the deadline starts again once a held power-off may be sent",
     changes: {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      attempt: { actionAtMs: NOW.epochMs - 31_000 },
       seen: { taintCleared: true, power: READ_ON },
       status: { conditions: [said("Paused", "by a test")] },
       other: { remainingMs: 0 },
@@ -205,7 +205,7 @@ const HELD: readonly Row[] = [
     name: "what a live look found to hold an order is looked at again, since the watch is late",
     changes: {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 21_000 },
+      attempt: { actionAtMs: NOW.epochMs - 31_000 },
       seen: {
         taintCleared: true,
         power: READ_ON,

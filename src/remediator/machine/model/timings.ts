@@ -22,6 +22,12 @@ export const POLL_FAST_WINDOW_MS = 10_000;
  */
 export const REORDER_AFTER_MS = 20_000;
 /**
+ * How long after a power-off order a host that still reads On, or reads On again, may yet be powered off by that order. An
+ * order too many does no harm, but a remediation that ends too early leaves the host off: hence longer than
+ * REORDER_AFTER_MS. No standard bounds that time: the slowest BMC of the simulation takes 25 s.
+ */
+export const ORDER_SETTLED_AFTER_MS = 30_000;
+/**
  * The growing pause before a further power-off of a host that comes on again by itself: none before the second order, once
  * this before the third, twice before the fourth.
  */

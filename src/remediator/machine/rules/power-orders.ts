@@ -2,7 +2,13 @@ import type { Reason } from "../model/reasons.ts";
 import type { SentOrder } from "../model/observations.ts";
 import type { Now, Walk } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
-import { IDENTITY_AGE_MAX_MS, ON_PAUSE_MAX_MS, REORDER_AFTER_MS, REORDER_PAUSE_MS } from "../model/timings.ts";
+import {
+  IDENTITY_AGE_MAX_MS,
+  ON_PAUSE_MAX_MS,
+  ORDER_SETTLED_AFTER_MS,
+  REORDER_AFTER_MS,
+  REORDER_PAUSE_MS,
+} from "../model/timings.ts";
 
 /**
  * Orders of one action in one power cycle that may take effect, and again those of an undo. A host that something else turns
@@ -59,7 +65,7 @@ export function isSettled(walk: Walk, readAtMs: number, now: Now): boolean {
   if (order !== undefined && isUntouched(walk, order)) return true;
   const ageMs =
     order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - (heardAtMs(order) ?? order.atMs);
-  return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;
+  return ageMs - (now.monotonicMs - readAtMs) >= ORDER_SETTLED_AFTER_MS;
 }
 
 /** Whether no further order of that action may go out in this power cycle. */

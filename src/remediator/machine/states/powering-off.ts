@@ -35,6 +35,7 @@ import {
   POWER_PROOF_AGE_MAX_MS,
   POWER_REREAD_MS,
   RENEWAL_TIMEOUT_MS,
+  ORDER_SETTLED_AFTER_MS,
   REORDER_AFTER_MS,
 } from "../model/timings.ts";
 import type { Stop } from "../model/hold.ts";
@@ -172,7 +173,7 @@ function endIfUntouched(walk: Walk, order: SentOrder | undefined, now: Now): Dec
   if (last === undefined) return run({ do: "readPower" });
   // A host that is off has a node that says Ready for a while; one that is on may be about to be powered off.
   if (last.state === "Off") return undefined;
-  return last.state === "On" && last.atMs - heardMs >= REORDER_AFTER_MS
+  return last.state === "On" && last.atMs - heardMs >= ORDER_SETTLED_AFTER_MS
     ? back
     : (readDue(walk, now) ?? wait(walk, untilNextRead(walk, now)));
 }

@@ -171,7 +171,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       successor: "none",
       seen: {
         power: { ...READ_ON, last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 5_000 } },
-        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 21_000 },
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 31_000 },
       },
     }),
     expected: "readWhole",
@@ -183,7 +183,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       taint: "cleared",
       read: "On",
       successor: "none",
-      seen: { order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 21_000 } },
+      seen: { order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 31_000 } },
     }),
     expected: "verifyIdentity",
   },
