@@ -34,6 +34,7 @@ import { createDoorkeeper } from "./metrics-doorkeeper.ts";
 import { watchUnreadVersions } from "./unread-versions.ts";
 import { RefusedWatches } from "./refused-watches.ts";
 import { VERSION } from "../runtime/version.ts";
+import { recordTo } from "./record-decisions.ts";
 
 /**
  * How long an agent that has handed its lease over stays away from it before it ends and is started again: the others check
@@ -122,6 +123,8 @@ async function runAgentOn(
       "ironfence is starting",
     );
     const handOver = new HandOver(logger);
+    const recording = options.recordDecisions === undefined ? undefined : recordTo(options.recordDecisions, identity);
+    if (recording !== undefined) closeServers.push(() => recording.close());
     const lead = async (leading: AbortSignal): Promise<void> => {
       logger.info({ identity }, "leading");
       const mayOrder = (): boolean => mayAct();
@@ -129,7 +132,8 @@ async function runAgentOn(
       const onFound = (found: readonly string[]): void => void (unread = found);
       background.push(watchUnreadVersions({ runtime, families: options.families, lease, onFound }, ending));
       const hand = (why: string): void => (options.leaderElect ? handOver.begin(why) : undefined);
-      await runComponents({ options, runtime, registry, nodes, mayOrder, handOver: hand }, ending);
+      const { recorder } = recording ?? {};
+      await runComponents({ options, runtime, registry, nodes, mayOrder, handOver: hand, recorder }, ending);
     };
     if (options.leaderElect) {
       await installation.leases.run(

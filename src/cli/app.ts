@@ -29,6 +29,7 @@ import { runCommand } from "./run.ts";
 import { statusCommand } from "./status.ts";
 import { VERSION } from "../runtime/version.ts";
 import { deviceProblem } from "../remediator/hosts/device-problem.ts";
+import { replayCommand } from "./replay.ts";
 
 /**
  * @param command the first word of the command line, by which messages name the next step.
@@ -48,6 +49,7 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
         power: powerCommands,
         bmc: bmcCommands,
         fence: fenceCommand,
+        replay: replayCommand,
         completion: completionCommand,
       },
       docs: {

@@ -19,6 +19,7 @@ import type { Watched } from "../kube/watched.ts";
 import { runRemediator } from "../remediator/remediator.ts";
 import { serveMetal3Remediations } from "../remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../remediator/requests/okd-machine.ts";
+import type { DecisionRecorder } from "../remediator/machine/log/recorder.ts";
 
 /** `reportingController` of the agent's events, in every cluster. */
 export const CONTROLLER_NAME = "ironfence.io/agent";
@@ -34,6 +35,7 @@ export interface ComponentDeps {
   /** Whether this agent still leads, to the millisecond. */
   mayOrder: () => boolean;
   handOver: (why: string) => void;
+  recorder: DecisionRecorder | undefined;
 }
 
 /** What runs concurrently, by its name for the user. */
@@ -98,7 +100,7 @@ function startDetector(deps: ComponentDeps, clusters: WorkloadClusters, signal: 
 }
 
 function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal: AbortSignal): Parts {
-  const { options, runtime, registry, nodes, mayOrder, handOver } = deps;
+  const { options, runtime, registry, nodes, mayOrder, handOver, recorder } = deps;
   const { families, namespace } = options;
   const targets = runtime.watch<FencingTarget>({ type: FENCING_TARGETS, namespace, trim: trimTarget }, signal);
   const remediator = runRemediator(
@@ -111,6 +113,7 @@ function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal
       openDevice: guardOrders(openDevice, mayOrder),
       registry,
       bareMetalHosts: families.has("bare-metal-host"),
+      recorder,
       options: {
         concurrency: REMEDIATIONS_AT_ONCE,
         limits: {

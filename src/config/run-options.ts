@@ -170,6 +170,15 @@ export const RUN_OPTIONS = {
     brief: "Cluster of Cluster API that the agent runs in, if the management cluster manages itself",
     parse: parseNamespacedName,
   } satisfies Option<ClusterName>,
+  recordDecisions: {
+    name: "recordDecisions",
+    env: "IRONFENCE_RECORD_DECISIONS",
+    defaultText: undefined,
+    placeholder: "file",
+    brief:
+      "Log of every decision of the remediator, for ironfence replay: a file, or - for standard output; absent: none",
+    parse: parseText,
+  } satisfies Option<string>,
   allowLocalWorkloadClusters: {
     name: "allowLocalWorkloadClusters",
     env: "IRONFENCE_ALLOW_LOCAL_WORKLOAD_CLUSTERS",
@@ -246,6 +255,8 @@ export interface RunOptions extends ClusterOptions {
   externalEtcd: ReadonlySet<string>;
   nodeName: string | undefined;
   ownCluster: ClusterName | undefined;
+  /** Where decisions are recorded, `-` for standard output; undefined for nowhere. */
+  recordDecisions: string | undefined;
   allowLocalWorkloadClusters: boolean;
   metricsBindAddress: BindAddress | "off";
   /** Where the certificate is; undefined for metrics over plain HTTP, for everybody. */
@@ -293,6 +304,7 @@ export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
     externalEtcd: resolveOption(RUN_OPTIONS.externalEtcd, flags, env) ?? new Set(),
     nodeName: resolveOption(RUN_OPTIONS.nodeName, flags, env),
     ownCluster: resolveOption(RUN_OPTIONS.ownCluster, flags, env),
+    recordDecisions: resolveOption(RUN_OPTIONS.recordDecisions, flags, env),
     allowLocalWorkloadClusters: requireOption(RUN_OPTIONS.allowLocalWorkloadClusters, flags, env),
     metricsBindAddress: requireOption(RUN_OPTIONS.metricsBindAddress, flags, env),
     metricsCertPath: requireOption(RUN_OPTIONS.metricsSecure, flags, env)

@@ -39,6 +39,7 @@ import { Turns } from "./controller/admissions.ts";
 import { tendUnvouchedTaints } from "./orphans/unvouched-taints.ts";
 import type { WalkerDeps } from "./controller/reconcile.ts";
 import { refresh, walk } from "./controller/reconcile.ts";
+import type { DecisionRecorder } from "./machine/log/recorder.ts";
 
 export interface RemediatorOptions {
   /** How many remediations may be worked on at the same moment; those that only wait for something do not count. */
@@ -69,6 +70,8 @@ export interface RemediatorDeps {
   registry: Registry;
   /** Whether BareMetalHosts are hosts to fence, beside those of FencingTargets. */
   bareMetalHosts?: boolean;
+  /** Records every decision, and what it rests on; nothing is recorded where it is absent. */
+  recorder?: DecisionRecorder | undefined;
   options: RemediatorOptions;
 }
 
@@ -138,6 +141,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     zoneLabel,
     ownNode,
     handOver,
+    recorder: deps.recorder,
     siblingsOf: (session) => index.siblings(session.remediation),
     unreadFor: ({ status }) => {
       if (!nodes.synced) return whyUnread("Nodes", nodes);
@@ -181,7 +185,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     await session.close();
   };
   const beginSession = (key: string, watched: BareMetalRemediation): Session => {
-    const session = new Session({ runtime, clusters }, watched, () => controller.enqueue(key), remediations.rewinds);
+    const session = new Session(
+      { runtime, clusters, recorder: deps.recorder },
+      watched,
+      () => controller.enqueue(key),
+      remediations.rewinds,
+    );
     sessions.set(key, session);
     metrics.inFlight(sessions.size);
     return session;

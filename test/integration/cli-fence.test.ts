@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -347,6 +347,7 @@ describe("ironfence fence", () => {
 
   test("has the agent do the walk, tells each step, and reports how it ended", async (t) => {
     const stop = new AbortController();
+    const log = join(folder, "decisions.jsonl");
     const agent = runAgent(
       {
         kubeconfig: world.kubeconfigPath,
@@ -356,6 +357,7 @@ describe("ironfence fence", () => {
         families: new Set(),
         leaderElect: false,
         ownCluster: undefined,
+        recordDecisions: log,
         allowLocalWorkloadClusters: false,
         leaseName: "ironfence",
         nodeLeaseNamespace: "medik8s-leases",
@@ -401,6 +403,25 @@ describe("ironfence fence", () => {
     });
     assert.equal(remediations().length, 1);
     assert.deepEqual(orders("node-5"), []);
+
+    // What the agent has decided can be decided again, from its log alone.
+    stop.abort(new Error("the agent is told to stop"));
+    await agent;
+    const replayed = await cli(["replay", log]);
+    assert.equal(replayed.code, 0, replayed.err);
+    assert.match(replayed.out, /^\d{2,} decisions from \d{2,} events, in \d+ sessions\nevery decision is the same\n$/);
+    const recorded = await readFile(log, "utf8");
+    const secret = world.server
+      .collection<SecretObject>(SECRETS)
+      .get({ namespace: NAMESPACE, name: "bmc-credentials" });
+    const passwords = Object.values(secret?.data ?? {}).map((value) => Buffer.from(value, "base64").toString());
+    assert.ok(passwords.length > 0);
+    for (const password of passwords) assert.ok(!recorded.includes(password), "the log holds a secret");
+    const changed = recorded.replace('"do":"forceOff"', '"do":"powerOn"');
+    await writeFile(log, changed);
+    const different = await cli(["replay", log]);
+    assert.equal(different.code, EXIT_FAILURE);
+    assert.match(different.err, /line \d+, remediation .*decides differently/);
   });
 
   test("goes on without the person who ends the waiting", async () => {

@@ -38,6 +38,7 @@ import type { Cluster } from "./cluster.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { CHANGING_CALLS } from "./rack-driver.ts";
 import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
+import { DecisionRecorder } from "../../src/remediator/machine/log/recorder.ts";
 
 /** What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after: it is answered. */
 export type EffectFault =
@@ -107,6 +108,8 @@ export interface AgentProcessOptions {
   /** Told once when the process has ended by itself or by a crash. */
   onEnd?(why: Error): void;
   onNote?(note: EventNote): void;
+  /** Takes the lines of its log of decisions; nothing is recorded where it is absent. */
+  record?: (line: string) => void;
 }
 
 /** How long a process that is told to stop may take, and how often that is looked at. */
@@ -257,7 +260,7 @@ export class AgentProcess {
       signal,
     );
     const bareMetalHosts = families.has("bare-metal-host");
-    const deps = { runtime, nodes, clusters, targets, registry, bareMetalHosts };
+    const deps = { runtime, nodes, clusters, targets, registry, bareMetalHosts, recorder: this.#recorder() };
     const options = this.#remediatorOptions();
     const parts = [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)];
     if (families.has("okd-machine")) parts.push(serveOkdMachines(runtime, signal));
@@ -273,6 +276,16 @@ export class AgentProcess {
     }
     await Promise.all(parts);
     await clusters.settled?.();
+  }
+
+  #recorder(): DecisionRecorder | undefined {
+    const { record } = this.#options;
+    if (record === undefined) return undefined;
+    const write = (line: string): true => {
+      record(line);
+      return true;
+    };
+    return new DecisionRecorder({ process: this.name, write });
   }
 
   #remediatorOptions(): RemediatorOptions {

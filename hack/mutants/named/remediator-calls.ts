@@ -348,4 +348,20 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     '    ...(deadlineMs < 0 && state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',
     UNREAD_SECRET_SIM,
   ),
+  mutant(
+    "event-not-recorded",
+    "controller/session",
+    "every event is recorded: without one a replay comes to other observations",
+    "this.#recorder?.event(this.uid, event);",
+    "",
+    "test/sim/replay.test.ts",
+  ),
+  mutant(
+    "replay-without-comparison",
+    "machine/log/replay",
+    "a replay shows a decision that has changed",
+    "if (recorded === replayed) return undefined;",
+    "if (recorded.length > 0) return undefined;",
+    "test/sim/replay.test.ts",
+  ),
 ];

@@ -31,6 +31,7 @@ import { REFRESH_MAX_MS, UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machi
 import { GivenUp, whileProven } from "./while-proven.ts";
 import type { Decision, Note } from "../machine/model/decision.ts";
 import type { ApiCall } from "../machine/model/api-failure.ts";
+import type { DecisionRecorder } from "../machine/log/recorder.ts";
 
 /** Steps of one run, after which others get their turn. */
 const STEPS_MAX = 100;
@@ -52,6 +53,7 @@ export interface WalkerDeps extends SnapshotDeps {
   directory: HostDirectory;
   metrics: RemediatorMetrics;
   handOver: (why: string) => void;
+  recorder: DecisionRecorder | undefined;
 }
 
 /**
@@ -68,12 +70,15 @@ export async function walk(deps: WalkerDeps, session: Session, signal: AbortSign
     const host = findHost(deps.directory, session);
     if (host.found) await session.useTarget(host.host);
     const snapshot = takeSnapshot(deps, session, state, host);
-    let decision = decide(snapshot, session.now());
+    const now = session.now();
+    let decision = decide(snapshot, now);
+    deps.recorder?.decision("decide", snapshot, now, decision);
     if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
     const apiWaitMs = waitForApi(session, decision);
     if (apiWaitMs > 0) {
-      const report = reportTrouble(snapshot, session.now());
+      const report = reportTrouble(snapshot, now);
       if (report === undefined || waitForApi(session, report) > 0) return apiWaitMs;
+      deps.recorder?.decision("reportTrouble", snapshot, now, report);
       decision = report;
     }
     const attempt: Calls = { present: "store", startedMs: 0 };

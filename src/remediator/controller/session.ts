@@ -22,6 +22,7 @@ import type { FencedHost, HostPower } from "../hosts/host.ts";
 import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../machine/model/timings.ts";
 import { nothingSeen, observe } from "../machine/observe.ts";
 import type { RemediationEvent } from "../machine/model/event.ts";
+import type { DecisionRecorder } from "../machine/log/recorder.ts";
 
 type WatchName = "lease" | "pods" | "machine";
 
@@ -33,6 +34,13 @@ const WATCHES_LEASE: readonly State["name"][] = [
   "PoweringOn",
   "Rejoining",
 ];
+
+export interface SessionDeps {
+  runtime: KubeRuntime;
+  clusters: NodeClusters;
+  /** Told of every event; nothing is recorded where it is absent. */
+  recorder?: DecisionRecorder | undefined;
+}
 
 /**
  * What this process holds about one remediation: its object as last known, what was seen, the open devices, and the watches
@@ -52,6 +60,7 @@ export class Session {
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
   readonly #runtime: KubeRuntime;
+  readonly #recorder: DecisionRecorder | undefined;
   #seen: Seen = nothingSeen();
   readonly #clusters: NodeClusters;
   readonly #wake: () => void;
@@ -67,7 +76,7 @@ export class Session {
 
   /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
   constructor(
-    { runtime, clusters }: { runtime: KubeRuntime; clusters: NodeClusters },
+    { runtime, clusters, recorder }: SessionDeps,
     remediation: BareMetalRemediation,
     wake: () => void,
     rewinds?: number,
@@ -77,8 +86,10 @@ export class Session {
     this.#wake = wake;
     this.#rewinds = rewinds;
     this.uid = remediation.metadata.uid;
+    this.#recorder = recorder;
     this.remediation = remediation;
     this.enteredAtMs = runtime.clock.monotonicMs();
+    recorder?.begin(this.uid, `${remediation.metadata.namespace ?? ""}/${remediation.metadata.name}`);
   }
 
   /** What this process has learned about the remediation: by `observe` alone. */
@@ -88,6 +99,7 @@ export class Session {
 
   observe(event: RemediationEvent): void {
     this.#seen = observe(this.#seen, event);
+    this.#recorder?.event(this.uid, event);
   }
 
   get subject(): Subject {
@@ -313,6 +325,7 @@ export class Session {
     for (const { stop } of this.#watches.values()) stop.abort();
     this.#watches.clear();
     this.#release();
+    this.#recorder?.end(this.uid);
     await this.closeDevices();
   }
 

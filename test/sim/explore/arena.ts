@@ -66,6 +66,7 @@ export class Arena extends Cluster {
   /** Told of what happens to agents. */
   tell: (what: string) => void = () => undefined;
   readonly #run: Run;
+  readonly #record: ((line: string) => void) | undefined;
   readonly #random: Random;
   readonly #faults: ReadonlyMap<string, Fault>;
   readonly #limits: Pick<TurnLimits, "hosts" | "perZone">;
@@ -77,7 +78,8 @@ export class Arena extends Cluster {
   #restarts = new Set<{ cancel(): void }>();
   readonly #hampers = new Set<() => void>();
 
-  constructor(run: Run) {
+  /** @param record takes the lines of the log of decisions. */
+  constructor(run: Run, record?: (line: string) => void) {
     const { shape, seed } = run;
     const names = Array.from({ length: shape.hosts ?? 3 }, (_, index) => `n${index + 1}`);
     super({
@@ -101,6 +103,7 @@ export class Arena extends Cluster {
     }
     this.machines = this.#createMachines(shape);
     this.#run = run;
+    this.#record = record;
     this.#random = seededRandom(seed + 1);
     this.#faults = new Map(run.faults.flatMap((fault) => placesOf(fault).map((place) => [place, fault])));
     if (shape.agents?.some(({ aheadMs = 0, rate = 1 }) => aheadMs !== 0 || rate !== 1) === true) {
@@ -250,6 +253,7 @@ export class Arena extends Cluster {
         clusters: ({ runtime, nodes }, signal) => ownCluster(runtime, nodes, signal),
       }),
       interference: this.#interference(),
+      ...(this.#record !== undefined && { record: this.#record }),
       onEnd: (why) => {
         this.tell(`${name} ends: ${why.message}`);
         this.#restartLater(agent);

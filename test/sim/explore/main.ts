@@ -1,5 +1,6 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { parseDurationMs } from "../../../src/runtime/duration.ts";
@@ -26,6 +27,7 @@ Plays fences in simulated clusters with faults of every kind, and checks the saf
   --rack N            plays the rack of that seed, told
   --world N           plays the random walk of that seed in a world in which more fails, told
   --replay JSON       plays a run that was printed, told
+  --record FILE       with one of the last four: writes the log of decisions, for ironfence replay FILE
 `;
 
 const PROGRESS_MS = 10_000;
@@ -60,6 +62,7 @@ async function main(): Promise<number> {
       rack: { type: "string" },
       world: { type: "string" },
       replay: { type: "string" },
+      record: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });
@@ -67,10 +70,10 @@ async function main(): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  if (values.replay !== undefined) return tellRun(JSON.parse(values.replay) as Run);
-  if (values.seed !== undefined) return tellRun(walkOf(Number(values.seed)));
-  if (values.rack !== undefined) return tellRun(rackOf(Number(values.rack)));
-  if (values.world !== undefined) return tellRun(worldOf(Number(values.world)));
+  if (values.replay !== undefined) return tellRun(JSON.parse(values.replay) as Run, values.record);
+  if (values.seed !== undefined) return tellRun(walkOf(Number(values.seed)), values.record);
+  if (values.rack !== undefined) return tellRun(rackOf(Number(values.rack)), values.record);
+  if (values.world !== undefined) return tellRun(worldOf(Number(values.world)), values.record);
   const budgetMs = parseDurationMs(values.budget);
   if (budgetMs === undefined) throw new Error(`--budget: "${values.budget}" is not a duration such as 30m`);
   const names = values.scenario ?? ALL_SCENARIOS;
@@ -120,8 +123,11 @@ async function main(): Promise<number> {
 }
 
 /** Plays one run and tells its story. */
-async function tellRun(run: Run): Promise<number> {
-  const { story, violations, verdicts } = await play(run, { story: true });
+async function tellRun(run: Run, file: string | undefined): Promise<number> {
+  const log: string[] = [];
+  const record = (line: string): void => void log.push(line);
+  const { story, violations, verdicts } = await play(run, { story: true, ...(file !== undefined && { record }) });
+  if (file !== undefined) await writeFile(file, log.join(""));
   for (const line of story) console.log(line);
   console.log(`verdicts: ${verdicts.join(", ") || "none"}`);
   for (const { invariant, atMs, what } of violations) {

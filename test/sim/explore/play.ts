@@ -29,8 +29,11 @@ const STAYS_INSTALLED_MS = 25_000;
 const STAYS_DETECTED_MS = 36_000;
 
 /** Plays a run to its end. Deterministic: the same run has the same outcome. */
-export async function play(run: Run, options: { story?: boolean } = {}): Promise<Outcome> {
-  const arena = new Arena(run);
+export async function play(
+  run: Run,
+  options: { story?: boolean; record?: (line: string) => void } = {},
+): Promise<Outcome> {
+  const arena = new Arena(run, options.record);
   const story: string[] = [];
   const transitions = new Set<string>();
   const say = (what: string): void => {

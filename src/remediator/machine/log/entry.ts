@@ -1,0 +1,49 @@
+import type { Decision } from "../model/decision.ts";
+import type { RemediationEvent } from "../model/event.ts";
+import type { Now, Snapshot } from "../model/snapshot.ts";
+
+// The log of decisions: JSON lines, from which every decision can be made again.
+
+/** The version of the format. A log of another version is not read. */
+export const LOG_VERSION = 1;
+
+/** Everything that a decision depends on, except what follows from the events. */
+export type Input = Omit<Snapshot, "seen">;
+
+/** Which pure function has decided. */
+export type DecidedBy = "decide" | "reportTrouble";
+
+/** One line. `process` identifies the process, since several may write to one log. */
+export type LogEntry = { process: string } & (
+  | { kind: "process"; version: typeof LOG_VERSION; agent: string }
+  /** A process begins to work on a remediation, without observations. */
+  | { kind: "session"; uid: string; name: string }
+  | { kind: "event"; uid: string; event: RemediationEvent }
+  /** `changed` holds the fields of the input that differ from the last decision of this session, and `absent` those that are gone. */
+  | {
+      kind: "decision";
+      uid: string;
+      by: DecidedBy;
+      now: Now;
+      changed: Partial<Input>;
+      absent: readonly string[];
+      decision: Decision;
+    }
+  /** The log is not complete after this line. */
+  | { kind: "end"; why: string }
+);
+
+/** As JSON, with the numbers that JSON lacks. Two values that are encoded alike are alike. */
+export function encode(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === "number" && !Number.isFinite(part) ? { $number: String(part) } : part,
+  );
+}
+
+/** Reads what `encode` wrote. @throws SyntaxError where it is no JSON. */
+export function decode(text: string): unknown {
+  return JSON.parse(text, (_key, part: unknown) => {
+    if (typeof part !== "object" || part === null || !("$number" in part)) return part;
+    return Number(part.$number);
+  });
+}

@@ -1,0 +1,78 @@
+import { VERSION } from "../../../runtime/version.ts";
+import type { Decision } from "../model/decision.ts";
+import type { RemediationEvent } from "../model/event.ts";
+import type { Now, Snapshot } from "../model/snapshot.ts";
+import type { DecidedBy, LogEntry } from "./entry.ts";
+import { encode, LOG_VERSION } from "./entry.ts";
+
+/** The largest log: after that nothing more is recorded. A fence takes about 200 KiB. */
+const LOG_BYTES_MAX = 256 * 1_024 * 1_024;
+
+export interface RecorderOptions {
+  /** Identifies this process among others that write to the same log. */
+  process: string;
+  /** Takes one line; false where it cannot take any more. */
+  write(line: string): boolean;
+  bytesMax?: number;
+}
+
+/**
+ * Records the events and decisions of one process. Values are written at once and not kept, except for the last input of each session,
+ * so that a line holds only what has changed since.
+ */
+export class DecisionRecorder {
+  readonly #options: RecorderOptions;
+  readonly #inputs = new Map<string, Map<string, string>>();
+  #bytesLeft: number;
+  #hasEnded = false;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#bytesLeft = options.bytesMax ?? LOG_BYTES_MAX;
+    this.#write({ process: options.process, kind: "process", version: LOG_VERSION, agent: VERSION });
+  }
+
+  begin(uid: string, name: string): void {
+    this.#inputs.set(uid, new Map());
+    this.#write({ process: this.#options.process, kind: "session", uid, name });
+  }
+
+  /** Forgets a session that is over. */
+  end(uid: string): void {
+    this.#inputs.delete(uid);
+  }
+
+  event(uid: string, event: RemediationEvent): void {
+    this.#write({ process: this.#options.process, kind: "event", uid, event });
+  }
+
+  decision(by: DecidedBy, snapshot: Snapshot, now: Now, decision: Decision): void {
+    if (this.#hasEnded) return;
+    const { uid } = snapshot.remediation;
+    const known = this.#inputs.get(uid) ?? new Map<string, string>();
+    const changed: Record<string, unknown> = {};
+    const absent: string[] = [];
+    for (const [field, value] of Object.entries(snapshot)) {
+      // What was observed follows from the events.
+      if (field === "seen") continue;
+      const text = value === undefined ? "" : encode(value);
+      if (known.get(field) === text) continue;
+      known.set(field, text);
+      if (value === undefined) absent.push(field);
+      else changed[field] = value;
+    }
+    this.#inputs.set(uid, known);
+    this.#write({ process: this.#options.process, kind: "decision", uid, by, now, changed, absent, decision });
+  }
+
+  #write(entry: LogEntry): void {
+    if (this.#hasEnded) return;
+    const line = `${encode(entry)}\n`;
+    this.#bytesLeft -= Buffer.byteLength(line);
+    if (this.#bytesLeft >= 0 && this.#options.write(line)) return;
+    this.#hasEnded = true;
+    this.#inputs.clear();
+    const why = this.#bytesLeft < 0 ? "the log has its largest size" : "the log cannot be written as fast";
+    this.#options.write(`${encode({ process: this.#options.process, kind: "end", why } satisfies LogEntry)}\n`);
+  }
+}

@@ -1,0 +1,110 @@
+import { decide } from "../decide.ts";
+import type { Seen } from "../model/observations.ts";
+import type { Snapshot } from "../model/snapshot.ts";
+import { nothingSeen, observe } from "../observe.ts";
+import { reportTrouble } from "../rules/api-failure.ts";
+import type { Input, LogEntry } from "./entry.ts";
+import { decode, encode, LOG_VERSION } from "./entry.ts";
+
+/** A decision that is another one now than the one that was recorded. */
+export interface Difference {
+  line: number;
+  remediation: string;
+  recorded: string;
+  replayed: string;
+}
+
+export interface Replay {
+  events: number;
+  decisions: number;
+  /** Sessions of remediations: a restart of the agent begins another one. */
+  sessions: number;
+  /** The first one; undefined where all decisions are the same, byte for byte. */
+  difference: Difference | undefined;
+  /** Why the log ends before its process did; undefined where nothing says so. */
+  endsEarly: string | undefined;
+}
+
+interface Session {
+  name: string;
+  seen: Seen;
+  input: Partial<Input>;
+}
+
+/** Makes every decision of a log again, from its events and inputs alone. */
+export class Replayer {
+  readonly result: Replay = { events: 0, decisions: 0, sessions: 0, difference: undefined, endsEarly: undefined };
+  readonly #sessions = new Map<string, Session>();
+  #line = 0;
+
+  /** Takes the next line. @returns false once a decision differs. @throws Error where the line cannot be read. */
+  take(line: string): boolean {
+    this.#line += 1;
+    if (line !== "") this.#play(readEntry(line, this.#line));
+    return this.result.difference === undefined;
+  }
+
+  #play(entry: LogEntry): void {
+    const { result } = this;
+    switch (entry.kind) {
+      case "process":
+        return;
+      case "end":
+        result.endsEarly = entry.why;
+        return;
+      case "session":
+        result.sessions += 1;
+        this.#sessions.set(keyOf(entry), { name: entry.name, seen: nothingSeen(), input: {} });
+        return;
+      case "event": {
+        const session = this.#sessionOf(entry);
+        session.seen = observe(session.seen, entry.event);
+        result.events += 1;
+        return;
+      }
+      case "decision":
+        result.decisions += 1;
+        result.difference = this.#decide(entry);
+    }
+  }
+
+  #decide(entry: Extract<LogEntry, { kind: "decision" }>): Difference | undefined {
+    const session = this.#sessionOf(entry);
+    const absent = Object.fromEntries(entry.absent.map((field) => [field, undefined]));
+    session.input = { ...session.input, ...entry.changed, ...absent };
+    // The first decision of a session has every field.
+    const snapshot = { ...session.input, seen: session.seen } as Snapshot;
+    const again = entry.by === "decide" ? decide(snapshot, entry.now) : reportTrouble(snapshot, entry.now);
+    const [recorded, replayed] = [encode(entry.decision), encode(again)];
+    if (recorded === replayed) return undefined;
+    return { line: this.#line, remediation: session.name, recorded, replayed };
+  }
+
+  #sessionOf(entry: { process: string; uid: string }): Session {
+    const session = this.#sessions.get(keyOf(entry));
+    if (session === undefined) throw new Error(`line ${this.#line}: remediation ${entry.uid} has no session`);
+    return session;
+  }
+}
+
+function keyOf({ process, uid }: { process: string; uid: string }): string {
+  return `${process} ${uid}`;
+}
+
+function readEntry(line: string, number: number): LogEntry {
+  const entry = readLine(line, number);
+  if (entry.kind === "process" && entry.version !== LOG_VERSION) {
+    throw new Error(
+      `line ${number}: the log has version ${String(entry.version)}; this program reads version ${String(LOG_VERSION)}`,
+    );
+  }
+  return entry;
+}
+
+function readLine(line: string, number: number): LogEntry {
+  try {
+    return decode(line) as LogEntry;
+  } catch (error) {
+    throw new Error(`line ${number} is not JSON`, { cause: error });
+  }
+}
