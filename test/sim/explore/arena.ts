@@ -36,6 +36,9 @@ const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
 /** Without these calls nobody takes a taint off: it is on a Node, and an agent that cannot have its lease may not act. */
 const NEEDED: Readonly<Record<string, readonly Verb[]>> = { nodes: ["patch"], leases: ["get", "create", "patch"] };
 
+/** Calls whose failure excuses something to a rule. */
+const JUDGED_CALLS = ["get fencingtargets", "list baremetalremediations", "patch baremetalremediations/status"];
+
 interface Calls {
   /** All agents where absent. */
   agent?: number;
@@ -196,6 +199,24 @@ export class Arena extends Cluster {
     };
     this.#hampers.add(end);
     if (forMs !== Infinity) this.clock.schedule(forMs, end);
+  }
+
+  /** Every call of agents takes so long, and is answered: an API server that is overloaded. */
+  slowDown(delayMs: number, forMs: number): void {
+    const match = { client: "agent", watch: false };
+    const takeBack = this.server.faults.inject({ match, times: Infinity, action: { kind: "delay", delayMs } });
+    // Two calls of a second each, to take a taint off, are no excuse.
+    const isExcuse = delayMs > 1_000;
+    if (isExcuse) this.observer.hamper(true);
+    this.observer.hamperCalls(JUDGED_CALLS, true);
+    const end = (): void => {
+      if (!this.#hampers.delete(end)) return;
+      takeBack();
+      this.observer.hamperCalls(JUDGED_CALLS, false);
+      if (isExcuse) this.observer.hamper(false);
+    };
+    this.#hampers.add(end);
+    this.clock.schedule(forMs, end);
   }
 
   /** As an operator does who wants another agent to lead: all of them. */

@@ -8,6 +8,7 @@ import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/
 import { NAMESPACE } from "../cluster.ts";
 import { isFinal } from "../invariants/facts.ts";
 import { machineOf } from "../okd-machines.ts";
+import { toTime } from "../../../src/runtime/time.ts";
 import type { Arena } from "./arena.ts";
 import type { Deed } from "./run.ts";
 
@@ -136,6 +137,12 @@ export function perform(arena: Arena, deed: Deed): void {
       return arena.lagWatches(deed.forMs, deed.plural);
     case "hamper":
       return arena.hamper(deed, deed.action, deed.forMs);
+    case "brownout":
+      return arena.slowDown(deed.delayMs, deed.forMs);
+    case "jumpServerClock":
+      return arena.jumpServerClock(deed.byMs);
+    case "pauseFor":
+      return arena.pause(true, toTime(arena.server.nowMs() + deed.forMs));
     case "deleteLease":
       return arena.deleteLease();
     case "silenceWatches":
@@ -339,6 +346,12 @@ export function tell(deed: Deed): string {
       const whose = deed.agent === undefined ? "agents" : `agent ${deed.agent + 1}`;
       return `calls of ${whose} to ${deed.verbs.join(", ")} ${deed.resource} meet ${JSON.stringify(deed.action)} ${until}`;
     }
+    case "brownout":
+      return `every call of agents takes ${deed.delayMs} ms, for ${deed.forMs} ms`;
+    case "jumpServerClock":
+      return `the clock of the API server jumps by ${deed.byMs} ms`;
+    case "pauseFor":
+      return `the stop switch is turned on for ${deed.forMs} ms`;
     case "silenceWatches":
       return `the agents' watches of ${deed.plural} are silent until all faults end`;
     case "deleteLease":

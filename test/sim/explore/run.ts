@@ -74,6 +74,12 @@ export type Deed =
   /** The agents' watches are open, and silent until all faults end. */
   | { do: "silenceWatches"; plural: string }
   /** All that agents, or one of them, ask of one kind goes wrong, while the rest works: for so long, or until all faults end. */
+  /** Every call of agents takes so long, and is answered. */
+  | { do: "brownout"; delayMs: number; forMs: number }
+  /** The API server's clock is set. */
+  | { do: "jumpServerClock"; byMs: number }
+  /** The stop switch is turned on, with an end of its own by the API server's clock. */
+  | { do: "pauseFor"; forMs: number }
   | { do: "hamper"; agent?: number; resource: string; verbs: readonly Verb[]; action: FaultAction; forMs?: number };
 
 export type Act = { when: When } & Deed;

@@ -32,7 +32,7 @@ export function worldOf(seed: number): Run {
   const walk = walkOf(seed);
   const random = seededRandom(WORLD_SEED + seed);
   const more = Array.from({ length: 1 + below(random, 3) }, () => drawWorldActs(random, walk.shape)).flat();
-  const script = [...walk.script.filter((act) => !isHidden(act, more)), ...more];
+  const script = [...walk.script.filter((act) => !isHidden(act, more)), ...more, ...drawReturn(random, walk)];
   const shape = below(random, 3) === 0 ? asTwoInstallations(walk.shape) : walk.shape;
   return { ...walk, name: "world", shape, script: script.sort((a, b) => timeOf(a) - timeOf(b)) };
 }
@@ -41,6 +41,17 @@ export function worldOf(seed: number): Run {
 export function asTwoInstallations(shape: Shape): Shape {
   const agents = shape.agents?.map((agent, index) => (index === 0 ? agent : { ...agent, installation: "other" }));
   return { ...shape, ...(agents && { agents }) };
+}
+
+/** From the order that boots a host again until its node is Ready: about as long as from its remediation to the power-off. */
+const BOOT_MS = 8_000;
+
+/** Now and then a host that is remediated boots again, so that its node is Ready at about the moment of the power-off. */
+function drawReturn(random: Random, { script }: Run): Act[] {
+  const remediate = script.find((act) => act.do === "remediate" && "atMs" in act.when);
+  if (below(random, 4) > 0 || remediate?.do !== "remediate" || !("atMs" in remediate.when)) return [];
+  const atMs = Math.max(0, remediate.when.atMs - BOOT_MS + below(random, BOOT_MS));
+  return [{ when: { atMs }, do: "order", host: remediate.node, order: "PowerCycle" }];
 }
 
 /** A wall clock that is set back, and so hides from its agent that the machine was suspended: no clock would be left that shows it. */
@@ -348,6 +359,17 @@ function drawWorldActs(random: Random, shape: Shape): Act[] {
     () => [
       { do: "hamper", agent, resource: "leases", verbs: READS_AND_WRITES, action: { kind: "hang" }, forMs: 20_000 },
       { do: "deleteLease" },
+    ],
+    () => [
+      {
+        do: "brownout",
+        delayMs: pick(random, [1_000, 2_000, 3_000, 4_500, 6_000, 9_000]),
+        forMs: pick(random, [10_000, 30_000, 70_000]),
+      },
+    ],
+    () => [
+      { do: "pauseFor", forMs: pick(random, [10_000, 60_000, 300_000]) },
+      { do: "jumpServerClock", byMs: pick(random, [-300_000, -60_000, 60_000, 300_000]) },
     ],
     () => [{ do: "finalizers", name: host, how: pick(random, ["strip", "replace", "add"]) }],
     () => [
