@@ -15,8 +15,8 @@ import { resolveOption } from "../config/option.ts";
 import { CLUSTER_OPTIONS, resolveClusterOptions } from "../config/run-options.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { latestServerTimeMs } from "../kube/clock-offset.ts";
 import type { KubeObject, ResourceType } from "../kube/resource.ts";
-import type { KubeRuntime } from "../kube/runtime.ts";
 import { toTime } from "../runtime/time.ts";
 import { withCluster, withRuntime } from "./cluster.ts";
 import type { CliContext } from "./context.ts";
@@ -93,11 +93,6 @@ export const resumeCommand = buildCommand<FlagTexts, [], CliContext>({
   parameters: { flags: flagsOf(CLUSTER_OPTIONS), aliases: { n: "namespace" } },
   docs: { brief: "Release the stop switch" },
 });
-
-/** The time by the API server's clock, no sooner than it is: a pause must not end before its time. */
-function latestServerTimeMs(runtime: KubeRuntime): number {
-  return runtime.clock.nowMs() + (runtime.clockOffset?.()?.maxMs ?? 0);
-}
 
 const SELF_SUBJECT_REVIEWS: ResourceType = {
   group: "authentication.k8s.io",

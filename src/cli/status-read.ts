@@ -18,6 +18,7 @@ import type { ClusterOptions } from "../config/run-options.ts";
 import { CLUSTER_API_CHECKS } from "../detector/machines/vendors/cluster-api.ts";
 import { OKD_CHECKS } from "../detector/machines/vendors/okd.ts";
 import type { KubeClient, ListOptions } from "../kube/client.ts";
+import { latestServerTimeMs } from "../kube/clock-offset.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { findObject } from "../kube/find-object.ts";
 import type { Lease } from "../kube/lease-record.ts";
@@ -36,13 +37,13 @@ import { listRequests } from "./status-requests.ts";
 
 const MACHINE_KINDS = [CLUSTER_API_CHECKS, OKD_CHECKS];
 
-/** What leads, by its Lease. `state` is `none` where nobody does, `silent` where the lease has run out by this machine's clock. */
+/** What leads, by its Lease. `state` is `none` where nobody does, `silent` where the lease has run out by the clock of the API server. */
 export type Agent =
   | { state: "none" | "forbidden"; message: string }
   | {
       state: "leading" | "silent";
       leader: string;
-      /** Since the last renewal, by this machine's clock. */
+      /** Since the last renewal, by the clock of the API server. */
       leaseAgeSeconds: number;
       leadsSince: string | undefined;
       /** Absent where the agent is older than this command. */
@@ -89,7 +90,7 @@ export async function readOverview(
   const nowMs = runtime.clock.nowMs();
   const [agent, stopSwitch, nodes, healthChecks, machines, remediations, targets, bareMetalHosts, requests] =
     await Promise.all([
-      readAgent(client, { namespace, name: leaseName }, nowMs, signal),
+      readAgent(runtime, { namespace, name: leaseName }, signal),
       readSwitch(runtime, namespace, signal),
       list<Node>(client, NODES, {}, signal),
       list<NodeHealthCheck>(client, NODE_HEALTH_CHECKS, {}, signal),
@@ -104,15 +105,14 @@ export async function readOverview(
 }
 
 async function readAgent(
-  client: KubeClient,
+  runtime: KubeRuntime,
   key: { namespace: string; name: string },
-  nowMs: number,
   signal: AbortSignal,
 ): Promise<Agent> {
   const where = `Lease ${key.namespace}/${key.name}`;
   let lease: Lease | undefined;
   try {
-    lease = await findObject<Lease>(client, LEASE, key, signal);
+    lease = await findObject<Lease>(runtime.client, LEASE, key, signal);
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
     return { state: "forbidden", message: `cannot be shown: ${error.message}` };
@@ -122,7 +122,8 @@ async function readAgent(
   if (lease === undefined) return { state: "none", message: `no agent has led here (there is no ${where}): ${start}` };
   if (leader === undefined) return { state: "none", message: `no agent leads (${where} is free): ${start}` };
   const { renewTime, leaseDurationSeconds = 0, acquireTime } = lease.spec ?? {};
-  const ageMs = nowMs - (parseTimeMs(renewTime) ?? 0);
+  // The clock of this machine may be wrong by minutes; the read above has measured that of the API server.
+  const ageMs = latestServerTimeMs(runtime) - (parseTimeMs(renewTime) ?? 0);
   const annotations = lease.metadata.annotations ?? {};
   const listOf = (text: string | undefined): string[] => (text === undefined || text === "" ? [] : text.split(","));
   return {

@@ -8,6 +8,11 @@ export interface ClockOffset {
   maxMs: number;
 }
 
+/** The time by the API server's clock, no sooner than it is, such as for a pause that must not end before its time. */
+export function latestServerTimeMs(runtime: { clock: Clock; clockOffset?(): ClockOffset | undefined }): number {
+  return runtime.clock.nowMs() + (runtime.clockOffset?.()?.maxMs ?? 0);
+}
+
 /** A measurement is replaced by a wider one only when it is so old: clocks drift, and are set. */
 const KEPT_MS = 600_000;
 /** The `Date` header has whole seconds, rounded down. */

@@ -21,6 +21,7 @@ import { createLiveProbes } from "../../src/cli/check/read/live-probes.ts";
 import { EXIT_FAILURE, EXIT_USAGE } from "../../src/cli/failures.ts";
 import { readOverview } from "../../src/cli/status-read.ts";
 import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import { LEASE } from "../../src/kube/lease-record.ts";
 import { loadCluster } from "../../src/kube/credentials.ts";
 import { createHttpTransport } from "../../src/kube/http-transport.ts";
 import { Secret } from "../../src/runtime/secret.ts";
@@ -173,6 +174,22 @@ describe("ironfence check", () => {
     assert.doesNotMatch(out + err, /not-the-token/);
     assert.match(out, /renew the credentials/);
   });
+
+  for (const aheadMs of [-600_000, 600_000]) {
+    it(`passes the leader on a machine whose clock is ${aheadMs / 60_000} minutes ahead, and warns about that`, async () => {
+      const leases = kube.server.collection(LEASE);
+      const key = { namespace: NAMESPACE, name: "ironfence" };
+      const renewTime = new Date().toISOString().replace("Z", "000Z");
+      leases.mergePatch(key, { spec: { renewTime, leaseDurationSeconds: 15 } });
+      const { out } = await check([], { aheadMs });
+      leases.mergePatch(key, { spec: { leaseDurationSeconds: 3_600 } });
+      assert.match(out, /^√ an agent leads, and renews its lease: agent-1 leads, and renewed its lease \d s ago$/m);
+      assert.match(
+        out,
+        /^ {4}‼ the clock of this machine is (599|600|601) s (behind|ahead of) that of the API server/m,
+      );
+    });
+  }
 
   it("prints JUnit's XML for a pipeline, and colors on a terminal alone", async () => {
     const { out } = await check(["-o", "junit"]);
