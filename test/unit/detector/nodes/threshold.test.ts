@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { countThatCounts, DEFAULT_THRESHOLD, judgeThreshold } from "../../../../src/detector/nodes/decide/threshold.ts";
+import {
+  countThatCounts,
+  DEFAULT_THRESHOLD,
+  judgeThreshold,
+  takeCensus,
+} from "../../../../src/detector/nodes/decide/threshold.ts";
 import { parseAmount } from "../../../../src/detector/shared/model/amount.ts";
 import type { Threshold } from "../../../../src/detector/nodes/decide/threshold.ts";
 
@@ -78,5 +83,25 @@ describe("two counts of the same nodes", () => {
   it("leave it to the view where both let remediations start, or nothing was listed", () => {
     assert.equal(countThatCounts(minHealthy, seen, { selected: 3, healthy: 3, absent: 0 }), seen);
     assert.equal(countThatCounts(minHealthy, seen, undefined), seen);
+  });
+});
+
+describe("the census of nodes", () => {
+  type Counted = Parameters<typeof takeCensus>[1][number];
+  const counted = (state: "healthy" | "unhealthy", selected: boolean, remediations: number): Counted =>
+    ({ health: { state }, selected, remediations: Array.from({ length: remediations }) }) as unknown as Counted;
+
+  it("counts a healthy node as healthy, unless it has a remediation", () => {
+    const healthy = [counted("healthy", true, 0), counted("healthy", true, 0), counted("healthy", true, 1)];
+    assert.deepEqual(takeCensus(3, healthy), { selected: 3, healthy: 2, absent: 0 });
+  });
+
+  it("counts a node that is not selected as absent if it has a remediation, and not at all otherwise", () => {
+    const others = [counted("unhealthy", false, 1), counted("healthy", false, 1), counted("unhealthy", false, 0)];
+    assert.deepEqual(takeCensus(3, others), { selected: 3, healthy: 3, absent: 2 });
+  });
+
+  it("counts a selected node that is unhealthy as neither healthy nor absent", () => {
+    assert.deepEqual(takeCensus(3, [counted("unhealthy", true, 0)]), { selected: 3, healthy: 2, absent: 0 });
   });
 });
