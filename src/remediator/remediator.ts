@@ -11,7 +11,7 @@ import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
 import { AwaitedNodes } from "./controller/awaited-nodes.ts";
 import { FINALIZER } from "./effects/run-effect.ts";
-import { LostMembers } from "./controller/deleted-members.ts";
+import { DeletedMembers } from "./controller/deleted-members.ts";
 import { createMetrics } from "./metrics.ts";
 import type { NodeCluster } from "./clusters/node-clusters.ts";
 import { NodeClusters } from "./clusters/node-clusters.ts";
@@ -34,18 +34,18 @@ import { createFencingTargetDirectory } from "./hosts/fencing-target.ts";
 import { startTargetController } from "./probes/target-controller.ts";
 import type { ViewHealth } from "./controller/stale-views.ts";
 import { reportStaleViews } from "./controller/stale-views.ts";
-import type { TurnLimits } from "./machine/rules/admission.ts";
-import { Turns } from "./controller/admissions.ts";
+import type { AdmissionLimits } from "./machine/rules/admission.ts";
+import { Admissions } from "./controller/admissions.ts";
 import { tendUnvouchedTaints } from "./orphans/unvouched-taints.ts";
-import type { WalkerDeps } from "./controller/reconcile.ts";
-import { refresh, walk } from "./controller/reconcile.ts";
+import type { ReconcileDeps } from "./controller/reconcile.ts";
+import { reconcile, refresh } from "./controller/reconcile.ts";
 import type { DecisionRecorder } from "./machine/log/recorder.ts";
 
 export interface RemediatorOptions {
   /** How many remediations may be worked on at the same moment; those that only wait for something do not count. */
   concurrency: number;
   /** How many hosts may be remediated at the same moment, in all and in one failure zone. */
-  limits: TurnLimits;
+  limits: AdmissionLimits;
   /** Label of a node that names its failure zone. */
   zoneLabel: string;
   /** The node that this agent runs on, which it never powers off; undefined where it is not told. */
@@ -110,16 +110,16 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       yield session?.uid === watched.metadata.uid ? session.remediation : watched;
     }
   };
-  const lostMembers = new LostMembers((cluster, nodeName) => {
-    const host = walker.directory.find({ cluster, nodeName, machine: undefined });
+  const deletedMembers = new DeletedMembers((cluster, nodeName) => {
+    const host = shell.directory.find({ cluster, nodeName, machine: undefined });
     return host.found || host.reason !== "NoTarget";
   });
   const nodesOf = (cluster: ClusterRef | undefined): NodeCluster["nodes"] => {
     const { nodes } = clusters.of(cluster);
-    return { get: (key) => nodes.get(key), values: () => lostMembers.among(cluster, nodes.values()) };
+    return { get: (key) => nodes.get(key), values: () => deletedMembers.among(cluster, nodes.values()) };
   };
   const hasExternalEtcd = (cluster: string): boolean => deps.options.externalEtcd?.has(cluster) === true;
-  const turns = new Turns({
+  const turns = new Admissions({
     clock: runtime.clock,
     limits,
     zoneLabel,
@@ -129,7 +129,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     wake: (remediation) => controller.enqueue(keyText(keyOf(remediation))),
     onWaiting: (count) => metrics.waiting(count),
   });
-  const walker: WalkerDeps = {
+  const shell: ReconcileDeps = {
     runtime,
     clusters,
     nodesOf,
@@ -213,7 +213,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       }
       turns.reviewIfOld();
       const hadPlace = placeOf(session.status, runtime.clock.nowMs()) !== "None";
-      const requeueAfterMs = await walk(walker, session, signal);
+      const requeueAfterMs = await reconcile(shell, session, signal);
       noteWaiting(key, session.waitsForInput);
       noteOverdue(key, session.isOverdue);
       turns.observe(session.remediation);
@@ -245,7 +245,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     clusters.subscribe({
       onNode: (cluster, change, isNews) => {
         const { object } = change;
-        lostMembers.observe(cluster, change);
+        deletedMembers.observe(cluster, change);
         // Whoever holds a cluster looks at its node by itself: woken by that, one that has ended would hold it over and over.
         if (isNews) wake(index.ofNode(cluster, object.metadata.name));
         if (mayRunEtcd(object)) turns.review();

@@ -28,7 +28,7 @@ import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import type { Watched } from "../../src/kube/watched.ts";
 import type { RemediatorOptions } from "../../src/remediator/remediator.ts";
-import type { TurnLimits } from "../../src/remediator/machine/rules/admission.ts";
+import type { AdmissionLimits } from "../../src/remediator/machine/rules/admission.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
@@ -97,7 +97,7 @@ export interface AgentProcessOptions {
   seed: number;
   interference?: Interference;
   /** How many hosts may be remediated at once: any number where absent. */
-  limits?: Partial<TurnLimits>;
+  limits?: Partial<AdmissionLimits>;
   /** Clusters whose etcd runs outside of them; the empty text is the agent's own. */
   externalEtcd?: ReadonlySet<string>;
   /** The node that it runs on. */

@@ -14,7 +14,7 @@ import { AgentProcess } from "./agent-process.ts";
 import type { Interference } from "./agent-process.ts";
 import type { ClusterOptions } from "./cluster.ts";
 import { Cluster, NAMESPACE } from "./cluster.ts";
-import type { TurnLimits } from "../../src/remediator/machine/rules/admission.ts";
+import type { AdmissionLimits } from "../../src/remediator/machine/rules/admission.ts";
 import { INVARIANTS } from "./invariants/all.ts";
 
 export { NAMESPACE };
@@ -29,7 +29,7 @@ export interface WorldOptions {
   /** How far the agent's wall clock is ahead of everybody else's. */
   agentAheadMs?: number;
   /** How many hosts may be remediated at once: any number where absent. */
-  limits?: Partial<TurnLimits>;
+  limits?: Partial<AdmissionLimits>;
   externalEtcd?: ReadonlySet<string>;
   /** The node that the agent runs on. */
   agentOn?: string;

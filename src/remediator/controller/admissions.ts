@@ -5,19 +5,19 @@ import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { isReady } from "../machine/node-patches/marks.ts";
 import { etcdNodes, mayRunEtcd } from "../machine/rules/quorum.ts";
-import { ReplaceTurns } from "./replacement-admission.ts";
+import { ReplacementAdmission } from "./replacement-admission.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";
 import { isBegun, isUnderWay, placeOf } from "../machine/model/state.ts";
 import { clusterKey, subjectOf } from "../../nodes/subject.ts";
 import { PLACE_KEPT_MS } from "../machine/model/timings.ts";
-import type { Contender, TurnLimits } from "../machine/rules/admission.ts";
+import type { Contender, AdmissionLimits } from "../machine/rules/admission.ts";
 import { allot, zoneOf } from "../machine/rules/admission.ts";
 import type { EtcdMember } from "../machine/model/observations.ts";
 import type { Turn } from "../machine/model/snapshot.ts";
 
-export interface TurnsDeps {
+export interface AdmissionsDeps {
   clock: Clock;
-  limits: TurnLimits;
+  limits: AdmissionLimits;
   /** Label of a node that names its failure zone. */
   zoneLabel: string;
   /** The nodes of one cluster, as watched. */
@@ -40,23 +40,23 @@ const REVIEW_MS = 5_000;
  * Hands out the turns to begin. Who has begun is read from the stored states, so that a restart or a change of leader
  * exceeds no limit; here is kept only who has asked, and who was granted a turn and has not stored its beginning yet.
  */
-export class Turns {
-  readonly #deps: TurnsDeps;
+export class Admissions {
+  readonly #deps: AdmissionsDeps;
   readonly #granted = new Set<string>();
   readonly #waiting = new Map<string, BareMetalRemediation>();
   #reviewedAtMs = -Infinity;
   readonly #told = new Map<string, { turn: Turn; atMs: number }>();
   /** By UID, since when a place has been lapsing, by the monotonic clock. */
   readonly #lapsingSinceMs = new Map<string, number>();
-  readonly #replace: ReplaceTurns;
+  readonly #replace: ReplacementAdmission;
 
-  constructor(deps: TurnsDeps) {
+  constructor(deps: AdmissionsDeps) {
     this.#deps = deps;
-    this.#replace = new ReplaceTurns(() => deps.remediations());
+    this.#replace = new ReplacementAdmission(() => deps.remediations());
   }
 
   /** Whether a remediation may have its Machine replaced now, or who may. */
-  askToReplace(remediation: BareMetalRemediation): ReturnType<ReplaceTurns["ask"]> {
+  askToReplace(remediation: BareMetalRemediation): ReturnType<ReplacementAdmission["ask"]> {
     return this.#replace.ask(remediation);
   }
 

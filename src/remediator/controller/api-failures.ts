@@ -8,7 +8,7 @@ import {
   API_RETRY_MIN_MS,
   UNTAINT_RETRY_MAX_MS,
 } from "../machine/model/timings.ts";
-import type { ApiCall, ApiTrouble } from "../machine/model/api-failure.ts";
+import type { ApiCall, ApiFailure } from "../machine/model/api-failure.ts";
 
 /** A call that is not made again for so long after it may be is not needed any more. */
 const FORGOTTEN_AFTER_MS = 10_000;
@@ -27,13 +27,13 @@ export function takesTaintOff(call: ApiCall): boolean {
  * The kinds of calls to the API that fail for one remediation, each with a back-off of its own: a list that is refused must not
  * hold back the patch that takes a taint off.
  */
-export class ApiTroubles {
-  readonly #troubles = new Map<ApiCall, ApiTrouble>();
+export class ApiFailures {
+  readonly #troubles = new Map<ApiCall, ApiFailure>();
   /** When people were last warned of each. */
   readonly #said = new Map<ApiCall, number>();
 
   /** @param startedMs when the call began. */
-  failed(call: ApiCall, error: KubeError, random: Random, times: { startedMs: number; nowMs: number }): ApiTrouble {
+  failed(call: ApiCall, error: KubeError, random: Random, times: { startedMs: number; nowMs: number }): ApiFailure {
     const known = this.#troubles.get(call);
     const failures = (known?.failures ?? 0) + 1;
     const urgent = takesTaintOff(call) && failures < URGENT_TRIES;
@@ -53,7 +53,7 @@ export class ApiTroubles {
   }
 
   /** Whether people are to be warned of it: after a while, and again from time to time, since events are not kept for long. */
-  isToBeSaid({ call, sinceMs }: ApiTrouble, nowMs: number): boolean {
+  isToBeSaid({ call, sinceMs }: ApiFailure, nowMs: number): boolean {
     const saidMs = this.#said.get(call) ?? -Infinity;
     if (nowMs - sinceMs < API_REPORT_AFTER_MS || nowMs - saidMs < API_REPEAT_MS) return false;
     this.#said.set(call, nowMs);
@@ -83,7 +83,7 @@ export class ApiTroubles {
   }
 
   /** What has failed for longest, of what is still being tried. */
-  oldest(nowMs: number): ApiTrouble | undefined {
+  oldest(nowMs: number): ApiFailure | undefined {
     for (const [call, { retryAtMs }] of this.#troubles) {
       if (nowMs > retryAtMs + FORGOTTEN_AFTER_MS) this.#troubles.delete(call);
     }

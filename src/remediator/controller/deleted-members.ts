@@ -11,7 +11,7 @@ const REMEMBERED_MAX = 1_000;
  * Nodes with a member of etcd whose objects were deleted before our eyes: a Node that is gone is no member that is gone. They
  * count as down for as long as a target names their host. Another process knows nothing of them.
  */
-export class LostMembers {
+export class DeletedMembers {
   readonly #isExpected: (cluster: ClusterRef | undefined, name: string) => boolean;
   readonly #lost = new Map<string, { cluster: ClusterRef | undefined; node: Node }>();
 

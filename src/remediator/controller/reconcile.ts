@@ -45,7 +45,7 @@ const CONFLICTS_MAX = 10;
 /** Effects that the API server has no part in. */
 const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIdentity", "closeDevices"];
 
-export interface WalkerDeps extends SnapshotDeps {
+export interface ReconcileDeps extends SnapshotDeps {
   /** The nodes of a cluster, and members of etcd that it has lost. */
   nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
   /** Whether the etcd of a cluster, by its `clusterKey`, runs outside of it. */
@@ -62,7 +62,11 @@ export interface WalkerDeps extends SnapshotDeps {
  *
  * @returns after how long to come again; undefined where only a change can bring news.
  */
-export async function walk(deps: WalkerDeps, session: Session, signal: AbortSignal): Promise<number | undefined> {
+export async function reconcile(
+  deps: ReconcileDeps,
+  session: Session,
+  signal: AbortSignal,
+): Promise<number | undefined> {
   for (let step = 0; step < STEPS_MAX; step += 1) {
     if (signal.aborted) throw abortReason(signal);
     const { state } = session;
@@ -128,7 +132,7 @@ interface Calls {
 
 /** Stores the status that was decided, then runs the effects, one at a time. */
 async function perform(
-  deps: WalkerDeps,
+  deps: ReconcileDeps,
   context: EffectContext,
   session: Session,
   decision: Decision,
@@ -160,7 +164,7 @@ async function perform(
 
 /** One try to take the taint off, which must not wait for an answer that never comes. */
 async function inTime(
-  { runtime }: WalkerDeps,
+  { runtime }: ReconcileDeps,
   session: Session,
   call: ApiCall,
   signal: AbortSignal,
@@ -201,7 +205,7 @@ function waitForApi(session: Session, decision: Decision): number {
  * @returns false where the remediation is gone.
  */
 async function recover(
-  deps: WalkerDeps,
+  deps: ReconcileDeps,
   session: Session,
   calls: Calls,
   error: unknown,
@@ -263,7 +267,7 @@ export async function refresh(runtime: KubeRuntime, session: Session, signal: Ab
 
 /** Stores a status, guarded; tells people only then. */
 async function store(
-  deps: WalkerDeps,
+  deps: ReconcileDeps,
   session: Session,
   from: State,
   status: BareMetalRemediationStatus,
@@ -321,7 +325,7 @@ function isSameHost(decidedOn: Lookup, present: Lookup): boolean {
  * Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. What stops
  * it was looked at live together with the identity, which is as old as an order allows.
  */
-function mayOrder(deps: WalkerDeps, session: Session, decidedOn: Lookup, action: SentOrder["action"]): boolean {
+function mayOrder(deps: ReconcileDeps, session: Session, decidedOn: Lookup, action: SentOrder["action"]): boolean {
   const host = findHost(deps.directory, session);
   if (!host.found || !isSameHost(decidedOn, host)) return false;
   if (host.host.takenBack(session.subject) !== undefined) return false;

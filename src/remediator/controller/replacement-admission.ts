@@ -5,7 +5,7 @@ import { isFinal } from "../machine/model/state.ts";
  * Which remediation may have its Machine replaced: one at a time among the Machines of a namespace, which are those of a cluster
  * at most. Who has begun is read from what is stored, so a restart exceeds no limit; here is kept only who was told that it may.
  */
-export class ReplaceTurns {
+export class ReplacementAdmission {
   readonly #remediations: () => Iterable<BareMetalRemediation>;
   readonly #told = new Map<string, string>();
 

@@ -7,7 +7,7 @@ import { trimMeta } from "../../api/trim.ts";
 import { isLaterVersion } from "../../kube/resource-version.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { ApiTroubles } from "./api-failures.ts";
+import { ApiFailures } from "./api-failures.ts";
 import type { Plan, ReadPlan } from "../machine/model/strategy.ts";
 import { readPlan } from "../machine/model/strategy.ts";
 import { readAnyMachine } from "../machine-objects/read-machine.ts";
@@ -20,7 +20,7 @@ import type { Subject } from "../../nodes/subject.ts";
 import { clusterKey, clusterOf, isUnresolved, machineResource, subjectOf } from "../../nodes/subject.ts";
 import type { FencedHost, HostPower } from "../hosts/host.ts";
 import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../machine/model/timings.ts";
-import { nothingSeen, observe } from "../machine/observe.ts";
+import { nothingObserved, observe } from "../machine/observe.ts";
 import type { RemediationEvent } from "../machine/model/event.ts";
 import type { DecisionRecorder } from "../machine/log/recorder.ts";
 
@@ -56,12 +56,12 @@ export class Session {
   /** Failed guards in a row. */
   conflicts = 0;
   /** Calls to the API that fail. */
-  readonly troubles = new ApiTroubles();
+  readonly troubles = new ApiFailures();
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
   readonly #runtime: KubeRuntime;
   readonly #recorder: DecisionRecorder | undefined;
-  #seen: Seen = nothingSeen();
+  #seen: Seen = nothingObserved();
   readonly #clusters: NodeClusters;
   readonly #wake: () => void;
   readonly #rewinds: number | undefined;

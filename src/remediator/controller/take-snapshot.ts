@@ -15,7 +15,7 @@ import type { Subject } from "../../nodes/subject.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
 import type { FencedHost } from "../hosts/host.ts";
 import { zoneOf } from "../machine/rules/admission.ts";
-import type { Turns } from "./admissions.ts";
+import type { Admissions } from "./admissions.ts";
 import type { Stop } from "../machine/model/hold.ts";
 import { stopFor } from "../machine/model/hold.ts";
 import type { HostFacts } from "../machine/model/host-facts.ts";
@@ -24,7 +24,7 @@ export interface SnapshotDeps {
   runtime: KubeRuntime;
   clusters: NodeClusters;
   stopSwitch: StopSwitch;
-  turns: Turns;
+  turns: Admissions;
   zoneLabel: string;
   /** The node of its own cluster that this agent runs on; undefined where it is not told. */
   ownNode: string | undefined;

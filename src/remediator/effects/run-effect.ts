@@ -31,7 +31,7 @@ import { countBound, releasePods } from "./release-pods.ts";
 import { runReprovisionEffect } from "./reprovision.ts";
 import { readLiveMachine, readOwnerMachine } from "../machine-objects/read-machine.ts";
 import { backupOf, restorePatch } from "../machine/node-patches/node-backup.ts";
-import type { EtcdMember, MachineSeen } from "../machine/model/observations.ts";
+import type { EtcdMember, MachineReading } from "../machine/model/observations.ts";
 import { ownsHost } from "../machine/model/observations.ts";
 import { clusterOf } from "../../nodes/subject.ts";
 import { EXAMINED_AGE_MAX_MS, WRITE_LATE_MAX_MS } from "../machine/model/timings.ts";
@@ -193,7 +193,7 @@ async function resolveSubject(context: EffectContext, signal: AbortSignal): Prom
 }
 
 /** A Machine whose cluster can be told from the agent's own. */
-async function identified(context: EffectContext, read: MachineSeen, signal: AbortSignal): Promise<MachineSeen> {
+async function identified(context: EffectContext, read: MachineReading, signal: AbortSignal): Promise<MachineReading> {
   try {
     await context.identifyOwnCluster(signal);
     return read;

@@ -8,14 +8,14 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { findServed } from "../../kube/served-kind.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 import { groupOf, machineOwners, machineResource } from "../../nodes/subject.ts";
-import type { MachineSeen } from "../machine/model/observations.ts";
+import type { MachineReading } from "../machine/model/observations.ts";
 
 /** Reads the one live Machine that owns an object, in whichever version it is served. Its UID must be the reference's. */
 export async function readOwnerMachine(
   runtime: Pick<KubeRuntime, "client">,
   { namespace = "", ownerReferences }: ObjectMeta,
   signal: AbortSignal,
-): Promise<MachineSeen> {
+): Promise<MachineReading> {
   const [owner, second] = machineOwners(ownerReferences);
   if (owner === undefined || second !== undefined) {
     const message = "not one Machine alone owns the remediation: correct its ownerReferences";
@@ -37,7 +37,7 @@ export async function readLiveMachine(
   { client }: Pick<KubeRuntime, "client">,
   ref: MachineRef,
   signal: AbortSignal,
-): Promise<MachineSeen> {
+): Promise<MachineReading> {
   const { namespace, name, uid } = ref;
   const what = `Machine ${namespace}/${name}`;
   try {

@@ -117,7 +117,7 @@ function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: 
     return fail(snapshot, now, "TargetGone", snapshot.host.message);
   }
   const { takenBack } = snapshot.host.facts;
-  if (takenBack !== undefined && mayOrder(snapshot.state)) return fail(snapshot, now, "HostAttached", takenBack);
+  if (takenBack !== undefined && mayBeOrdered(snapshot.state)) return fail(snapshot, now, "HostAttached", takenBack);
   const { claim } = snapshot.seen;
   if (claim === undefined) return run({ do: "claimHost" });
   if (!claim.owned) {
@@ -128,7 +128,7 @@ function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: 
 }
 
 /** Whether power orders may be due: from Rejoining on the host is on, and what is left is done to the node. */
-function mayOrder({ name }: State): boolean {
+function mayBeOrdered({ name }: State): boolean {
   return name !== "Rejoining" && name !== "Restoring";
 }
 

@@ -4,7 +4,7 @@ import type { PowerOrder, Seen, SentOrder } from "./model/observations.ts";
 import { ownsHost } from "./model/observations.ts";
 import type { State } from "./model/state.ts";
 import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./model/timings.ts";
-import { leaseSeen } from "./rules/lease-silence.ts";
+import { observeLease } from "./rules/lease-silence.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./rules/off-proof.ts";
 import { heardAtMs } from "./rules/power-orders.ts";
 
@@ -77,7 +77,7 @@ export function observe(seen: Seen, event: RemediationEvent): Seen {
     }
     case "LeaseRead": {
       const { lease, atMs, readAtMs, contact } = event;
-      return { ...seen, lease: leaseSeen(seen.lease, lease, atMs, readAtMs, contact) };
+      return { ...seen, lease: observeLease(seen.lease, lease, atMs, readAtMs, contact) };
     }
     case "Quarantined":
       return { ...seen, quarantined: true, marksCleared: false };
@@ -255,7 +255,7 @@ function seenAfter(seen: Seen, from: State, to: State): Seen {
 }
 
 /** What a process knows when it sees a remediation for the first time. */
-export function nothingSeen(): Seen {
+export function nothingObserved(): Seen {
   return {
     claim: undefined,
     lease: undefined,

@@ -16,7 +16,7 @@ import {
 import type { RemediatorMetrics } from "../metrics.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { patchNode } from "../clusters/node-writes.ts";
-import type { PowerSeen } from "../machine/model/observations.ts";
+import type { ObservedPower } from "../machine/model/observations.ts";
 import { isFinal } from "../machine/model/state.ts";
 import type { NodeId } from "../../nodes/subject.ts";
 import { clusterKey, nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
@@ -30,7 +30,7 @@ export interface UnvouchedDeps {
   clusters: NodeClusters;
   remediations: Watched<BareMetalRemediation>;
   /** What this process has read of the power of that node's host, by each remediation that it works on. */
-  powerOf(node: NodeId): Iterable<PowerSeen>;
+  powerOf(node: NodeId): Iterable<ObservedPower>;
   /** Called when our taint was taken off the node. */
   onTakenOff(node: NodeId): void;
   metrics: RemediatorMetrics;
@@ -119,7 +119,7 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
 }
 
 /** Until when the newest proof of a host's power holds; undefined where there is none. */
-function provenUntilMs(readings: Iterable<PowerSeen>): number | undefined {
+function provenUntilMs(readings: Iterable<ObservedPower>): number | undefined {
   const until = [...readings].flatMap(({ provenAtMs, offAtMs }) =>
     provenAtMs === undefined || offAtMs === undefined ? [] : [offAtMs + POWER_PROOF_AGE_MAX_MS + PROOF_LAPSED_MS],
   );

@@ -10,7 +10,7 @@ import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/inst
 import { COMPONENTS } from "../../../src/config/parsers.ts";
 import type { Family } from "../../../src/config/parsers.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import type { TurnLimits } from "../../../src/remediator/machine/rules/admission.ts";
+import type { AdmissionLimits } from "../../../src/remediator/machine/rules/admission.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { AgentProcess } from "../agent-process.ts";
@@ -72,7 +72,7 @@ export class Arena extends Cluster {
   readonly #record: ((line: string) => void) | undefined;
   readonly #random: Random;
   readonly #faults: ReadonlyMap<string, Fault>;
-  readonly #limits: Pick<TurnLimits, "hosts" | "perZone">;
+  readonly #limits: Pick<AdmissionLimits, "hosts" | "perZone">;
   readonly #bareMetalHosts: BareMetalHosts | undefined;
   readonly #agents: (AgentProcess | undefined)[] = [];
   #generations = 0;

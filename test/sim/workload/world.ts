@@ -19,7 +19,7 @@ import type { EventNote } from "../../../src/kube/events.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import { markPatch } from "../../../src/remediator/machine/node-patches/marks.ts";
-import type { TurnLimits } from "../../../src/remediator/machine/rules/admission.ts";
+import type { AdmissionLimits } from "../../../src/remediator/machine/rules/admission.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -63,7 +63,7 @@ export interface WorkloadOptions {
   /** Whether the hosts of the workload cluster have FencingTargets. */
   targets?: boolean;
   /** How many hosts may be remediated at once: any number where absent. */
-  limits?: Partial<TurnLimits>;
+  limits?: Partial<AdmissionLimits>;
   /** The agent is told that the Cluster is the one that it lives in; how to reach that, nobody asks then. */
   ownCluster?: boolean;
 }

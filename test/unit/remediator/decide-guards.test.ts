@@ -23,7 +23,7 @@ import {
   stateOf,
 } from "./snapshots.ts";
 import type { Decision } from "../../../src/remediator/machine/model/decision.ts";
-import { nothingSeen } from "../../../src/remediator/machine/observe.ts";
+import { nothingObserved } from "../../../src/remediator/machine/observe.ts";
 
 // What a decision rests on, beyond the single steps of `steps/`.
 
@@ -163,7 +163,7 @@ describe("the duration of a step", () => {
 
 describe("what a process has seen", () => {
   const seen: Seen = {
-    ...nothingSeen(),
+    ...nothingObserved(),
     claim: { owned: true, targetUid: "target-uid" },
     examined: { node: node() },
     power: PROVEN,

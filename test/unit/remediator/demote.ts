@@ -7,8 +7,8 @@ import { FINALIZER } from "../../../src/remediator/effects/run-effect.ts";
 import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
 import { Session } from "../../../src/remediator/controller/session.ts";
 import type { StateName } from "../../../src/remediator/machine/model/state.ts";
-import type { WalkerDeps } from "../../../src/remediator/controller/reconcile.ts";
-import { walk } from "../../../src/remediator/controller/reconcile.ts";
+import type { ReconcileDeps } from "../../../src/remediator/controller/reconcile.ts";
+import { reconcile } from "../../../src/remediator/controller/reconcile.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
@@ -68,9 +68,9 @@ export async function demote(state: StateName): Promise<string> {
     ownNode: undefined,
     siblingsOf: () => [],
     unreadFor: () => undefined,
-  } as unknown as WalkerDeps;
+  } as unknown as ReconcileDeps;
   try {
-    await walk(deps, session, demoted.signal);
+    await reconcile(deps, session, demoted.signal);
   } catch (error) {
     if (error !== demoted.signal.reason) throw error;
     return calls.length === 1 ? "stops" : calls.join(", ");

@@ -15,7 +15,7 @@ import { disputeWithTaker } from "../../../src/remediator/hosts/bare-metal-host/
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
-import type { MachineSeen } from "../../../src/remediator/machine/model/observations.ts";
+import type { MachineReading } from "../../../src/remediator/machine/model/observations.ts";
 
 const SIGNAL = new AbortController().signal;
 const MACHINES: ResourceType = {
@@ -59,7 +59,7 @@ async function world(
   return { runtime, uid: made.metadata.uid, deleting: () => machines.delete(key) };
 }
 
-function read(runtime: Pick<KubeRuntime, "client">, ...owners: Partial<OwnerReference>[]): Promise<MachineSeen> {
+function read(runtime: Pick<KubeRuntime, "client">, ...owners: Partial<OwnerReference>[]): Promise<MachineReading> {
   const whole = owners.map((owner) => ({
     apiVersion: "cluster.x-k8s.io/v1beta1",
     kind: "Machine",
@@ -77,7 +77,7 @@ function read(runtime: Pick<KubeRuntime, "client">, ...owners: Partial<OwnerRefe
   return readOwnerMachine(runtime, metadata, SIGNAL);
 }
 
-const reasonOf = (seen: MachineSeen): string => (seen.found ? "found" : seen.reason);
+const reasonOf = (seen: MachineReading): string => (seen.found ? "found" : seen.reason);
 
 describe("the Machine that owns a remediation", () => {
   for (const versions of [undefined, ["v1beta1"], ["v1beta2"]] as const) {

@@ -8,18 +8,18 @@ import {
   recordWhole,
 } from "../../../src/remediator/machine/rules/off-proof.ts";
 import { rebootOfThisOutage } from "../../../src/remediator/machine/rules/reboot-proof.ts";
-import { leaseSeen } from "../../../src/remediator/machine/rules/lease-silence.ts";
+import { observeLease } from "../../../src/remediator/machine/rules/lease-silence.ts";
 import type { Sibling } from "../../../src/remediator/machine/model/snapshot.ts";
 import { READ_ON, node, seenAfter, stateOf } from "./snapshots.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
-import { nothingSeen } from "../../../src/remediator/machine/observe.ts";
+import { nothingObserved } from "../../../src/remediator/machine/observe.ts";
 
 const OFF = { state: "Off", raw: "Off" } as const;
 const ON = { state: "On", raw: "On" } as const;
 
 describe("an undo", () => {
   it("begins without the last reading: its On may be that of a device whose twin was turned off", () => {
-    const seen = { ...nothingSeen(), power: READ_ON };
+    const seen = { ...nothingObserved(), power: READ_ON };
     assert.deepEqual(seenAfter(seen, stateOf("PoweringOff"), stateOf("Undoing")).power, NOTHING_READ);
     assert.deepEqual(seenAfter(seen, stateOf("Undoing"), stateOf("Undoing")).power, READ_ON);
   });
@@ -28,7 +28,7 @@ describe("an undo", () => {
 describe("a new attempt", () => {
   const owned = { owned: true, targetUid: "target-uid" } as const;
   const begins = (hostReleased: boolean) =>
-    seenAfter({ ...nothingSeen(), claim: owned, hostReleased }, stateOf("Restoring"), stateOf("Verifying")).claim;
+    seenAfter({ ...nothingObserved(), claim: owned, hostReleased }, stateOf("Restoring"), stateOf("Verifying")).claim;
 
   it("has the host that its remediation took", () => assert.equal(begins(false), owned));
 
@@ -86,52 +86,52 @@ describe("a node's lease", () => {
     metadata: { name: "n1", namespace: "kube-node-lease", uid, resourceVersion },
     spec: { renewTime, leaseDurationSeconds: 40 },
   });
-  const first = leaseSeen(undefined, lease("2026-01-01T00:00:10.000000Z", "9"), 1_000, 1_000, IN_CONTACT);
+  const first = observeLease(undefined, lease("2026-01-01T00:00:10.000000Z", "9"), 1_000, 1_000, IN_CONTACT);
 
   it("is not renewed by the first look", () => assert.equal(first.renewedAtMs, undefined));
 
   it("is renewed when a newer time is seen, at the moment of seeing it", () => {
     assert.equal(
-      leaseSeen(first, lease("2026-01-01T00:00:20.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeLease(first, lease("2026-01-01T00:00:20.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       7_000,
     );
   });
 
   it("is not renewed by an event that is older than what was read", () => {
     assert.equal(
-      leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "8"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeLease(first, lease("2026-01-01T00:00:05.000000Z", "8"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       undefined,
     );
   });
 
   it("is not renewed by being gone: what was known of it stays", () => {
-    const gone = leaseSeen(first, undefined, 7_000, 7_000, IN_CONTACT);
+    const gone = observeLease(first, undefined, 7_000, 7_000, IN_CONTACT);
     assert.deepEqual(gone, { ...first, readAtMs: 7_000 });
   });
 
   it("lasts for the time that it says", () => {
     const long = lease("2026-01-01T00:00:10.000000Z", "9");
     const spec = { ...long.spec, leaseDurationSeconds: 80 };
-    assert.equal(leaseSeen(undefined, { ...long, spec }, 1_000, 1_000, IN_CONTACT).durationMs, 80_000);
+    assert.equal(observeLease(undefined, { ...long, spec }, 1_000, 1_000, IN_CONTACT).durationMs, 80_000);
   });
 
   it("is renewed by a kubelet whose clock was set back", () => {
     assert.equal(
-      leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeLease(first, lease("2026-01-01T00:00:05.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       7_000,
     );
   });
 
   it("is not renewed by a change that leaves its time as it is", () => {
     assert.equal(
-      leaseSeen(first, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeLease(first, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       undefined,
     );
   });
 
   it("is renewed by a lease of another UID: its node was registered anew", () => {
     assert.equal(
-      leaseSeen(first, lease("2026-01-01T00:00:05.000000Z", "10", "l2"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeLease(first, lease("2026-01-01T00:00:05.000000Z", "10", "l2"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       7_000,
     );
   });
@@ -144,49 +144,49 @@ describe("a node's lease", () => {
   const contact = { sinceMs: 500, serverTimeMs, clockSteadySinceMs: -Infinity };
 
   it("was last written when the API server says by its own clock, at the latest; the clock of its node counts for nothing", () => {
-    const seen = leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    const seen = observeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
     assert.equal(seen.writtenAtMs, 100_000 - 19_000);
     assert.equal(seen.answeringSinceMs, 500);
   });
 
   it("was written just now, at the latest, where the API server's clock went back", () => {
     assert.equal(
-      leaseSeen(undefined, stamped("2026-01-01T00:09:00Z", "9"), 100_000, 100_000, contact).writtenAtMs,
+      observeLease(undefined, stamped("2026-01-01T00:09:00Z", "9"), 100_000, 100_000, contact).writtenAtMs,
       100_000,
     );
   });
 
   it("was written at an unknown time if the API server's clock or its stamp is not known", () => {
     assert.equal(
-      leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, IN_CONTACT).writtenAtMs,
+      observeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, IN_CONTACT).writtenAtMs,
       undefined,
     );
     assert.equal(
-      leaseSeen(undefined, lease("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, contact).writtenAtMs,
+      observeLease(undefined, lease("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, contact).writtenAtMs,
       undefined,
     );
   });
 
   it("was written at the later time of two that two API servers' clocks make of it", () => {
-    const first = leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    const first = observeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
     const ahead = { ...contact, serverTimeMs: serverTimeMs + 30_000 };
-    const second = leaseSeen(first, stamped("2026-01-01T00:00:40Z", "9"), 101_000, 101_000, ahead);
+    const second = observeLease(first, stamped("2026-01-01T00:00:40Z", "9"), 101_000, 101_000, ahead);
     assert.equal(second.writtenAtMs, first.writtenAtMs);
     assert.equal(second.readAtMs, 101_000);
   });
 
   it("keeps when it was written where an event that is older is shown late", () => {
-    const first = leaseSeen(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    const first = observeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
     assert.equal(
-      leaseSeen(first, stamped("2026-01-01T00:00:30Z", "8"), 100_000, undefined, contact).writtenAtMs,
+      observeLease(first, stamped("2026-01-01T00:00:30Z", "8"), 100_000, undefined, contact).writtenAtMs,
       81_000,
     );
   });
 
   it("that appears where there was none counts as renewed", () => {
-    const none = leaseSeen(undefined, undefined, 1_000, 1_000, IN_CONTACT);
+    const none = observeLease(undefined, undefined, 1_000, 1_000, IN_CONTACT);
     assert.equal(
-      leaseSeen(none, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeLease(none, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       7_000,
     );
   });

@@ -11,7 +11,7 @@ import type { Attempt, Outcome, State, StateName } from "../../../src/remediator
 import { localNode } from "../../../src/nodes/subject.ts";
 import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
 import type { Decision } from "../../../src/remediator/machine/model/decision.ts";
-import { nothingSeen, observe } from "../../../src/remediator/machine/observe.ts";
+import { nothingObserved, observe } from "../../../src/remediator/machine/observe.ts";
 
 /** The moment of every decision in these tests. */
 export const NOW: Now = { epochMs: Date.UTC(2026, 0, 1, 12), monotonicMs: 1_000_000 };
@@ -151,7 +151,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     remainingMs: 60_000,
     freshId: "fresh",
     ...changes.other,
-    seen: { ...nothingSeen(), claim: { owned: true, targetUid: "target-uid" }, ...changes.seen },
+    seen: { ...nothingObserved(), claim: { owned: true, targetUid: "target-uid" }, ...changes.seen },
   };
 }
 

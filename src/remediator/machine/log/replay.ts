@@ -1,7 +1,7 @@
 import { decide } from "../decide.ts";
 import type { Seen } from "../model/observations.ts";
 import type { Snapshot } from "../model/snapshot.ts";
-import { nothingSeen, observe } from "../observe.ts";
+import { nothingObserved, observe } from "../observe.ts";
 import { reportTrouble } from "../rules/api-failure.ts";
 import type { Input, LogEntry } from "./entry.ts";
 import { decode, encode, LOG_VERSION } from "./entry.ts";
@@ -54,7 +54,7 @@ export class Replayer {
         return;
       case "session":
         result.sessions += 1;
-        this.#sessions.set(keyOf(entry), { name: entry.name, seen: nothingSeen(), input: {} });
+        this.#sessions.set(keyOf(entry), { name: entry.name, seen: nothingObserved(), input: {} });
         return;
       case "event": {
         const session = this.#sessionOf(entry);

@@ -4,7 +4,7 @@ import type { Effect } from "./decision.ts";
 export type ApiCall = "store" | Effect["do"];
 
 /** A kind of call that fails. */
-export interface ApiTrouble {
+export interface ApiFailure {
   call: ApiCall;
   /** Names the object, the cause, and what to do where that is known. */
   message: string;

@@ -3,10 +3,10 @@ import type { Lease, Node } from "../../../api/core.ts";
 import type { BootOverride, PowerReading } from "../../../bmc/driver.ts";
 import type { BmcErrorCode } from "../../../bmc/errors.ts";
 import type { IdentityVerdict, WholeReading } from "../../../bmc/topology.ts";
-import type { ApiTrouble } from "./api-failure.ts";
+import type { ApiFailure } from "./api-failure.ts";
 import type { Stop } from "./hold.ts";
 import type { HostOwner } from "./host-facts.ts";
-import type { EtcdMember, MachineSeen, PowerOrder } from "./observations.ts";
+import type { EtcdMember, MachineReading, PowerOrder } from "./observations.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { InstalledHost, MachineLook, NodeMachine, ReplacementLook } from "./reprovision.ts";
 import type { State } from "./state.ts";
@@ -23,7 +23,7 @@ export type RemediationEvent =
   /** A status was stored. `isNodeNamed`: it names a node that was not named before. */
   | { type: "StatusStored"; from: State; to: State; isNodeNamed: boolean }
   /** The kind of API call that has failed for longest, as it is now; undefined where none fails. */
-  | { type: "ApiCallsObserved"; oldest: ApiTrouble | undefined }
+  | { type: "ApiCallsObserved"; oldest: ApiFailure | undefined }
   /** A live read for a remediation whose outage may be over. */
   | { type: "RequestExamined"; isReady: boolean; isListed: boolean; atMs: number }
   | { type: "ClusterChecked"; isGone: boolean; atMs: number }
@@ -116,7 +116,7 @@ type NodeEvent =
   | { type: "NodeRestored"; uid: string | undefined };
 
 type MachineEvent =
-  | { type: "MachineRead"; machine: MachineSeen; atMs: number }
+  | { type: "MachineRead"; machine: MachineReading; atMs: number }
   | { type: "NodeMachineRead"; machine: NodeMachine }
   /** Undefined where it has to be read again. */
   | { type: "MachineExamined"; machine: MachineLook | undefined }

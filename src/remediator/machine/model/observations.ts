@@ -4,7 +4,7 @@ import type { BootOverride, PowerState } from "../../../bmc/driver.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { InstalledHost, MachineLook, NodeMachine, ReplacementLook } from "./reprovision.ts";
 import type { Stop } from "./hold.ts";
-import type { ApiTrouble } from "./api-failure.ts";
+import type { ApiFailure } from "./api-failure.ts";
 import type { HostOwner } from "./host-facts.ts";
 import type { IdentityVerdict } from "../../../bmc/topology.ts";
 import type { Machine } from "../../../api/cluster-api.ts";
@@ -24,7 +24,7 @@ export interface Seen {
    */
   examined: { node: Node | undefined; dispute?: string | undefined } | undefined;
   /** The subject's Machine as last seen, live or by a watch of its UID. */
-  subjectMachine: (MachineSeen & { atMs: number }) | undefined;
+  subjectMachine: (MachineReading & { atMs: number }) | undefined;
   /** What a live look says of a remediation that may be about an outage that is over. */
   request: { isReady: boolean; isListed: boolean; atMs: number } | undefined;
   /** Whether the subject's Cluster is gone, by a live look while nothing can be done in it. */
@@ -35,14 +35,14 @@ export interface Seen {
   identity: { verdict: IdentityVerdict; atMs: number } | undefined;
   /** What holds power orders by a live look; one that `failed`, in part or wholly, holds power-offs. */
   stop: { found: Stop | undefined; failed: boolean; atMs: number } | undefined;
-  lease: LeaseSeen | undefined;
+  lease: ObservedLease | undefined;
   /** The last order that this process sent. */
   order: SentOrder | undefined;
-  power: PowerSeen;
+  power: ObservedPower;
   /** The last failure of the devices, until a call succeeds. */
   device: (DeviceProblem & { failures: number; retryAtMs: number }) | undefined;
   /** The kind of call to the API that has failed for longest, until one of its kind succeeds or the state changes. */
-  kube: ApiTrouble | undefined;
+  kube: ApiFailure | undefined;
   /** Whose out-of-service taint the node bore after our patch, and for which attempt. */
   taint: { attemptId: string; found: "Ours" | "Foreign" | "NoNode" } | undefined;
   /** When a patch was sent that puts our taint on and has had no answer: it may still be on its way. */
@@ -83,7 +83,7 @@ export interface Seen {
   hostReleased: boolean;
 }
 
-export interface LeaseSeen {
+export interface ObservedLease {
   /** UID of the lease; `none` where there is none. */
   uid: string;
   /** Resource version in which its last renewal was seen; empty where there is no lease. */
@@ -120,7 +120,7 @@ export interface SentOrder {
   atMs: number;
 }
 
-export interface PowerSeen {
+export interface ObservedPower {
   /** `runs` is told where all devices were read (`readWhole`): then `On` is all of them, and `Off` is any of them. */
   last: { state: PowerState; raw: string; atMs: number; runs?: boolean } | undefined;
   /** Off readings in a row since the last power-off order of this process, or since it started. */
@@ -137,7 +137,7 @@ export function ownsHost({ claim, hostReleased }: Pick<Seen, "claim" | "hostRele
 }
 
 /** A live Machine, or why it tells nothing. */
-export type MachineSeen =
+export type MachineReading =
   | { found: true; machine: Machine }
   | { found: false; reason: "MachineNotFound" | "MachineUnreadable" | "SubjectMismatch"; message: string };
 

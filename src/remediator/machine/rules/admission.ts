@@ -4,7 +4,7 @@ import type { EtcdMember } from "../model/observations.ts";
 import type { Turn } from "../model/snapshot.ts";
 
 /** How many hosts, of all clusters together, may be remediated at the same moment: from the look before the power-off until they read On. */
-export interface TurnLimits {
+export interface AdmissionLimits {
   hosts: number;
   /** Of one workload cluster of Cluster API; the agent's own cluster is bounded by `hosts` alone. */
   perCluster: number;
@@ -46,7 +46,7 @@ const NAMES_MAX = 3;
 export function allot(
   underWay: readonly Contender[],
   waiting: readonly Contender[],
-  limits: TurnLimits,
+  limits: AdmissionLimits,
   members: (cluster: string) => readonly EtcdMember[],
 ): Map<string, Turn> {
   const turns = new Map<string, Turn>();
@@ -118,7 +118,7 @@ function zoneKey({ cluster, zone }: Contender): string | undefined {
 
 type Held = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
 
-function heldByLimit(next: Contender, busy: readonly Contender[], limits: TurnLimits): Held | undefined {
+function heldByLimit(next: Contender, busy: readonly Contender[], limits: AdmissionLimits): Held | undefined {
   const { zone, cluster } = next;
   if (busy.length >= limits.hosts) {
     const message = `${busy.length} of ${limits.hosts} hosts are being remediated: ${namesOf(busy, next.cluster)}`;

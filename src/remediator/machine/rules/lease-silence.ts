@@ -3,7 +3,7 @@ import type { Contact } from "../../../kube/contact.ts";
 import { isLaterVersion } from "../../../kube/resource-version.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { isReported } from "../node-patches/marks.ts";
-import type { LeaseSeen } from "../model/observations.ts";
+import type { ObservedLease } from "../model/observations.ts";
 import type { Walk } from "../model/snapshot.ts";
 import {
   LEASE_DURATION_COUNTED_MAX_MS,
@@ -28,13 +28,13 @@ const STAMP_RESOLUTION_MS = 1_000;
  *
  * @param readAtMs when it was read live; undefined for a watch event.
  */
-export function leaseSeen(
-  known: LeaseSeen | undefined,
+export function observeLease(
+  known: ObservedLease | undefined,
   lease: Lease | undefined,
   nowMs: number,
   readAtMs: number | undefined,
   contact: Contact,
-): LeaseSeen {
+): ObservedLease {
   const renewTimeMs = parseTimeMs(lease?.spec.renewTime);
   const uid = lease?.metadata.uid ?? "none";
   const resourceVersion = lease?.metadata.resourceVersion ?? "";
@@ -76,7 +76,7 @@ function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): n
  *   A single request that is lost takes a kubelet its time-out more.
  * - While the API server was away, or before this process had heard of it, silence said nothing.
  */
-export function silentAtMs(walk: Walk, lease: LeaseSeen, provenAtMs: number): number {
+export function silentAtMs(walk: Walk, lease: ObservedLease, provenAtMs: number): number {
   const { attempt, seen, node } = walk;
   const renewedAtMs = lease.renewedAtMs ?? -Infinity;
   const silenceMs = silenceFor(lease.durationMs);

@@ -1,16 +1,16 @@
 import type { PowerReading } from "../../../bmc/driver.ts";
 import type { WholeReading } from "../../../bmc/topology.ts";
-import type { PowerSeen } from "../model/observations.ts";
+import type { ObservedPower } from "../model/observations.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "../model/timings.ts";
 
 /** Before any reading, and after every power-off order: what was read before an order proves nothing about it. */
-export const NOTHING_READ: PowerSeen = { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
+export const NOTHING_READ: ObservedPower = { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
 
 /** After so long without a reading an Off one begins a new row. Longer than a proof may go unread, since a reading takes time. */
 const ROW_GAP_MAX_MS = 2 * POWER_PROOF_AGE_MAX_MS;
 
 /** Two Off readings in a row prove a host off. Any other reading voids the proof, and so does a long time without one. */
-export function recordReading(seen: PowerSeen, reading: PowerReading, atMs: number): PowerSeen {
+export function recordReading(seen: ObservedPower, reading: PowerReading, atMs: number): ObservedPower {
   const last = { ...reading, atMs };
   if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
   const isOld = seen.offAtMs !== undefined && atMs - seen.offAtMs >= ROW_GAP_MAX_MS;
@@ -20,7 +20,7 @@ export function recordReading(seen: PowerSeen, reading: PowerReading, atMs: numb
 }
 
 /** A reading for a host that is to be on: its `Off` is of one device, and never a step towards a proof. */
-export function recordWhole(reading: WholeReading, atMs: number): PowerSeen {
+export function recordWhole(reading: WholeReading, atMs: number): ObservedPower {
   return { ...NOTHING_READ, last: { ...reading, atMs } };
 }
 
@@ -28,7 +28,7 @@ export function recordWhole(reading: WholeReading, atMs: number): PowerSeen {
  * A reading that failed ends the row that was to become a proof, since the BMC may have restarted meanwhile. A proof that
  * stands holds until it could not be renewed in time.
  */
-export function recordFailedReading(seen: PowerSeen, atMs: number): PowerSeen {
+export function recordFailedReading(seen: ObservedPower, atMs: number): ObservedPower {
   if (seen.offAtMs === undefined || seen.provenAtMs === undefined) return NOTHING_READ;
   return atMs - seen.offAtMs < POWER_PROOF_AGE_MAX_MS ? seen : NOTHING_READ;
 }

@@ -22,7 +22,7 @@ import {
 } from "../rules/transitions.ts";
 import { heardAtMs, isPauseOver, isSpent, latenessOf, orderAgeMs } from "../rules/power-orders.ts";
 import { silentAtMs } from "../rules/lease-silence.ts";
-import type { LeaseSeen, Seen, SentOrder } from "../model/observations.ts";
+import type { ObservedLease, Seen, SentOrder } from "../model/observations.ts";
 import type { Now, Walk } from "../model/snapshot.ts";
 import { processing } from "../model/status.ts";
 import {
@@ -271,7 +271,7 @@ export function wrongHost(walk: Walk, provenAtMs: number, now: Now): Decision | 
 }
 
 /** Whether a kubelet has renewed the lease that cannot run on the host that was proven off. */
-export function isRenewedAfter(lease: LeaseSeen | undefined, provenAtMs: number): boolean {
+export function isRenewedAfter(lease: ObservedLease | undefined, provenAtMs: number): boolean {
   return (lease?.renewedAtMs ?? -Infinity) > provenAtMs + RENEWAL_TIMEOUT_MS;
 }
 

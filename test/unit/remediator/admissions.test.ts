@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
-import { Turns } from "../../../src/remediator/controller/admissions.ts";
+import { Admissions } from "../../../src/remediator/controller/admissions.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { attempt } from "./snapshots.ts";
 
@@ -20,9 +20,9 @@ function remediation(name: string, status: BareMetalRemediation["status"] = {}):
 /** Turns of which one may be taken at a time. */
 function turnsAmong(
   stored: readonly BareMetalRemediation[],
-  deps: Partial<ConstructorParameters<typeof Turns>[0]> = {},
-): Turns {
-  return new Turns({
+  deps: Partial<ConstructorParameters<typeof Admissions>[0]> = {},
+): Admissions {
+  return new Admissions({
     clock: new VirtualClock(),
     limits: { hosts: 1, perCluster: Infinity, perZone: Infinity },
     zoneLabel: "zone",

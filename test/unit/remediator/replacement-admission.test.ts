@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
-import { ReplaceTurns } from "../../../src/remediator/controller/replacement-admission.ts";
+import { ReplacementAdmission } from "../../../src/remediator/controller/replacement-admission.ts";
 
 const TIME = "2026-01-01T00:00:00Z";
 
@@ -35,7 +35,7 @@ const REPLACING = { phase: "Provisioning", attempt: attempt("Reprovision") };
 function granted(...all: BareMetalRemediation[]): boolean {
   const [first] = all;
   if (first === undefined) throw new Error("no remediation");
-  return new ReplaceTurns(() => all).ask(first).granted;
+  return new ReplacementAdmission(() => all).ask(first).granted;
 }
 
 describe("the turn to have a Machine replaced", () => {
@@ -46,7 +46,7 @@ describe("the turn to have a Machine replaced", () => {
 
   it("names who has it", () => {
     const [a, b] = [remediation("a", WAITING), remediation("b", REPLACING)];
-    assert.deepEqual(new ReplaceTurns(() => [a, b]).ask(a), { granted: false, by: "ns/b" });
+    assert.deepEqual(new ReplacementAdmission(() => [a, b]).ask(a), { granted: false, by: "ns/b" });
   });
 
   it("is not had by who reboots, waits, takes back or has ended", () => {
@@ -67,7 +67,7 @@ describe("the turn to have a Machine replaced", () => {
 
   it("is kept by who was told, before it has stored its beginning, until it has ended", () => {
     let all = [remediation("a", WAITING), remediation("b", WAITING)];
-    const turns = new ReplaceTurns(() => all);
+    const turns = new ReplacementAdmission(() => all);
     const ask = (index: number): boolean => {
       const asking = all[index];
       if (asking === undefined) throw new Error("no remediation");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import type { Node } from "../../../src/api/core.ts";
-import { LostMembers } from "../../../src/remediator/controller/deleted-members.ts";
+import { DeletedMembers } from "../../../src/remediator/controller/deleted-members.ts";
 import { isReady } from "../../../src/remediator/machine/node-patches/marks.ts";
 import { etcdNodes, keepsQuorum, mayRunEtcd, quorumMessage } from "../../../src/remediator/machine/rules/quorum.ts";
 import type { Contender } from "../../../src/remediator/machine/rules/admission.ts";
@@ -246,7 +246,7 @@ describe("etcd's quorum", () => {
 
   it("counts members whose Nodes were deleted as down, for as long as a target names their hosts", () => {
     const targets = new Set(["a", "b", "c", "d", "e"]);
-    const lost = new LostMembers((_cluster, name) => targets.has(name));
+    const lost = new DeletedMembers((_cluster, name) => targets.has(name));
     const left = ["a", "b", "c"].map((name) => plain(name, "control-plane"));
     const members = (nodes: Node[]): EtcdMember[] =>
       etcdNodes(lost.among(undefined, nodes)).map((node) => ({ node: node.metadata.name, up: isReady(node) }));
