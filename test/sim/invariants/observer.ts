@@ -78,8 +78,8 @@ export class Observer {
   readonly #hampered = new Map<string, { count: number; endedMs: number }>();
   #isAtOnce = false;
   readonly #stopped = new Set<string>();
-  /** Undefined in a cluster whose agents run in another one. */
-  #running: Set<string> | undefined;
+  /** Since when each agent runs. Undefined in a cluster whose agents run in another one. */
+  #running: Map<string, number> | undefined;
   readonly #diedMs = new Map<string, number>();
   #devicesWell = true;
   #clocksAgree = true;
@@ -191,8 +191,8 @@ export class Observer {
   /** An agent begins, having seen nothing, or has ended: while none runs nobody can do anything. */
   setRunning(agent: string, isRunning: boolean): void {
     this.disturb();
-    this.#running ??= new Set();
-    if (isRunning) this.#running.add(agent);
+    this.#running ??= new Map();
+    if (isRunning) this.#running.set(agent, this.#clock.monotonicMs());
     else this.#running.delete(agent);
   }
 
@@ -224,7 +224,9 @@ export class Observer {
     if (isStopped || this.#hampers > 0 || this.#running?.size === 0) return atMs;
     const diedMs = holder === undefined ? undefined : this.#diedMs.get(holder);
     if (diedMs === undefined) return this.#calmSinceMs;
-    return Math.max(this.#calmSinceMs, Math.min(atMs, diedMs + TAKEOVER_MAX_MS));
+    // An agent that began later has to see for itself that nobody renews the lease.
+    const lookingSinceMs = Math.max(diedMs, Math.min(...(this.#running?.values() ?? [diedMs])));
+    return Math.max(this.#calmSinceMs, Math.min(atMs, lookingSinceMs + TAKEOVER_MAX_MS));
   }
 
   /** A watch on Nodes is held back from now on, or is not any more. */
