@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { FaultAction } from "../../hack/kube-mock/faults.ts";
+import type { FaultAction, Verb } from "../../hack/kube-mock/faults.ts";
 import { World } from "./world.ts";
 
 // An agent starts while the stop switch cannot be read. It holds power-offs, and nothing else.
@@ -8,7 +8,7 @@ import { World } from "./world.ts";
 const STRATEGY = { retryLimit: 0, drainTimeout: "10s" };
 
 /** Ends the agent right after its power-off, and starts it again while reads of ConfigMaps meet `action`. */
-async function restart(world: World, on: string, action?: FaultAction): Promise<void> {
+async function restart(world: World, on: string, action?: FaultAction, verbs?: readonly Verb[]): Promise<void> {
   await world.holdPod();
   let killed: Promise<void> | undefined;
   world.server.onChange(({ object }) => {
@@ -23,7 +23,7 @@ async function restart(world: World, on: string, action?: FaultAction): Promise<
   await world.until("the agent is ended", () => killed !== undefined);
   await killed;
   await world.until("n1 is off", () => world.rack.host("n1").power === "Off");
-  const match = { resource: "configmaps", client: "agent" };
+  const match = { resource: "configmaps", verbs, client: "agent" };
   if (action !== undefined) world.server.faults.inject({ match, times: Infinity, action });
   world.startAgent();
 }
@@ -57,9 +57,10 @@ describe("a host that is off while the stop switch cannot be read", () => {
       }));
   }
 
-  it("waits for the switch where nobody knows whether the power-off was sent, and is fenced once that is read", () =>
+  /** `verbs` fail, of an agent that was restarted between its order and the store of that. */
+  const waits = (verbs?: readonly Verb[]): Promise<void> =>
     World.run({}, async (world) => {
-      await restart(world, "ordered", { kind: "status", status: 500 });
+      await restart(world, "ordered", { kind: "status", status: 500 }, verbs);
       await world.clock.advance(30_000);
       assert.equal(world.remediation("n1")?.status?.phase, "PoweringOff");
       assert.equal(world.condition("n1", "Processing"), "True Paused");
@@ -68,7 +69,12 @@ describe("a host that is off while the stop switch cannot be read", () => {
       await world.phase("n1", "Succeeded", 120_000);
       assert.equal(world.condition("n1", "WorkloadsReleased"), "True Drained");
       world.assertClean();
-    }));
+    });
+
+  it("waits for the switch where nobody knows whether the power-off was sent, and is fenced once that is read", () =>
+    waits());
+
+  it("waits as well where the look before a further power-off fails", () => waits(["get"]));
 
   it("is powered on at the end of the state's time where the switch stays unread and nobody knows of the power-off", () =>
     World.run({}, async (world) => {

@@ -181,4 +181,20 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "return stop.isUnread === true ? Math.max(remainingMs, 30_000) : undefined;",
     UNREAD_SWITCH_SIM,
   ),
+  mutant(
+    "unread-switch-without-end",
+    "machine/rules/transitions",
+    "who waits for a stop switch that cannot be read is woken when the time of its state is over",
+    "stop.message, waitsForReadingMs(snapshot, stop));",
+    "stop.message);",
+    "test/unit/remediator/decide-guards.test.ts",
+  ),
+  mutant(
+    "failed-look-undoes",
+    "effects/read-holds",
+    "a look at the stop switch that fails is no pause: no fence is undone for it at once",
+    "{ reason: failed, isUnread: true }",
+    "{ reason: failed }",
+    UNREAD_SWITCH_SIM,
+  ),
 ];

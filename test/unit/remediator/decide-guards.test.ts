@@ -122,6 +122,27 @@ describe("the intent to boot from the network", () => {
   });
 });
 
+describe("a stop switch that cannot be read", () => {
+  const given = (remainingMs: number): SnapshotChanges => {
+    const stop = { reason: "Paused", message: "the switch is not read yet", isUnread: true } as const;
+    const attempt = { action: "ForceOff", sent: true, done: false } as const;
+    return { state: "Verifying", attempt, other: { stop, remainingMs } };
+  };
+
+  it("is waited for until the state is out of time, where an earlier attempt may have left the host off", () => {
+    const said = decide(snapshot(given(60_000)), NOW);
+    const waiting = decide(snapshot({ ...given(60_000), status: said.status ?? assert.fail("it says so") }), NOW);
+    assert.deepEqual(
+      { effects: waiting.effects, nextCheckMs: waiting.nextCheckMs },
+      { effects: [], nextCheckMs: 60_000 },
+    );
+  });
+
+  it("has the power read once that time is over", () => {
+    assert.deepEqual(decide(snapshot(given(0)), NOW).effects, [{ do: "readPower" }]);
+  });
+});
+
 describe("the intent to power on", () => {
   it("is neither sent nor done: whatever ends the remediation now owes the host an On, and has the time for it", () => {
     const seen = { power: PROVEN, swapped: true, drain: { pods: 0, attachments: 0, atMs: NOW.monotonicMs, checks: 1 } };
