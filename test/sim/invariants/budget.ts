@@ -133,11 +133,13 @@ function zoneOf(facts: Facts, node: string): string | undefined {
 /** Nodes of remediations at work. @param slackMs for how long those still count that may have given their place back. */
 function inPlace(facts: Facts, slackMs: number): Set<string> {
   const nodes = new Set<string>();
-  for (const uid of facts.present) {
-    const remediation = facts.remediations.get(uid);
-    // An undo may count, or no longer, and so may one that has left its place a moment ago: to one that waits they do.
-    const mayCount = slackMs > 0 && (remediation?.status?.phase === "Undoing" || hasJustLeft(facts, remediation));
-    if (remediation === undefined || !(isUnderWay(remediation) || mayCount)) continue;
+  for (const [uid, remediation] of facts.remediations) {
+    const isPresent = facts.present.has(uid);
+    // An undo may count, or no longer, and so may one that has left its place a moment ago, even if it is deleted: to one that
+    // waits they do.
+    const isUndoing = isPresent && remediation.status?.phase === "Undoing";
+    const mayCount = slackMs > 0 && (isUndoing || hasJustLeft(facts, remediation));
+    if (!((isPresent && isUnderWay(remediation)) || mayCount)) continue;
     if (!hasGivenWay(facts, remediation, slackMs)) nodes.add(nodeOf(remediation));
   }
   return nodes;
