@@ -39,7 +39,7 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         refuse(world);
         await world.clock.advance(60_000 + 60_000);
         assert.equal(world.condition("n1", "Processing"), "True ApiFailing");
-        assert.match(message(world, "Processing"), /Node n1.*the host stays OFF.*take the taint off by hand/);
+        assert.match(message(world, "Processing"), /Node n1.*the host stays OFF.*remove the taint by hand/);
         assert.ok(world.notes.some(({ type, reason }) => type === "Warning" && reason === "ApiFailing"));
         await world.clock.advance(3_600_000);
         assert.deepEqual(world.powerLog, ["n1 ForceOff"], "its taint stands");
