@@ -20,7 +20,13 @@ export interface FenceStep {
 }
 
 /** Reasons of a remediation that wait for others that are being fenced. */
-const TURN: ReadonlySet<string> = new Set(["WaitingForTurn", "ControlPlaneQuorum", "HostBusy", "OwnNode"]);
+const TURN: ReadonlySet<string> = new Set([
+  "WaitingForTurn",
+  "ReplacementTurn",
+  "ControlPlaneQuorum",
+  "HostBusy",
+  "OwnNode",
+]);
 /** What a health check says where a remediation starts or is under way. */
 const STARTS: ReadonlySet<string> = new Set(["create", "remediating"]);
 
