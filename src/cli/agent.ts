@@ -91,6 +91,9 @@ async function runAgentOn(
   const closeServers: (() => Promise<void>)[] = [];
   const background: Promise<void>[] = [];
   try {
+    const { recordDecisions } = options;
+    const recording = recordDecisions === undefined ? undefined : await recordTo(recordDecisions, identity, deps);
+    if (recording !== undefined) closeServers.push(() => recording.close());
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, running);
     let unread: readonly string[] = [];
@@ -123,8 +126,6 @@ async function runAgentOn(
       "ironfence is starting",
     );
     const handOver = new HandOver(logger);
-    const recording = options.recordDecisions === undefined ? undefined : recordTo(options.recordDecisions, identity);
-    if (recording !== undefined) closeServers.push(() => recording.close());
     const lead = async (leading: AbortSignal): Promise<void> => {
       logger.info({ identity }, "leading");
       const mayOrder = (): boolean => mayAct();

@@ -6,7 +6,7 @@ import type { DecidedBy, LogEntry } from "./entry.ts";
 import { encode, LOG_VERSION } from "./entry.ts";
 
 /** The largest log: after that nothing more is recorded. A fence takes about 200 KiB. */
-const LOG_BYTES_MAX = 256 * 1_024 * 1_024;
+export const LOG_BYTES_MAX = 256 * 1_024 * 1_024;
 
 export interface RecorderOptions {
   /** Identifies this process among others that write to the same log. */

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { chmod, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Writable } from "node:stream";
+import { after, before, describe, it } from "node:test";
+import { recordInto, recordTo } from "../../../src/cli/record-decisions.ts";
+import { Replayer } from "../../../src/remediator/machine/log/replay.ts";
+import { LOG_BYTES_MAX } from "../../../src/remediator/machine/log/recorder.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import type { RecordingDeps } from "../../../src/cli/record-decisions.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
+
+let folder: string;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "ironfence-record-"));
+});
+after(() => rm(folder, { recursive: true }));
+
+function world(): RecordingDeps & { clock: VirtualClock; logged: string[] } {
+  const logged: string[] = [];
+  const logger = createLogger("info", { write: (line) => void logged.push(line) });
+  return { clock: new VirtualClock(), logger, logged };
+}
+
+/** One process that records a session and ends. */
+async function record(path: string, process: string): Promise<void> {
+  const recording = await recordTo(path, process, world());
+  recording?.recorder.begin("uid", "ns/n1");
+  await recording?.close();
+}
+
+describe("a log of decisions in a file", () => {
+  it("is readable for its owner only, also where others could read it before", async () => {
+    const path = join(folder, "modes.jsonl");
+    await record(path, "p1");
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+    await chmod(path, 0o644);
+    await record(path, "p2");
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+  });
+
+  it("begins with a line of its own after half a line of an earlier process", async () => {
+    const path = join(folder, "half.jsonl");
+    await record(path, "p1");
+    assert.match(await readFile(path, "utf8"), /^\{/);
+    await writeFile(path, '{"process":"p1","ki', { flag: "a" });
+    await record(path, "p2");
+    const [process1, session1, half, process2, ...rest] = (await readFile(path, "utf8")).split("\n");
+    assert.equal(half, '{"process":"p1","ki');
+    const replayer = new Replayer();
+    for (const line of [process1, session1, "", process2, ...rest]) replayer.take(line ?? "");
+    assert.equal(replayer.result.sessions, 2);
+    assert.throws(() => replayer.take(half ?? ""), /line \d+ is not JSON/);
+  });
+
+  it("counts what is in the file already towards its largest size", async () => {
+    const path = join(folder, "large.jsonl");
+    await writeFile(path, "");
+    await truncate(path, LOG_BYTES_MAX - 10);
+    await record(path, "p1");
+    const { size } = await stat(path);
+    assert.ok(size < LOG_BYTES_MAX + 200, `${size} bytes`);
+  });
+
+  it("is refused where the path is no regular file", async () => {
+    const [pipe, link] = [join(folder, "pipe"), join(folder, "link")];
+    execFileSync("mkfifo", [pipe]);
+    await writeFile(join(folder, "target"), "");
+    await symlink(join(folder, "target"), link);
+    for (const path of [pipe, link, folder, "/dev/null"]) {
+      await assert.rejects(recordTo(path, "p", world()), /is no regular file; name a file, or - for standard output/);
+    }
+  });
+
+  it("is logged once where it cannot be opened, and left out", async () => {
+    const deps = world();
+    assert.equal(await recordTo(join(folder, "nowhere", "log.jsonl"), "p", deps), undefined);
+    assert.equal(deps.logged.length, 1);
+    assert.match(deps.logged.join(""), /cannot be written; the agent goes on without it/);
+  });
+
+  it("is logged once where writing fails, and left out", async () => {
+    const deps = world();
+    const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error("ENOSPC: no space left")) });
+    const recording = recordInto(output, "p", 0, deps);
+    for (let turn = 0; turn < 3; turn += 1) {
+      recording.recorder.begin(`uid-${turn}`, "ns/n1");
+      await deps.clock.advance(1);
+    }
+    await recording.close();
+    assert.equal(deps.logged.length, 1);
+    assert.match(deps.logged.join(""), /ENOSPC/);
+  });
+
+  it("holds up the end of the agent for 2 s at most where the disk hangs", async () => {
+    const deps = world();
+    const output = new Writable({ write: () => undefined });
+    const recording = recordInto(output, "p", 0, deps);
+    let closed = false;
+    const closing = recording.close().then(() => (closed = true));
+    await deps.clock.advance(1_900);
+    assert.equal(closed, false);
+    await deps.clock.advance(200);
+    assert.equal(closed, true);
+    await closing;
+    assert.ok(output.destroyed);
+    assert.match(deps.logged.join(""), /not complete/);
+  });
+});
