@@ -119,6 +119,8 @@ export class Elector {
   readonly #logger: Logger;
   #seen: Observation | undefined;
   #leader: string | undefined;
+  /** Whether another one held it, and its term had not run out, at the last read: it may have been renewed unseen since. */
+  #isTaken = false;
   #term: Term | undefined;
   #lastProblem: string | undefined;
   #refusals: Refusals | undefined;
@@ -226,9 +228,7 @@ export class Elector {
       const timeoutMs = Math.min(this.#renewDeadlineMs / 2, term.deadlineMs - clock.monotonicMs());
       const heldFrom = await this.#try(timeoutMs, renewing, (signal) => this.#takeOrKeep(signal));
       if (heldFrom !== undefined) term.renewed(heldFrom);
-      else if (this.#leader !== undefined && this.#leader !== this.#options.identity) {
-        term.lose(`${this.#leader} has taken the lease`);
-      }
+      else if (this.#isTaken) term.lose(`${this.#leader ?? "nobody"} has taken the lease`);
     }
   }
 
@@ -274,9 +274,7 @@ export class Elector {
 
   /** False if another installation held the lease when it was last read. */
   get #isRefused(): boolean {
-    const holder = holderOf(this.#seen?.lease);
-    const isTaken = holder !== undefined && holder !== this.#options.identity;
-    if (this.#options.ofInstallation !== true || isTaken) return false;
+    if (this.#options.ofInstallation !== true || this.#isTaken) return false;
     return this.#refusals !== undefined && this.#refusals.lastMs - this.#refusals.sinceMs > this.#leaseDurationMs;
   }
 
@@ -352,6 +350,7 @@ export class Elector {
     const seen = observe(this.#seen, lease, this.#leaseDurationMs, this.#deps.clock.monotonicMs());
     this.#seen = seen;
     const leader = holderOf(lease);
+    this.#isTaken = leader !== undefined && !this.#mayHold(seen);
     if (leader === this.#leader) return seen;
     this.#leader = leader;
     this.#options.onChange?.(leader);

@@ -298,6 +298,33 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a, b);
   });
 
+  it("is taken at its word once the other installation's term was seen to run out", async () => {
+    const a = agent("a", "first");
+    await clock.advance(1_000);
+    const match = { client: "b", pathPrefix: LEASES_OF(CLUSTER), method: "PATCH" };
+    const allow = server.faults.inject({ match, times: Infinity, action: REFUSED });
+    const b = agent("b", "second");
+    await clock.advance(60_000);
+    assert.equal(b.leading.length, 0);
+    await a.stop();
+    const stoppedMs = clock.monotonicMs();
+    await clock.advance(60_000);
+    const tookOverMs = b.leading[0]?.fromMs ?? Infinity;
+    assert.ok(tookOverMs >= stoppedMs + DURATION_MS, `stopped at ${stoppedMs}, taken over at ${tookOverMs}`);
+    assert.deepEqual([b.leading.length, b.isHeld(), holder("remediator")], [1, true, "default/first"]);
+    // A call that fails does not bring the other one back; its next agent does.
+    const mend = hamper("b", CLUSTER, { kind: "status", status: 500 });
+    await clock.advance(DEADLINE_MS / 2);
+    mend();
+    await clock.advance(DEADLINE_MS / 2);
+    assert.equal(b.isHeld(), true);
+    const next = agent("c", "first");
+    await clock.advance(DEADLINE_MS);
+    assert.deepEqual([b.isHeld(), next.leading.length], [false, 1]);
+    allow();
+    await ended(b, next);
+  });
+
   it("is not taken at its word where it refuses for a moment, twice", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
