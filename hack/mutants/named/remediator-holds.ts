@@ -190,6 +190,22 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "test/unit/remediator/decide-guards.test.ts",
   ),
   mutant(
+    "unread-switch-hides-pause",
+    "controller/take-snapshot",
+    "a pause that a live look has read counts, though the watched switch cannot be read",
+    "return watched?.isUnread === true && isReadLive ? live : (watched ?? live);",
+    "return watched ?? live;",
+    "test/unit/remediator/strictest-stop.test.ts",
+  ),
+  mutant(
+    "failed-live-look-hides-pause",
+    "controller/take-snapshot",
+    "a live look finds out nothing about a switch that neither it nor the watch could read",
+    "const isReadLive = live !== undefined && live.isUnread !== true;",
+    "const isReadLive = live === undefined || live.isUnread !== true;",
+    "test/unit/remediator/strictest-stop.test.ts",
+  ),
+  mutant(
     "failed-look-undoes",
     "effects/read-holds",
     "a look at the stop switch that fails is no pause: no fence is undone for it at once",

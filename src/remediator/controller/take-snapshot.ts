@@ -94,9 +94,11 @@ export function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Stop | undefined
   return stopFor(stopSwitch.stopped, lookup.found ? lookup.host.maintenance : undefined);
 }
 
-/** Maintenance holds more than the stop switch does. */
-function strictest(watched: Stop | undefined, live: Stop | undefined): Stop | undefined {
-  return live?.reason === "Maintenance" ? live : (watched ?? live);
+/** Maintenance holds more than the stop switch does, and a pause that was read says more than a switch that cannot be. */
+export function strictest(watched: Stop | undefined, live: Stop | undefined): Stop | undefined {
+  if (live?.reason === "Maintenance") return live;
+  const isReadLive = live !== undefined && live.isUnread !== true;
+  return watched?.isUnread === true && isReadLive ? live : (watched ?? live);
 }
 
 function siblingOf(sibling: BareMetalRemediation): Sibling {
