@@ -2,7 +2,7 @@ import type { KubeObject } from "../kube/resource.ts";
 import type { Node } from "./core.ts";
 import { isRecord } from "./foreign.ts";
 
-/** What a field must be, where it is there at all. */
+/** What a field must be, if it is there at all: null counts as absent. */
 type Shape =
   | "string"
   | "boolean"
@@ -59,7 +59,7 @@ const IDENTITY_LENGTH_MAX = 256;
 export function readNode(raw: KubeObject): Node {
   const wrong = misshapen(raw, NODE, "");
   if (wrong !== undefined) throw new TypeError(`${wrong} is not what a Node has there`);
-  const node = raw as Partial<Node> & KubeObject;
+  const node = withoutNulls(raw, NODE) as Partial<Node> & KubeObject;
   const { nodeInfo } = node.status ?? {};
   const identities = Object.entries(nodeInfo ?? {}).map(([name, value]) => [
     name,
@@ -70,6 +70,33 @@ export function readNode(raw: KubeObject): Node {
     spec: node.spec ?? {},
     status: { ...node.status, ...(nodeInfo !== undefined && { nodeInfo: Object.fromEntries(identities) }) },
   };
+}
+
+/**
+ * A Node whose marks can be read and changed, whatever its status looks like: a kubelet that reports nonsense must not keep a
+ * taint on its node. A status that `readNode` would refuse is empty.
+ *
+ * @throws TypeError as `readNode`, for fields outside the status.
+ */
+export function readNodeMarks(raw: KubeObject): Node {
+  const { status } = raw as Partial<Node>;
+  const isSound = status === undefined || misshapen({ status }, NODE, "") === undefined;
+  return readNode(isSound ? raw : ({ ...raw, status: {} } as KubeObject));
+}
+
+/**
+ * A value without the fields that are null, as far as its shape names them. Go writes a time that is not set as null, and a field
+ * that is null as absent (API conventions, "Optional vs. Required").
+ */
+function withoutNulls(value: unknown, shape: Shape): unknown {
+  if (typeof shape === "string") return value;
+  if ("listOf" in shape) return (value as readonly unknown[]).map((item) => withoutNulls(item, shape.listOf));
+  const kept = Object.entries(value as Readonly<Record<string, unknown>>).flatMap(([name, inner]) => {
+    const innerShape = shape.fields[name];
+    if (innerShape === undefined) return [[name, inner] as const];
+    return inner === null || inner === undefined ? [] : [[name, withoutNulls(inner, innerShape)] as const];
+  });
+  return Object.fromEntries(kept);
 }
 
 /** The path of the first field that is not of its shape; undefined where all are. */
@@ -83,9 +110,9 @@ function misshapen(value: unknown, shape: Shape, path: string): string | undefin
   }
   if (!isRecord(value)) return path;
   const { fields, needs = [] } = shape;
-  if (needs.some((name) => value[name] === undefined)) return path;
+  if (needs.some((name) => value[name] === undefined || value[name] === null)) return path;
   return firstOf(Object.entries(fields), ([name, inner]) =>
-    value[name] === undefined ? undefined : misshapen(value[name], inner, `${path}.${name}`),
+    value[name] === undefined || value[name] === null ? undefined : misshapen(value[name], inner, `${path}.${name}`),
   );
 }
 

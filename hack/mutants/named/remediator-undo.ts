@@ -77,6 +77,22 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     DECIDE,
   ),
   mutant(
+    "nonsense-keeps-taint",
+    "clusters/node-writes",
+    "a Node's marks come off whatever its status says",
+    "const node = await getNode(client, name, signal, readNodeMarks);",
+    "const node = await getNode(client, name, signal);",
+    "test/unit/remediator/node-writes.test.ts",
+  ),
+  mutant(
+    "lost-answer-unlearned",
+    "controller/session",
+    "a status counts as stored though the answer to its write was lost",
+    "this.#take(watched);",
+    "this.remediation = watched;",
+    "test/unit/remediator/session.test.ts",
+  ),
+  mutant(
     "late-off-after-verdict",
     "machine/rules/power-orders",
     "a remediation does not succeed while an order of its own may still power the host off",

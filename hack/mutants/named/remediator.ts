@@ -388,8 +388,8 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "swap-unremembered",
     "effects/run-effect",
     "a quarantine that was put on is known to stand",
-    "return { ...seen, ...TAINT_OFF, swapped: true, quarantined: true, marksCleared: false };",
-    "return { ...seen, ...TAINT_OFF, swapped: true, quarantined: true };",
+    "swapped: true, quarantined: true, quarantineLifted: false, marksCleared: false",
+    "swapped: true, quarantined: true, quarantineLifted: false",
     EFFECTS,
   ),
   mutant(

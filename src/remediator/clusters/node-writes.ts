@@ -1,8 +1,9 @@
 import { NODES } from "../../api/core-types.ts";
 import type { Node } from "../../api/core.ts";
-import { readNode } from "../../api/read-node.ts";
+import { readNode, readNodeMarks } from "../../api/read-node.ts";
 import type { JsonPatchOperation, KubeClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
+import type { KubeObject } from "../../kube/resource.ts";
 
 /** Tries of one guarded patch: a kubelet or another controller may write in between. */
 const TRIES_MAX = 5;
@@ -12,10 +13,11 @@ export async function getNode(
   client: KubeClient,
   name: string | undefined,
   signal: AbortSignal,
+  read: (raw: KubeObject) => Node = readNode,
 ): Promise<Node | undefined> {
   if (name === undefined) return undefined;
   try {
-    return readNode(await client.get(NODES, { name }, signal));
+    return read(await client.get(NODES, { name }, signal));
   } catch (error) {
     if (isKubeError(error, "NotFound")) return undefined;
     if (error instanceof TypeError)
@@ -37,7 +39,7 @@ export async function patchNode(
   signal: AbortSignal,
 ): Promise<Node | undefined> {
   for (let tried = 1; ; tried += 1) {
-    const node = await getNode(client, name, signal);
+    const node = await getNode(client, name, signal, readNodeMarks);
     if (name === undefined || node === undefined) return undefined;
     const operations = patchFor(node);
     if (operations.length === 0) return node;

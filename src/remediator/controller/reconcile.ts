@@ -276,7 +276,6 @@ async function store(
 ): Promise<void> {
   const { runtime, metrics } = deps;
   const { metadata } = session.remediation;
-  const { nodeName: namedBefore } = session;
   const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
   const stored = await runtime.client.patch<BareMetalRemediation>(
     BARE_METAL_REMEDIATIONS,
@@ -287,9 +286,7 @@ async function store(
     signal,
   );
   session.learn(stored);
-  const entered = session.state;
-  const to = entered.name;
-  session.observe({ type: "StatusStored", from, to: entered, isNodeNamed: session.nodeName !== namedBefore });
+  const to = session.state.name;
   for (const { type, reason, message } of notes) {
     const fields = { ...fieldsOf(session), state: to, step: reason, message };
     runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");

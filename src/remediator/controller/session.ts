@@ -170,15 +170,25 @@ export class Session {
 
   /** Takes the object as it was read live, or as a write has left it. */
   learn(live: BareMetalRemediation): void {
-    this.remediation = live;
+    this.#take(live);
     this.isLive = true;
   }
 
   /** Takes what the watch says, unless it is older than what is known already. */
   absorb(watched: BareMetalRemediation): void {
     if (isLaterVersion(watched.metadata.resourceVersion, this.remediation.metadata.resourceVersion)) {
-      this.remediation = watched;
+      this.#take(watched);
     }
+  }
+
+  /** A status counts as stored however it is heard of: the answer to the write itself may have been lost. */
+  #take(next: BareMetalRemediation): void {
+    const [before, from, namedBefore] = [this.remediation.status, this.state, this.nodeName];
+    this.remediation = next;
+    const after = next.status;
+    const isNodeNamed = this.nodeName !== namedBefore;
+    if (after?.phase === before?.phase && after?.attempt?.id === before?.attempt?.id && !isNodeNamed) return;
+    this.observe({ type: "StatusStored", from, to: this.state, isNodeNamed });
   }
 
   /**

@@ -80,7 +80,7 @@ export function observe(seen: Seen, event: RemediationEvent): Seen {
       return { ...seen, lease: observeLease(seen.lease, lease, atMs, readAtMs, contact) };
     }
     case "Quarantined":
-      return { ...seen, quarantined: true, marksCleared: false };
+      return { ...seen, quarantined: true, quarantineLifted: false, marksCleared: false };
     case "QuarantineLifted":
       return { ...seen, quarantineLifted: event.isNewBoot };
     case "TaintSent":
@@ -103,7 +103,14 @@ export function observe(seen: Seen, event: RemediationEvent): Seen {
       // Whoever proves the host off again puts the taint on again.
       return { ...seen, taint: undefined, released: false, drain: undefined };
     case "MarksSwapped":
-      return { ...seen, ...TAINT_OFF, swapped: true, quarantined: true, marksCleared: false };
+      return {
+        ...seen,
+        ...TAINT_OFF,
+        swapped: true,
+        quarantined: true,
+        quarantineLifted: false,
+        marksCleared: false,
+      };
     case "MarksCleared":
       return { ...seen, ...TAINT_OFF, taint: undefined, quarantined: false, marksCleared: true };
     case "PodsReleased":

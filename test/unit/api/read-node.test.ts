@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readNode } from "../../../src/api/read-node.ts";
+import { readNode, readNodeMarks } from "../../../src/api/read-node.ts";
 import { trimNode } from "../../../src/api/trim.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
@@ -21,7 +21,6 @@ const SHAPES: readonly [what: string, node: KubeObject][] = [
   ["a taint whose value is an object", nodeOf({ spec: { taints: [{ key: "a", effect: "b", value: {} }] } })],
   ["a providerID that is a number", nodeOf({ spec: { providerID: 5 } })],
   ["a spec that is a number", nodeOf({ spec: 5 })],
-  ["a spec that is nothing", nodeOf({ spec: null })],
   ["a status that is a text", nodeOf({ status: "x" })],
   ["conditions that are no list", nodeOf({ status: { conditions: {} } })],
   ["a condition that is a number", nodeOf({ status: { conditions: [5] } })],
@@ -46,6 +45,24 @@ describe("a Node of an API server that anybody may run", () => {
       assert.throws(() => trimNode(node), TypeError);
     });
   }
+
+  it("is read with fields that are null, as Go writes a time that is not set", () => {
+    const condition = { type: "Ready", status: "True", reason: null, lastTransitionTime: null };
+    const taint = { key: "a", effect: "NoExecute", value: null, timeAdded: null };
+    const raw = nodeOf({ spec: { taints: [taint], providerID: null }, status: { conditions: [condition] } });
+    for (const { spec, status } of [readNode(raw), trimNode(raw)]) {
+      assert.deepEqual(spec, { taints: [{ key: "a", effect: "NoExecute" }] });
+      assert.deepEqual(status.conditions, [{ type: "Ready", status: "True" }]);
+    }
+    assert.deepEqual(readNode(nodeOf({ spec: null })).spec, {});
+  });
+
+  it("has marks that can be read and changed, whatever its status is", () => {
+    const taint = { key: "node.kubernetes.io/out-of-service", effect: "NoExecute" };
+    const { spec, status } = readNodeMarks(nodeOf({ spec: { taints: [taint] }, status: { conditions: [5] } }));
+    assert.deepEqual([spec.taints, status], [[taint], {}]);
+    assert.throws(() => readNodeMarks(nodeOf({ spec: 5 })), TypeError);
+  });
 
   it("is read without a spec and without a status", () => {
     const { spec, status } = readNode(nodeOf({}));

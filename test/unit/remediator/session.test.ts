@@ -12,7 +12,8 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { oneCluster } from "../../lib/workload-clusters.ts";
-import { PROVEN, VERIFIED, know, stateOf } from "./snapshots.ts";
+import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
+import { attempt, PROVEN, VERIFIED, know, stateOf } from "./snapshots.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
 
 const SPEC = bareMetalRemediationSpecSchema.parse({});
@@ -91,6 +92,35 @@ describe("the newest state of a remediation", () => {
     assert.equal(session.remediation.metadata.resourceVersion, "5");
     session.absorb(version("6"));
     assert.equal(session.remediation.metadata.resourceVersion, "6");
+  });
+});
+
+describe("a status whose answer was lost", () => {
+  it("counts as stored once the watch shows it: what was seen of the attempt before counts no more", () => {
+    const { session } = begin();
+    const inAttempt = (resourceVersion: string, id: string): BareMetalRemediation => ({
+      ...version(resourceVersion),
+      status: { phase: "Verifying", attempt: formatAttempt(attempt({ id })) },
+    });
+    session.absorb(inAttempt("6", "a1"));
+    know(session, { quarantineLifted: true, nodeDeleted: true });
+    session.absorb(inAttempt("7", "a1"));
+    assert.equal(session.seen.quarantineLifted, true, "nothing has changed");
+    session.absorb(inAttempt("8", "a2"));
+    assert.deepEqual([session.seen.quarantineLifted, session.seen.nodeDeleted], [false, false]);
+  });
+
+  it("names a node of which nothing has been seen yet", () => {
+    const { session } = begin();
+    const named = (resourceVersion: string, name?: string): BareMetalRemediation => ({
+      ...version(resourceVersion),
+      spec: { ...SPEC, machineRef: { name: "m1", namespace: "ns" } } as BareMetalRemediation["spec"],
+      status: { phase: "Verifying", attempt: formatAttempt(attempt()), ...(name !== undefined && { node: { name } }) },
+    });
+    session.absorb(named("6"));
+    know(session, { examined: { node: undefined, dispute: undefined } });
+    session.absorb(named("7", "n9"));
+    assert.deepEqual([session.nodeName, session.seen.examined], ["n9", undefined]);
   });
 });
 
